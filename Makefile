@@ -1,0 +1,49 @@
+# Each target makes .venv by itself; nothing but python3 (>= 3.11) and make is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Real data sets lie in this folder where it exists; without it, loaders ask OpenML.
+ifneq ($(wildcard ../shared/data/.),)
+export KERNLET_DATA ?= $(abspath ../shared/data)
+endif
+# One BLAS thread: steadier figures, and no worse on matrices of this size.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test lint bench docs clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	@touch $@ $(VENV)/.runtime
+
+demo: $(VENV)/.runtime
+	$(ONE_THREAD) $(BIN)/kernlet demo --folder demo
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses=2 $(ARGS)
+
+bench: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

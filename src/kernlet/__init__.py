@@ -1,0 +1,35 @@
+"""kernlet: train, shrink and ship kernel machines that depend on very few points."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernlet.estimators import L1KernelClassifier, MinimalKernelClassifier
+    from kernlet.expansion import KernelExpansion
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "KernelExpansion",
+    "L1KernelClassifier",
+    "MinimalKernelClassifier",
+    "__version__",
+]
+
+# Importing scikit-learn takes a second or two; the command line must not pay for that
+# before it needs it. So each name is imported when it is first used.
+_HOMES = {
+    "KernelExpansion": "kernlet.expansion",
+    "L1KernelClassifier": "kernlet.estimators",
+    "MinimalKernelClassifier": "kernlet.estimators",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,94 @@
+"""What all classifiers share: they end in an expansion and predict with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from kernlet.expansion import KernelExpansion
+from kernlet.kernels.kernel import Floats
+
+
+class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """A classifier whose whole memory is a :class:`~kernlet.KernelExpansion`."""
+
+    expansion_: KernelExpansion
+    classes_: Any
+
+    @property
+    def n_centers_(self) -> int:
+        """Distinct centers: the kernel evaluations that one prediction costs."""
+        return self.expansion_.n_centers
+
+    def decision_function(self, X: Any) -> Floats:
+        """Decision values of the rows of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes, one value a row, positive for ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        values = self.expansion_.decision_values(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> Any:
+        """Class labels of the rows of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[codes]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Check rows, labels and weights; set ``classes_``; return the rest as arrays."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+        _check_label_types(y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        _check_classes(self.classes_, y, weights)
+        return X, y, weights
+
+
+def _check_label_types(y: Any) -> None:
+    kinds = {type(label).__name__ for label in y} if y.dtype == object else set()
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The labels y mix types ({', '.join(sorted(kinds))}), which have no common order. "
+            "Convert them to one type, for example with y.astype(str)."
+        )
+
+
+def _check_classes(classes: Any, y: Any, weights: Floats) -> None:
+    if len(classes) < 2:
+        raise ValueError(
+            f"The labels y hold one class only ({classes[0]!r}); a classifier needs at least "
+            "two classes."
+        )
+    if not weights.any():
+        raise ValueError("Every sample_weight is zero; give at least one row a positive weight.")

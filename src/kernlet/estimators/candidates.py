@@ -1,0 +1,81 @@
+"""Which points may become centers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from kernlet.kernels.columns import Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The points that may become centers of a machine.
+
+    Parameters
+    ----------
+    points : {ndarray, sparse matrix} of shape (n_candidates, n_features) or None
+        None means all training rows.
+    rows : ndarray of shape (n_candidates,) or None
+        The training row that each candidate is; None for points that are no rows.
+    """
+
+    points: Any
+    rows: Indices | None
+
+
+def choose_candidates(candidates: Any, X: Any, random_state: np.random.RandomState) -> Candidates:
+    """Turn the ``candidates`` parameter into points.
+
+    Parameters
+    ----------
+    candidates : None, int, float or {array-like, sparse matrix}
+        All rows, a number or a fraction of rows drawn at random, or given points.
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    random_state : RandomState
+
+    Returns
+    -------
+    candidates : Candidates
+    """
+    n_rows, n_features = X.shape
+    if candidates is None:
+        return Candidates(None, np.arange(n_rows))
+    if isinstance(candidates, Real):
+        count = _count(candidates, n_rows)
+        if count == n_rows:
+            return Candidates(None, np.arange(n_rows))
+        rows = np.sort(random_state.permutation(n_rows)[:count])
+        return Candidates(X[rows], rows)
+    points = check_array(candidates, accept_sparse="csr", dtype=X.dtype, input_name="candidates")
+    if points.shape[1] != n_features:
+        raise ValueError(
+            f"candidates has {points.shape[1]} columns, but X has {n_features} features. "
+            "Give points of the same width as the rows of X."
+        )
+    return Candidates(sparse.csr_array(points) if sparse.issparse(X) else _dense(points), None)
+
+
+def _count(candidates: Any, n_rows: int) -> int:
+    if isinstance(candidates, Integral):
+        if not 1 <= int(candidates) <= n_rows:
+            raise ValueError(
+                f"candidates={candidates} is out of range: X has {n_rows} rows. Give a number "
+                f"from 1 to {n_rows}, a fraction in (0, 1], an array of points, or None for "
+                "all rows."
+            )
+        return int(candidates)
+    if not 0 < candidates <= 1:
+        raise ValueError(
+            f"candidates={candidates} is out of range: a fraction of the rows lies in (0, 1]."
+        )
+    return max(1, round(float(candidates) * n_rows))
+
+
+def _dense(points: Any) -> Any:
+    return points.toarray() if sparse.issparse(points) else points

@@ -1,0 +1,64 @@
+"""What every kernel offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+
+
+class Kernel(ABC):
+    """A kernel k(x, z), as a frozen value.
+
+    A subclass states its formula once, in :meth:`of_products`, in terms of the inner
+    products x.z and the squared norms |x|^2 and |z|^2. A kernel that is no function
+    of these (a Laplacian kernel, say) overrides :meth:`evaluate` instead.
+
+    Blocks of kernel values are never formed here: :mod:`kernlet.kernels.gram` does that.
+    """
+
+    #: Whether every Gram matrix of the kernel is positive semi-definite.
+    is_mercer: ClassVar[bool] = True
+    #: Whether k(x + a, z + a) = k(x, z) for every a. Such kernels are evaluated about
+    #: the mean of the points, which keeps float32 right far from the origin.
+    is_translation_invariant: ClassVar[bool] = False
+
+    @abstractmethod
+    def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
+        """Kernel values from inner products.
+
+        Parameters
+        ----------
+        products : ndarray of shape (n_x, n_z)
+            Inner products x.z; may be overwritten with the answer.
+        x_norms : ndarray of shape (n_x, 1)
+            Squared norms of the x.
+        z_norms : ndarray of shape (1, n_z)
+            Squared norms of the z.
+
+        Returns
+        -------
+        values : ndarray of shape (n_x, n_z)
+        """
+
+    def evaluate(self, X: Any, Z: Any, x_norms: Floats, z_norms: Floats) -> Floats:
+        """Kernel values for two small sets of points, dense or sparse."""
+        return self.of_products(_inner_products(X, Z), x_norms, z_norms)
+
+    def __call__(self, X: Any, Z: Any) -> Floats:
+        """Kernel matrix between the rows of X and the rows of Z."""
+        from kernlet.kernels.gram import gram
+
+        return gram(self, X, Z)
+
+
+def _inner_products(X: Any, Z: Any) -> Floats:
+    """X Z' as a dense array, whichever of the two is sparse."""
+    if isinstance(X, np.ndarray) and not isinstance(Z, np.ndarray):
+        return np.asarray((Z @ X.T).T)
+    products = X @ Z.T
+    return products if isinstance(products, np.ndarray) else products.toarray()

@@ -1,0 +1,23 @@
+"""The linear kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernlet.kernels.kernel import Floats, Kernel
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, z) = x.z.
+
+    Examples
+    --------
+    >>> from kernlet.kernels import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
+        """x.z."""
+        return products

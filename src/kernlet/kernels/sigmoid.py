@@ -1,0 +1,36 @@
+"""The sigmoid kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kernlet.kernels.kernel import Floats, Kernel
+
+
+@dataclass(frozen=True)
+class Sigmoid(Kernel):
+    """k(x, z) = tanh(gamma x.z + coef0).
+
+    Its Gram matrix is not positive semi-definite in general. Methods that rest on a
+    feature space refuse it; the linear-programming machines, which use no such property,
+    take it.
+
+    Examples
+    --------
+    >>> from kernlet.kernels import Sigmoid
+    >>> Sigmoid(gamma=1.0)([[1.0]], [[0.5]]).round(3)
+    array([[0.462]])
+    """
+
+    gamma: float
+    coef0: float = 0.0
+    is_mercer: ClassVar[bool] = False
+
+    def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
+        """tanh(gamma x.z + coef0)."""
+        products *= self.gamma
+        products += self.coef0
+        return np.tanh(products, out=products)

@@ -1,0 +1,6 @@
+"""What is optimised, as plain values; :mod:`kernlet.solvers` says how."""
+
+from kernlet.problems.l1_margin import L1Margin
+from kernlet.problems.pound import PoundLoss
+
+__all__ = ["L1Margin", "PoundLoss"]

@@ -1,0 +1,73 @@
+"""From class labels to signs, and from weights to the cost of an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+
+from kernlet.kernels.kernel import Floats
+
+
+def one_vs_rest_signs(codes: Any, n_classes: int) -> Floats:
+    """Signs of the rows in each one-vs-rest problem.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Class numbers 0, ..., n_classes - 1.
+    n_classes : int
+        At least 2.
+
+    Returns
+    -------
+    signs : ndarray of shape (n_outputs, n_rows)
+        +1 or -1. Two classes make one output, positive for class 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.problems.labels import one_vs_rest_signs
+    >>> one_vs_rest_signs(np.array([0, 1, 1]), 2)
+    array([[-1.,  1.,  1.]])
+    """
+    positives = np.arange(n_classes) if n_classes > 2 else np.array([1])
+    return np.where(codes == positives[:, None], 1.0, -1.0)
+
+
+def error_weights(
+    C: float, y: Any, classes: Any, class_weight: Any, sample_weight: Floats
+) -> Floats:
+    """The cost of a unit of error in each row: C times its class weight times its own.
+
+    Parameters
+    ----------
+    C : float
+    y : ndarray of shape (n_rows,)
+        Labels.
+    classes : ndarray of shape (n_classes,)
+        The distinct labels, ascending.
+    class_weight : dict of label to weight, "balanced" or None
+    sample_weight : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    weights : ndarray of shape (n_rows,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.problems.labels import error_weights
+    >>> y = np.array(["a", "b", "b", "b"])
+    >>> error_weights(3.0, y, np.unique(y), "balanced", np.ones(4))
+    array([6., 2., 2., 2.])
+    """
+    if class_weight is None:
+        return C * sample_weight
+    with np.errstate(divide="ignore"):
+        by_class = compute_class_weight(
+            class_weight, classes=classes, y=y, sample_weight=sample_weight
+        )
+    by_class[~np.isfinite(by_class)] = 0.0  # "balanced", and no weight in the class at all
+    return C * by_class[np.searchsorted(classes, y)] * sample_weight

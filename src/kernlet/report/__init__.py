@@ -1,0 +1,1 @@
+"""Numbers and figures for people."""

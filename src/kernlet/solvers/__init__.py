@@ -1,0 +1,13 @@
+"""How a problem is solved: arrays in, a frozen solution with its certificate out."""
+
+from kernlet.solvers.highs_generation import Generation, Progress
+from kernlet.solvers.solution import MarginSolution
+from kernlet.solvers.successive_linearization import LinearizationPath, linearize_successively
+
+__all__ = [
+    "Generation",
+    "LinearizationPath",
+    "MarginSolution",
+    "Progress",
+    "linearize_successively",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from kernlet.expansion import KernelExpansion
+from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 
 
@@ -62,17 +64,35 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """Check rows, labels and weights; set ``classes_``; return the rest as arrays."""
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
         _check_label_types(y)
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        _check_classes(self.classes_, y, weights)
-        return X, y, weights
+        rows = np.flatnonzero(weights)
+        if len(rows) < len(weights):
+            X, y, weights = X[rows], y[rows], weights[rows]
+        self.classes_ = np.unique(y)
+        _check_classes(self.classes_)
+        return TrainingData(X, y, weights, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Rows of positive weight, with their labels, weights and numbers in the user's data."""
+
+    X: Any
+    y: Any
+    sample_weight: Floats
+    rows: Indices
+
+    @property
+    def for_callbacks(self) -> dict[str, Any]:
+        """The data as scikit-learn's callbacks take them."""
+        return {"X": self.X, "y": self.y, "metadata": {"sample_weight": self.sample_weight}}
 
 
 def _check_label_types(y: Any) -> None:
@@ -84,11 +104,11 @@ def _check_label_types(y: Any) -> None:
         )
 
 
-def _check_classes(classes: Any, y: Any, weights: Floats) -> None:
+def _check_classes(classes: Any) -> None:
+    if not len(classes):
+        raise ValueError("Every sample_weight is zero; give at least one row a positive weight.")
     if len(classes) < 2:
         raise ValueError(
-            f"The labels y hold one class only ({classes[0]!r}); a classifier needs at least "
-            "two classes."
+            f"The labels y hold one class only ({classes[0]!r}), rows of zero sample_weight left "
+            "out; a classifier needs at least two classes."
         )
-    if not weights.any():
-        raise ValueError("Every sample_weight is zero; give at least one row a positive weight.")

@@ -14,10 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
-from kernlet.estimators.base import ExpansionClassifier
-from kernlet.estimators.candidates import Candidates, choose_candidates
-from kernlet.expansion import KernelExpansion, distinct_rows
+from kernlet.estimators.base import ExpansionClassifier, TrainingData
+from kernlet.estimators.candidates import choose_candidates
+from kernlet.estimators.outputs import join_centers, join_duals, loo_error_bound
+from kernlet.expansion import KernelExpansion
 from kernlet.kernels import Kernel, make_kernel
+from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
 from kernlet.problems.l1_margin import L1Margin
 from kernlet.problems.labels import error_weights, one_vs_rest_signs
@@ -191,35 +193,47 @@ class L1KernelClassifier(ExpansionClassifier):
         -------
         self : object
         """
-        X, y, sample_weight = self._validate_training_data(X, y, sample_weight)
+        data = self._validate_training_data(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
-        kernel = make_kernel(self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
-        candidates = choose_candidates(self.candidates, X, random_state)
-        gram = Gram(kernel, X, candidates.points)
-        weights = error_weights(self.C, y, self.classes_, self.class_weight, sample_weight)
-        codes = np.searchsorted(self.classes_, y)
+        kernel = make_kernel(
+            self.kernel,
+            data.X,
+            data.sample_weight,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+        candidates = choose_candidates(self.candidates, data.X, random_state)
+        gram = Gram(kernel, data.X, candidates.points)
+        weights = error_weights(
+            self.C, data.y, self.classes_, self.class_weight, data.sample_weight
+        )
         problems = [
             L1Margin(gram, signs, weights, np.ones(gram.shape[1]))
-            for signs in one_vs_rest_signs(codes, len(self.classes_))
+            for signs in one_vs_rest_signs(data.y, self.classes_)
         ]
-        solutions = self._solve_all(problems, random_state.randint(2**31 - 1))
-        self._set_machine(gram, candidates, solutions)
+        solutions = self._solve_all(problems, data, random_state.randint(2**31 - 1))
+        self._set_machine(gram, data.rows, candidates.rows, solutions)
+        self._callback_fit_ctx.call_on_fit_task_end(
+            estimator=self, **data.for_callbacks, reconstruction_attributes={}
+        )
         return self
 
-    def _solve_all(self, problems: list[L1Margin], seed: int) -> list[MarginSolution]:
+    def _solve_all(
+        self, problems: list[L1Margin], data: TrainingData, seed: int
+    ) -> list[MarginSolution]:
         """Solve the linear programs of all outputs, each on its own."""
         context = self._init_callback_context(max_subtasks=len(problems), sequential_subtasks=False)
-        context.call_on_fit_task_begin(estimator=self)
+        context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
         outputs = [
             context.subcontext(task_name="output", task_id=number, max_subtasks=None)
             for number in range(len(problems))
         ]
-        solutions = Parallel(n_jobs=self.n_jobs)(
-            delayed(_solve_output)(self, problem, seed, output)
+        solutions: list[MarginSolution] = Parallel(n_jobs=self.n_jobs)(
+            delayed(_solve_output)(self, problem, data, seed, output)
             for problem, output in zip(problems, outputs, strict=True)
         )
         self._warn_if_unfinished(solutions)
-        context.call_on_fit_task_end(estimator=self)
         return solutions
 
     def _solve(self, generation: Generation, report: Report) -> MarginSolution:
@@ -244,47 +258,62 @@ class L1KernelClassifier(ExpansionClassifier):
             )
 
     def _set_machine(
-        self, gram: Gram, candidates: Candidates, solutions: list[MarginSolution]
+        self,
+        gram: Gram,
+        rows: Indices,
+        candidate_rows: Indices | None,
+        solutions: list[MarginSolution],
     ) -> None:
-        """Join the outputs over one set of centers, and set the fitted attributes."""
-        used = np.unique(np.concatenate([s.centers for s in solutions]))
-        group, first = distinct_rows(gram.z.X[used])
-        coef = np.zeros((len(solutions), len(first)))
-        for number, solution in enumerate(solutions):
-            np.add.at(coef[number], group[np.searchsorted(used, solution.centers)], solution.coef)
-        chosen = used[first]
-        intercept = np.array([s.intercept for s in solutions])
-        self.expansion_ = KernelExpansion(gram.kernel, gram.z.X[chosen], coef, intercept)
-        self.center_indices_ = chosen if candidates.rows is None else candidates.rows[chosen]
-
-        self.margin_indices_ = np.unique(np.concatenate([s.rows for s in solutions]))
-        self.duals_ = np.zeros((len(solutions), len(self.margin_indices_)))
-        for number, solution in enumerate(solutions):
-            self.duals_[number, np.searchsorted(self.margin_indices_, solution.rows)] = (
-                solution.duals
-            )
-        row_centers = used[:0] if candidates.rows is None else candidates.rows[used]
-        moving = np.union1d(self.margin_indices_, row_centers)
-        self.loo_error_bound_ = len(moving) / gram.shape[0]
+        """Set the fitted attributes; ``rows`` are the rows of ``gram`` in the user's data."""
+        self.expansion_, centers = join_centers(gram, solutions)
+        self.center_indices_ = centers if candidate_rows is None else rows[candidate_rows[centers]]
+        margin_rows, self.duals_ = join_duals(solutions)
+        self.margin_indices_ = rows[margin_rows]
+        self.loo_error_bound_ = loo_error_bound(len(rows), candidate_rows, solutions)
         self.objective_ = np.array([s.objective for s in solutions])
         self.duality_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = sum(s.n_iter for s in solutions)
 
 
 def _solve_output(
-    estimator: L1KernelClassifier, problem: L1Margin, seed: int, context: CallbackContext
+    estimator: L1KernelClassifier,
+    problem: L1Margin,
+    data: TrainingData,
+    seed: int,
+    context: CallbackContext,
 ) -> MarginSolution:
-    """Solve one output in whatever process it is sent to."""
-    context.call_on_fit_task_begin(estimator=estimator)
+    """Solve one output in whatever process it is sent to, telling the callbacks of each round."""
 
     def report(progress: Progress) -> bool:
-        round_context = context.subcontext(task_name="round")
-        round_context.call_on_fit_task_begin(estimator=estimator)
-        return bool(round_context.call_on_fit_task_end(estimator=estimator))
+        task = context.subcontext(task_name="round")
+        task.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
+        stop = task.call_on_fit_task_end(
+            estimator=estimator,
+            **data.for_callbacks,
+            reconstruction_attributes=lambda: _machine_so_far(estimator, problem, progress),
+        )
+        return bool(stop)
 
+    context.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
     generation = Generation(
         problem, np.random.RandomState(seed), max_bytes=int(estimator.cache_size * 2**20)
     )
     solution = estimator._solve(generation, report)
-    context.call_on_fit_task_end(estimator=estimator)
+    context.call_on_fit_task_end(estimator=estimator, **data.for_callbacks)
     return solution
+
+
+def _machine_so_far(
+    estimator: L1KernelClassifier, problem: L1Margin, progress: Progress
+) -> dict[str, Any] | None:
+    """What makes an estimator that predicts with the machine of this round.
+
+    With more than two classes there is no such machine: the outputs come one by one.
+    """
+    if len(estimator.classes_) > 2:
+        return None
+    machine = progress.machine
+    centers = problem.gram.z.X[machine.centers]
+    intercept = np.array([machine.intercept])
+    expansion = KernelExpansion(problem.gram.kernel, centers, machine.coef[None, :], intercept)
+    return {"expansion_": expansion}

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from kernlet.estimators.candidates import Candidates
 from kernlet.estimators.l1_kernel import L1KernelClassifier
 from kernlet.kernels import Kernel
+from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
 from kernlet.problems.pound import PoundLoss
 from kernlet.solvers import Generation, MarginSolution, linearize_successively
@@ -134,7 +134,11 @@ class MinimalKernelClassifier(L1KernelClassifier):
         return path.solution
 
     def _set_machine(
-        self, gram: Gram, candidates: Candidates, solutions: list[MarginSolution]
+        self,
+        gram: Gram,
+        rows: Indices,
+        candidate_rows: Indices | None,
+        solutions: list[MarginSolution],
     ) -> None:
-        super()._set_machine(gram, candidates, solutions)
+        super()._set_machine(gram, rows, candidate_rows, solutions)
         self.n_lps_ = np.array([s.n_lps for s in solutions])

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.extmath import row_norms
+
+from kernlet.kernels.gram import row_slices
+from kernlet.kernels.kernel import Floats
 
 
-def resolve_gamma(gamma: str | float, X: Any) -> float:
+def resolve_gamma(gamma: str | float, X: Any, sample_weight: Any = None) -> float:
     """Turn the ``gamma`` parameter into a number.
 
     Parameters
@@ -17,8 +21,10 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     gamma : float or {"scale", "auto", "mean_distance"}
         A number is returned as it is. ``"scale"`` is 1 / (n_features * X.var()) and
         ``"auto"`` 1 / n_features, as in scikit-learn. ``"mean_distance"`` is one over the
-        mean squared distance between two rows.
+        mean squared distance between two rows drawn at random.
     X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    sample_weight : ndarray of shape (n_rows,) or None
+        A row of weight 2 counts as two rows.
 
     Returns
     -------
@@ -34,42 +40,39 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     """
     if not isinstance(gamma, str):
         return float(gamma)
-    inverse = _INVERSES[gamma](X)
+    weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+    inverse = _INVERSES[gamma](X, weights / weights.sum())
     return 1.0 / inverse if inverse > 0 else 1.0
 
 
-def _features(X: Any) -> float:
+def _features(X: Any, shares: Floats) -> float:
     return float(X.shape[1])
 
 
-def _scale(X: Any) -> float:
+def _scale(X: Any, shares: Floats) -> float:
     """n_features times the variance of all entries."""
+    means, spread = _moments(X, shares)
+    return float(spread + np.square(means - means.mean()).sum())
+
+
+def _mean_distance(X: Any, shares: Floats) -> float:
+    """E |x - x'|^2 = 2 E |x - E x|^2."""
+    return float(2.0 * _moments(X, shares)[1])
+
+
+def _moments(X: Any, shares: Floats) -> tuple[Floats, float]:
+    """The mean row, and the mean squared distance of the rows from it."""
+    means = np.asarray(shares @ X)
     if sparse.issparse(X):
-        variance = _mean_square(X) - float(X.mean(dtype=np.float64)) ** 2
-    else:
-        variance = float(X.var(dtype=np.float64))
-    return float(X.shape[1] * variance)
+        squares = float(shares @ row_norms(X.astype(np.float64), squared=True))
+        return means, max(0.0, squares - float(means @ means))
+    spread = 0.0
+    for rows in row_slices(X.shape[0], 8 * X.shape[1]):
+        spread += float(shares[rows] @ row_norms(X[rows] - means, squared=True))
+    return means, spread
 
 
-def _mean_distance(X: Any) -> float:
-    """Mean squared distance over pairs of rows: 2 m / (m - 1) times the total variance."""
-    m = X.shape[0]
-    if m < 2:
-        return 0.0
-    if sparse.issparse(X):
-        means = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-        total = X.shape[1] * _mean_square(X) - float(means @ means)
-    else:
-        total = float(X.var(axis=0, dtype=np.float64).sum())
-    return 2.0 * m / (m - 1) * total
-
-
-def _mean_square(X: Any) -> float:
-    """Mean of the squared entries of a sparse matrix."""
-    return float(np.square(X.data, dtype=np.float64).sum()) / (X.shape[0] * X.shape[1])
-
-
-_INVERSES: dict[str, Callable[[Any], float]] = {
+_INVERSES: dict[str, Callable[[Any, Floats], float]] = {
     "auto": _features,
     "scale": _scale,
     "mean_distance": _mean_distance,

@@ -15,7 +15,13 @@ KERNEL_NAMES = ("rbf", "poly", "linear", "sigmoid")
 
 
 def make_kernel(
-    kernel: str | Kernel, X: Any, *, gamma: str | float, degree: int, coef0: float
+    kernel: str | Kernel,
+    X: Any,
+    sample_weight: Any = None,
+    *,
+    gamma: str | float,
+    degree: int,
+    coef0: float,
 ) -> Kernel:
     """Make the kernel that an estimator's parameters describe.
 
@@ -25,6 +31,8 @@ def make_kernel(
         A Kernel is returned as it is and the other parameters are not used.
     X : {ndarray, sparse matrix} of shape (n_rows, n_features)
         The rows from which a rule for ``gamma`` is computed.
+    sample_weight : ndarray of shape (n_rows,) or None
+        Their weights.
     gamma : float or {"scale", "auto", "mean_distance"}
     degree : int
     coef0 : float
@@ -37,7 +45,7 @@ def make_kernel(
         return kernel
     if kernel == "linear":
         return Linear()
-    number = resolve_gamma(gamma, X)
+    number = resolve_gamma(gamma, X, sample_weight)
     if kernel == "poly":
         return Polynomial(number, degree, coef0)
     return RBF(number) if kernel == "rbf" else Sigmoid(number, coef0)

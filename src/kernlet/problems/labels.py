@@ -10,30 +10,30 @@ from sklearn.utils.class_weight import compute_class_weight
 from kernlet.kernels.kernel import Floats
 
 
-def one_vs_rest_signs(codes: Any, n_classes: int) -> Floats:
+def one_vs_rest_signs(y: Any, classes: Any) -> Floats:
     """Signs of the rows in each one-vs-rest problem.
 
     Parameters
     ----------
-    codes : ndarray of shape (n_rows,)
-        Class numbers 0, ..., n_classes - 1.
-    n_classes : int
-        At least 2.
+    y : ndarray of shape (n_rows,)
+        Labels.
+    classes : ndarray of shape (n_classes,)
+        The distinct labels, two at least.
 
     Returns
     -------
     signs : ndarray of shape (n_outputs, n_rows)
-        +1 or -1. Two classes make one output, positive for class 1.
+        +1 or -1. Two classes make one output, positive for the second.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kernlet.problems.labels import one_vs_rest_signs
-    >>> one_vs_rest_signs(np.array([0, 1, 1]), 2)
+    >>> one_vs_rest_signs(np.array([0, 1, 1]), np.array([0, 1]))
     array([[-1.,  1.,  1.]])
     """
-    positives = np.arange(n_classes) if n_classes > 2 else np.array([1])
-    return np.where(codes == positives[:, None], 1.0, -1.0)
+    positives = classes if len(classes) > 2 else classes[1:]
+    return np.where(y == positives[:, None], 1.0, -1.0)
 
 
 def error_weights(

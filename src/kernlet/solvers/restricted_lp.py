@@ -188,7 +188,7 @@ class RestrictedLP:
         duals = np.where(self._column_status == _Status.kUpper, upper, 0.0)
         limits = np.append(0.0, self.problem.coef_weights[self.centers])
         limits[self._row_status == _Status.kLower] *= -1
-        entries = self._entries(self.rows, self.centers[active[1:]])
+        entries = self._entries(self.rows, self.centers[active[1:]])[:, 0 if active[0] else 1 :]
         try:
             factor = lu_factor(entries[free])
         except (LinAlgError, ValueError):

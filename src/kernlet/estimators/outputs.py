@@ -1,0 +1,85 @@
+"""Joining the machines of several outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernlet.expansion import KernelExpansion, distinct_rows
+from kernlet.kernels.columns import Indices
+from kernlet.kernels.gram import Gram
+from kernlet.kernels.kernel import Floats
+from kernlet.solvers import MarginSolution
+
+
+def join_centers(
+    gram: Gram, solutions: Sequence[MarginSolution]
+) -> tuple[KernelExpansion, Indices]:
+    """One expansion for all outputs over the centers that any of them uses.
+
+    Parameters
+    ----------
+    gram : Gram
+    solutions : sequence of MarginSolution
+
+    Returns
+    -------
+    expansion : KernelExpansion
+        Equal candidates are one center.
+    centers : ndarray of shape (n_centers,)
+        The candidate that each center is.
+    """
+    used = np.unique(np.concatenate([s.centers for s in solutions]))
+    group, first = distinct_rows(gram.z.X[used])
+    coef = np.zeros((len(solutions), len(first)))
+    for output, solution in zip(coef, solutions, strict=True):
+        np.add.at(output, group[np.searchsorted(used, solution.centers)], solution.coef)
+    intercept = np.array([s.intercept for s in solutions])
+    centers = used[first]
+    return KernelExpansion(gram.kernel, gram.z.X[centers], coef, intercept), centers
+
+
+def join_duals(solutions: Sequence[MarginSolution]) -> tuple[Indices, Floats]:
+    """The rows with a positive dual in any output, and the duals of all outputs there.
+
+    Parameters
+    ----------
+    solutions : sequence of MarginSolution
+
+    Returns
+    -------
+    rows : ndarray of shape (n_rows,)
+    duals : ndarray of shape (n_outputs, n_rows)
+    """
+    rows = np.unique(np.concatenate([s.rows for s in solutions]))
+    duals = np.zeros((len(solutions), len(rows)))
+    for output, solution in zip(duals, solutions, strict=True):
+        output[np.searchsorted(rows, solution.rows)] = solution.duals
+    return rows, duals
+
+
+def loo_error_bound(
+    n_rows: int, candidate_rows: Indices | None, solutions: Sequence[MarginSolution]
+) -> float:
+    """Share of the rows whose absence could change a machine (Proposition 3.1).
+
+    A row that is no center and has no positive dual can be left out without changing the
+    answer, which classifies it correctly in every output.
+
+    Parameters
+    ----------
+    n_rows : int
+    candidate_rows : ndarray of shape (n_candidates,) or None
+        The row that each candidate is; None where candidates are no rows and stay in place
+        whichever row is left out.
+    solutions : sequence of MarginSolution
+
+    Returns
+    -------
+    bound : float
+    """
+    moving = [s.rows for s in solutions]
+    if candidate_rows is not None:
+        moving += [candidate_rows[s.centers] for s in solutions]
+    return len(np.unique(np.concatenate(moving))) / n_rows

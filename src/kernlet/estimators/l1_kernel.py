@@ -26,6 +26,13 @@ from kernlet.problems.labels import error_weights, one_vs_rest_signs
 from kernlet.solvers import Generation, MarginSolution, Progress
 from kernlet.solvers.highs_generation import Report
 
+_WORTH_A_WARNING = 1e-6
+_REASONS = {
+    "iteration limit": "the simplex method reached max_iter. Raise it.",
+    "failed": "the simplex method failed. Scale the features, or lower C.",
+    "optimal": "the kernel values are too large for more digits. Scale the features, or lower C.",
+}
+
 
 class L1KernelClassifier(ExpansionClassifier):
     """Kernel classifier with a 1-norm penalty on its coefficients: few centers by design.
@@ -245,14 +252,14 @@ class L1KernelClassifier(ExpansionClassifier):
         return None if self.max_iter == -1 else int(self.max_iter)
 
     def _warn_if_unfinished(self, solutions: list[MarginSolution]) -> None:
-        unfinished = [s for s in solutions if s.status in ("iteration limit", "failed")]
+        loose = max(self.tol, _WORTH_A_WARNING)
+        unfinished = [s for s in solutions if s.gap > loose and s.status != "stopped"]
         if unfinished:
-            reason = unfinished[0].status
+            worst = max(unfinished, key=lambda s: s.gap)
             warnings.warn(
-                f"{len(unfinished)} of {len(solutions)} linear programs ended early "
-                f"({reason}) at a relative duality gap of up to "
-                f"{max(s.gap for s in unfinished):.1e}; tol is {self.tol:.1e}. "
-                "Raise max_iter, scale the features, or lower C.",
+                f"{len(unfinished)} of {len(solutions)} linear programs ended at a relative "
+                f"duality gap of up to {worst.gap:.1e} (tol={self.tol:.1e}): "
+                f"{_REASONS[worst.status]}",
                 ConvergenceWarning,
                 stacklevel=4,
             )

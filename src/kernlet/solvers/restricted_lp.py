@@ -17,7 +17,7 @@ from kernlet.solvers.solution import Status
 
 _Status = highspy.HighsBasisStatus
 
-_OPTIONS = {
+_OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "solver": "simplex",
     "simplex_strategy": 1,  # dual simplex
@@ -30,6 +30,15 @@ _OPTIONS = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
 }
+# After numerical trouble: from the slack basis, then with HiGHS's own scaling and tolerances.
+_SECOND_TRIES: tuple[dict[str, Any], ...] = (
+    {},
+    {
+        "simplex_scale_strategy": 2,
+        "primal_feasibility_tolerance": 1e-7,
+        "dual_feasibility_tolerance": 1e-7,
+    },
+)
 _ZERO = 1e-9  # what the tolerances above cannot tell from zero
 
 
@@ -67,8 +76,9 @@ class RestrictedLP:
     made dual feasible by flipping bounds: rows and centers come and go, costs change, and
     the dual simplex method goes on from the basis at hand.
 
-    The kernel is divided by its largest value in the first block (and t multiplied by it),
-    so that HiGHS's absolute tolerances mean the same for every kernel.
+    HiGHS sees K / s with s the largest kernel value in the first block, and t in such units
+    that its bounds are not below 1 where any center could become active: its absolute
+    tolerances then mean the same for every kernel and every C.
 
     Parameters
     ----------
@@ -80,12 +90,12 @@ class RestrictedLP:
         self.rows: Indices = as_indices([])
         self.centers: Indices = as_indices([])
         self.n_iter = 0
-        self._scale = 0.0
+        self._scale = 0.0  # s
+        self._unit = 0.0  # of t
         self._column_status: Any = np.array([], dtype=object)
         self._row_status: Any = np.array([_Status.kBasic], dtype=object)
         self._highs = highspy.Highs()
-        for name, value in _OPTIONS.items():
-            self._highs.setOptionValue(name, value)
+        _set_options(self._highs, _OPTIONS)
         self._highs.addRow(0.0, 0.0, 0, np.array([], np.int32), np.array([]))  # sum d_i t_i = 0
 
     def add(self, rows: Indices, centers: Indices) -> None:
@@ -101,14 +111,14 @@ class RestrictedLP:
         entries[:, 0] = signs
         entries[:, 1:] = self._kernel(rows, self.centers) * signs[:, None]
         n = len(rows)
-        upper = self.problem.error_weights[rows] * self._scale
+        upper = self.problem.error_weights[rows] / self._unit
         self._highs.addCols(n, np.full(n, -1.0), np.zeros(n), upper, *_packed(entries))
         self.rows = np.concatenate([self.rows, rows])
         self._column_status = np.append(self._column_status, np.full(n, _Status.kLower))
 
     def _add_centers(self, centers: Indices) -> None:
         entries = self._kernel(self.rows, centers).T * self.problem.signs[self.rows]
-        limit = self.problem.coef_weights[centers]
+        limit = self.problem.coef_weights[centers] / (self._scale * self._unit)
         self._highs.addRows(len(centers), -limit, limit, *_packed(entries))
         self.centers = np.concatenate([self.centers, centers])
         self._row_status = np.append(self._row_status, np.full(len(centers), _Status.kBasic))
@@ -116,6 +126,7 @@ class RestrictedLP:
     def _kernel(self, rows: Indices, centers: Indices) -> Floats:
         if not self._scale:
             self._scale = self._largest_value(rows)
+            self._unit = min(1.0 / self._scale, self.problem.error_weights.max())
         block = self.problem.gram.block(rows, centers)
         check_finite(block)
         return block / self._scale if self._scale != 1.0 else block
@@ -147,8 +158,8 @@ class RestrictedLP:
         """Go on with other costs of errors and coefficients, from the same basis."""
         self.problem = problem
         n_rows, n_centers = len(self.rows), len(self.centers)
-        upper = problem.error_weights[self.rows] * self._scale
-        limit = problem.coef_weights[self.centers]
+        upper = problem.error_weights[self.rows] / self._unit
+        limit = problem.coef_weights[self.centers] / (self._scale * self._unit)
         every_row = np.arange(n_rows, dtype=np.int32)
         self._highs.changeColsBounds(n_rows, every_row, np.zeros(n_rows), upper)
         for number in range(n_centers):
@@ -167,9 +178,13 @@ class RestrictedLP:
             highs.setOptionValue("simplex_iteration_limit", max_iter)
         self._pass_basis()
         highs.run()
-        if highs.getModelStatus() not in _STATUS:
-            highs.clearSolver()  # numerical trouble: once more, from the slack basis
+        for options in _SECOND_TRIES:
+            if highs.getModelStatus() in _STATUS:
+                break
+            highs.clearSolver()
+            _set_options(highs, options)
             highs.run()
+        _set_options(highs, _OPTIONS)
         self.n_iter += max(0, highs.getInfo().simplex_iteration_count)
         self._take_basis()
         return self._vertex()
@@ -225,17 +240,16 @@ class RestrictedLP:
 
     def _vertex(self) -> Vertex:
         solution = self._highs.getSolution()
-        duals = np.maximum(0.0, np.array(solution.col_value)) / self._scale
-        coef = -np.array(solution.row_dual) / self._scale
-        coef[0] *= self._scale
-        duals[duals * self._scale <= _ZERO] = 0.0
-        coef[1:][np.abs(coef[1:]) * self._scale <= _ZERO] = 0.0
+        duals = np.array(solution.col_value)
+        duals[duals <= _ZERO] = 0.0
+        coef = -np.array(solution.row_dual)
+        coef[1:][np.abs(coef[1:]) <= _ZERO] = 0.0
         return Vertex(
-            duals=duals,
-            coef=coef[1:],
+            duals=duals * self._unit,
+            coef=coef[1:] / self._scale,
             intercept=float(coef[0]),
             margins=-np.array(solution.col_dual),
-            correlations=np.array(solution.row_value)[1:],
+            correlations=np.array(solution.row_value)[1:] * (self._scale * self._unit),
             status=_STATUS.get(self._highs.getModelStatus(), "failed"),
         )
 
@@ -244,6 +258,11 @@ _STATUS: dict[Any, Status] = {
     highspy.HighsModelStatus.kOptimal: "optimal",
     highspy.HighsModelStatus.kIterationLimit: "iteration limit",
 }
+
+
+def _set_options(highs: highspy.Highs, options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
 
 
 def _is_close(fresh: Floats, stale: Floats) -> bool:

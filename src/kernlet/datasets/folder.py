@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
-from zlib import error as ZlibError
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def read_file(path: Path, entry: Entry) -> Dataset:
     """
     X, y, *test = _read_arrays(path)
     try:
-        dataset = Dataset(entry.name, X, _labels(y), *_test_part(*test))
+        dataset = Dataset(entry.name, _features(X), _labels(y), *_test_part(X, *test))
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{path} is not a table of rows with labels: {error}") from error
     difference = entry.mismatch(dataset)
@@ -55,19 +54,30 @@ def read_file(path: Path, entry: Entry) -> Dataset:
 
 def _read_arrays(path: Path) -> list[Rows]:
     try:
-        with open(path, "rb") as stream, np.lib.npyio.NpzFile(stream) as arrays:
+        with np.load(path, allow_pickle=False) as arrays:
             keys = SPLIT_KEYS if "Xtr" in arrays else WHOLE_KEYS
             return [arrays[key] for key in keys]
     except KeyError as error:
         raise ValueError(
             f"{path} lacks an array: it needs {', '.join(SPLIT_KEYS)} or {', '.join(WHOLE_KEYS)}."
         ) from error
-    except (BadZipFile, EOFError, ValueError, ZlibError) as error:
-        raise ValueError(f"{path} is damaged or no .npz file: {error}") from error
+    except (BadZipFile, EOFError, TypeError, ValueError, zlib.error) as error:
+        # A TypeError means that the file holds one bare array, which has no keys.
+        raise ValueError(f"{path} is damaged or not an .npz file of plain arrays.") from error
 
 
-def _test_part(X: Any = None, y: Any = None) -> tuple[Any, Any]:
-    return X, None if y is None else _labels(y)
+def _test_part(X: Rows, *test: Rows) -> tuple[Rows, ...]:
+    """The test rows in a dtype that holds the training rows too, and their labels."""
+    if not test:
+        return ()
+    X_test, y_test = test
+    return _features(X_test).astype(np.result_type(X, X_test), copy=False), _labels(y_test)
+
+
+def _features(X: Rows) -> Rows:
+    if X.dtype.kind not in "iuf":
+        raise TypeError(f"features of type {X.dtype} are not real numbers")
+    return X
 
 
 def _labels(y: Rows) -> Rows:

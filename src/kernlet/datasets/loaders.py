@@ -51,7 +51,7 @@ def load(name: str, *, data_home: Any = None) -> Dataset:
     The sets bupa, checkerboard_generated and thyroid come from the folder alone; covertype
     comes from `sklearn.datasets.fetch_covtype`. The other copies on OpenML are brought to
     the labels, codes and order of columns of the local files, but were not compared with
-    them row by row. Known to differ:
+    them row by row. Expected to differ, by what is known of the same ARFF files elsewhere:
 
     - letter: its rows come in another order, so that there is no official split.
     - satimage: it has 6430 rows, five fewer than the original, and no official split.

@@ -105,8 +105,6 @@ def _check_label_types(y: Any) -> None:
 
 
 def _check_classes(classes: Any) -> None:
-    if not len(classes):
-        raise ValueError("Every sample_weight is zero; give at least one row a positive weight.")
     if len(classes) < 2:
         raise ValueError(
             f"The labels y hold one class only ({classes[0]!r}), rows of zero sample_weight left "

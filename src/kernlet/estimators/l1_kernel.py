@@ -261,7 +261,7 @@ class L1KernelClassifier(ExpansionClassifier):
                 f"duality gap of up to {worst.gap:.1e} (tol={self.tol:.1e}): "
                 f"{_REASONS[worst.status]}",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _set_machine(

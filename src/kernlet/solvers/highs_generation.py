@@ -80,6 +80,15 @@ class Generation:
         self.problem = problem
         self.lp.reweight(problem)
 
+    def certified(self, solution: MarginSolution) -> MarginSolution:
+        """A solution found without a certificate, with the objective and bound of float64."""
+        signed_duals = self.problem.signs[solution.rows] * solution.duals
+        machine = Machine(
+            solution.centers, solution.coef, solution.intercept, solution.rows, signed_duals
+        )
+        prices = _Prices(self.problem, machine, *self.pricer.exact(machine))
+        return prices.solution(solution.n_iter, solution.status)
+
     def solve(
         self,
         *,
@@ -110,19 +119,16 @@ class Generation:
             number += 1
             if report is not None and report(Progress(number, prices.machine, prices.gap)):
                 status = "stopped"
-            if status != "optimal":
-                break
-            rows, centers = self._violated(vertex, prices) if prices.gap > tol else _NOTHING
-            if not len(rows) and not len(centers) and certify:
+            rows, centers = _NOTHING
+            if status == "optimal" and prices.gap > tol:
+                rows, centers = self._violated(vertex, prices)
+            if certify and not len(rows) and not len(centers):
                 prices = self._exact_prices(self.lp.polished(vertex))
-                if prices.gap > tol:
+                if status == "optimal" and prices.gap > tol:
                     rows, centers = self._outside(*prices.violated(_EXACT, _EXACT))
             if not len(rows) and not len(centers):
                 return prices.solution(self.lp.n_iter - start, status)
             self._exchange(vertex, prices, rows, centers)
-        if certify:
-            prices = self._exact_prices(vertex)
-        return prices.solution(self.lp.n_iter - start, status)
 
     def _fast_prices(self, vertex: Vertex) -> _Prices:
         machine = self._machine(vertex)

@@ -83,8 +83,12 @@ def linearize_successively(
         n_iter += solution.n_iter
         before = linear.objective(slacks, absolute)
         is_stationary = before - solution.objective <= _STATIONARY * before
-    certified = generation.solve(tol=tol, max_iter=max_iter)
-    solution = replace(certified, n_iter=n_iter + certified.n_iter, n_lps=len(objectives))
+    if solution.status == "optimal":
+        certified = generation.solve(tol=tol, max_iter=max_iter)
+        n_iter += certified.n_iter
+    else:
+        certified = generation.certified(solution)
+    solution = replace(certified, n_iter=n_iter, n_lps=len(objectives))
     return LinearizationPath(generation.problem, solution, tuple(objectives), is_stationary)
 
 

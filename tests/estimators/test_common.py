@@ -1,0 +1,202 @@
+"""scikit-learn's own checks on every estimator, and what they leave out."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.callback import ProgressBar, ScoringMonitor
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernlet import L1KernelClassifier, MinimalKernelClassifier
+
+CLASSIFIERS = [L1KernelClassifier, MinimalKernelClassifier]
+
+
+@parametrize_with_checks(
+    [
+        L1KernelClassifier(),
+        MinimalKernelClassifier(),
+        L1KernelClassifier(kernel="poly", coef0=1.0),
+        # with a small C two sigmoid outputs are constant and equal: rounding breaks the tie
+        L1KernelClassifier(kernel="sigmoid", C=100.0),
+        MinimalKernelClassifier(kernel="linear"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data():
+    return make_classification(
+        n_samples=120, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
+    )
+
+
+@pytest.fixture(params=CLASSIFIERS)
+def classifier(request):
+    return request.param(random_state=0)
+
+
+@pytest.mark.parametrize("make", [np.array, lambda y: [f"class {k}" for k in y]])
+def test_labels_come_back_as_they_went_in(classifier, data, make):
+    X, y = data
+    labels = make(y)
+    machine = classifier.fit(X, labels)
+    assert set(machine.predict(X)) <= set(labels)
+    assert machine.decision_function(X).shape == (len(X), 3)
+    assert machine.expansion_.n_outputs == 3
+
+
+def test_boolean_labels(classifier, data):
+    X, y = data
+    machine = classifier.fit(X, y == 1)
+    assert machine.classes_.tolist() == [False, True]
+    assert machine.predict(X).dtype == bool
+    assert np.array_equal(machine.decision_function(X) > 0, machine.predict(X))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_give_feature_names_and_are_checked_against_them(classifier, data, frame):
+    X, y = data
+    columns = [f"x{k}" for k in range(X.shape[1])]
+    table = frame(dict(zip(columns, X.T, strict=True)))
+    machine = classifier.fit(table, y)
+    assert machine.feature_names_in_.tolist() == columns
+    np.testing.assert_array_equal(machine.predict(table), clone(machine).fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        machine.predict(table[columns[::-1]])
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.csc_array])
+def test_sparse_rows_give_the_same_machine(classifier, data, container):
+    X, y = data
+    X = np.where(np.abs(X) > 0.5, X, 0.0)
+    dense, machine = clone(classifier).fit(X, y), classifier.fit(container(X), y)
+    np.testing.assert_array_equal(machine.center_indices_, dense.center_indices_)
+    values = dense.decision_function(X)
+    np.testing.assert_allclose(machine.decision_function(container(X)), values, atol=1e-8)
+    np.testing.assert_allclose(machine.decision_function(X), values, atol=1e-8)
+    np.testing.assert_allclose(dense.decision_function(container(X)), values, atol=1e-8)
+
+
+def test_float32_rows_stay_float32_and_certified(classifier, data):
+    X, y = data
+    machine = classifier.fit(X.astype(np.float32), y)
+    assert machine.expansion_.centers.dtype == np.float32
+    assert machine.duality_gap_.max() <= 1e-9
+
+
+def test_same_answer_whatever_n_jobs(classifier, data):
+    X, y = data
+    one, two = clone(classifier).fit(X, y), classifier.set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(one.expansion_.coef, two.expansion_.coef)
+    np.testing.assert_array_equal(one.expansion_.centers, two.expansion_.centers)
+
+
+def test_pickles_clones_searches_and_pipes(classifier, data):
+    X, y = data
+    piped = make_pipeline(StandardScaler(), classifier).fit(X, y)
+    again = pickle.loads(pickle.dumps(piped))
+    np.testing.assert_array_equal(again.decision_function(X), piped.decision_function(X))
+    search = GridSearchCV(classifier, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    assert search.best_estimator_.duality_gap_.max() <= 1e-9
+
+
+def test_far_from_the_origin_nothing_changes(classifier, data):
+    X, y = data
+    near = clone(classifier).set_params(gamma=0.1).fit(X, y)
+    far = classifier.set_params(gamma=0.1).fit(X + 1e6, y)
+    np.testing.assert_array_equal(far.center_indices_, near.center_indices_)
+    np.testing.assert_allclose(far.decision_function(X + 1e6), near.decision_function(X), atol=1e-5)
+
+
+def test_constant_features_and_equal_rows(classifier):
+    X = np.ones((10, 3))
+    y = np.array([0] * 6 + [1] * 4)
+    machine = classifier.fit(X, y)
+    assert machine.predict(X).tolist() == [0] * 10
+    assert machine.duality_gap_.max() <= 1e-9
+
+
+def test_equal_rows_are_one_center(classifier, data):
+    X, y = data
+    machine = classifier.fit(np.vstack([X, X, X]), np.tile(y, 3))
+    centers = machine.expansion_.centers
+    assert len(np.unique(centers, axis=0)) == machine.n_centers_ == len(centers)
+
+
+def test_rows_of_weight_zero_are_not_there(classifier, data):
+    X, y = data
+    weight = np.r_[np.zeros(20), np.ones(100)]
+    machine, without = clone(classifier).fit(X, y, weight), classifier.fit(X[20:], y[20:])
+    np.testing.assert_array_equal(machine.center_indices_, without.center_indices_ + 20)
+    np.testing.assert_array_equal(machine.margin_indices_, without.margin_indices_ + 20)
+    assert machine.loo_error_bound_ == without.loo_error_bound_
+
+
+def test_class_weight_is_a_sample_weight(classifier, data):
+    X, y = data
+    by_class = clone(classifier).set_params(class_weight={0: 3.0, 1: 1.0, 2: 0.5})
+    by_row = classifier.fit(X, y, np.array([3.0, 1.0, 0.5])[y])
+    fixed = by_row.expansion_.kernel.gamma
+    by_class = by_class.set_params(gamma=fixed).fit(X, y)
+    np.testing.assert_allclose(
+        by_class.decision_function(X), by_row.decision_function(X), atol=1e-7
+    )
+
+
+class Recorder:
+    """A callback that counts, and stops where it is told to."""
+
+    def __init__(self, stop_at=None):
+        self.rounds, self.stop_at = 0, stop_at
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "round":
+            self.rounds += 1
+            return self.rounds == self.stop_at
+        return False
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def test_callbacks_hear_of_every_round_and_can_stop(classifier):
+    X, y = make_classification(n_samples=900, n_features=5, flip_y=0.1, random_state=0)
+    listener = Recorder()
+    classifier.set_callbacks(listener).fit(X, y)
+    stopper = Recorder(stop_at=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stopped = clone(classifier).set_callbacks(stopper).fit(X, y)
+    assert listener.rounds > 2
+    assert stopper.rounds < listener.rounds
+    assert stopped.duality_gap_[0] > 1e-9
+
+
+def test_scoring_monitor_and_progress_bar(classifier, data):
+    X, y = data
+    monitor = ScoringMonitor(scoring="accuracy")
+    classifier.set_callbacks(monitor, ProgressBar()).fit(X, y == 0)
+    assert monitor.get_logs()
+
+
+def test_accuracy_is_no_accident(classifier):
+    X, y = make_classification(n_samples=400, n_features=6, n_informative=4, random_state=1)
+    assert cross_val_score(classifier, X, y, cv=3).mean() > 0.85

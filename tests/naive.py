@@ -1,0 +1,96 @@
+"""Slow, obvious twins of the package: the formulas again, by plain loops."""
+
+import math
+
+import numpy as np
+from scipy.optimize import linprog
+
+# Kernels
+
+
+def linear(x, z):
+    return sum(a * b for a, b in zip(x, z, strict=True))
+
+
+def squared_distance(x, z):
+    return sum((a - b) ** 2 for a, b in zip(x, z, strict=True))
+
+
+def rbf(x, z, gamma):
+    return math.exp(-gamma * squared_distance(x, z))
+
+
+def polynomial(x, z, gamma, degree, coef0):
+    return (gamma * linear(x, z) + coef0) ** degree
+
+
+def sigmoid(x, z, gamma, coef0):
+    return math.tanh(gamma * linear(x, z) + coef0)
+
+
+def laplacian(x, z):
+    return math.exp(-sum(abs(a - b) for a, b in zip(x, z, strict=True)))
+
+
+def gram(kernel, X, Z):
+    """K(X, Z) for a plain function kernel(x, z)."""
+    X, Z = np.asarray(X, dtype=float).tolist(), np.asarray(Z, dtype=float).tolist()
+    return np.array([[kernel(x, z) for z in Z] for x in X]).reshape(len(X), len(Z))
+
+
+def mean_squared_distance(X):
+    """Over all ordered pairs of rows, a row with itself among them."""
+    return gram(squared_distance, X, X).mean()
+
+
+# --- the 1-norm machine: one plain call of an LP solver on the whole problem -----------------
+
+
+def l1_margin_primal(K, signs, error_weights, coef_weights):
+    """Linear program (10) as printed: variables beta, v >= |beta|, intercept and y."""
+    m, s = K.shape
+    zeros, eye = np.zeros((s, m)), np.eye(s)
+    margin = np.hstack([-signs[:, None] * K, np.zeros((m, s)), -signs[:, None], -np.eye(m)])
+    above = np.hstack([eye, -eye, np.zeros((s, 1)), zeros])
+    below = np.hstack([-eye, -eye, np.zeros((s, 1)), zeros])
+    answer = linprog(
+        np.concatenate([np.zeros(s), coef_weights, [0.0], error_weights]),
+        A_ub=np.vstack([margin, above, below]),
+        b_ub=np.concatenate([-np.ones(m), np.zeros(2 * s)]),
+        bounds=[(None, None)] * s + [(0, None)] * s + [(None, None)] + [(0, None)] * m,
+        method="highs",
+    )
+    return answer.fun, answer.x[:s], answer.x[2 * s]
+
+
+def l1_margin_dual(K, signs, error_weights, coef_weights):
+    """Its dual (11): maximise sum t under |K' D t| <= c, d't = 0 and 0 <= t <= nu."""
+    rows = K.T * signs
+    answer = linprog(
+        -np.ones(len(signs)),
+        A_ub=np.vstack([rows, -rows]),
+        b_ub=np.concatenate([coef_weights, coef_weights]),
+        A_eq=signs[None, :],
+        b_eq=[0.0],
+        bounds=[(0.0, nu) for nu in error_weights],
+        method="highs",
+    )
+    return -answer.fun, answer.x
+
+
+def pound_machine(K, signs, C, mu, alpha, n_lps=50):
+    """Algorithm 4.2 with every linear program solved from scratch; the last objective."""
+    m, s = K.shape
+    nu, c = np.full(m, C), np.ones(s)
+    objective = np.inf
+    for _ in range(n_lps):
+        _, beta, intercept = l1_margin_primal(K, signs, nu, c)
+        y = np.maximum(0.0, 1.0 - signs * (K @ beta + intercept))
+        before = objective
+        loss = [x + mu * (1.0 - np.exp(-alpha * x)) for x in (y, np.abs(beta))]
+        objective = C * loss[0].sum() + loss[1].sum()
+        if before - objective <= 1e-9 * objective:
+            break
+        nu = C * (1.0 + mu * alpha * np.exp(-alpha * y))
+        c = 1.0 + mu * alpha * np.exp(-alpha * np.abs(beta))
+    return objective

@@ -1,0 +1,210 @@
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+import naive
+from kernlet import KernelExpansion
+from kernlet.expansion import distinct_rows
+from kernlet.kernels import RBF, Polynomial
+from kernlet.kernels.gram import row_slices
+
+CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
+every_container = pytest.mark.parametrize("container", CONTAINERS)
+
+GAMMA = 0.5
+RNG = np.random.default_rng(8)
+ROWS = RNG.normal(loc=1.0, size=(7, 3)) * (RNG.random((7, 3)) < 0.7)
+CENTERS = RNG.normal(loc=1.0, size=(4, 3)) * (RNG.random((4, 3)) < 0.7)
+COEF = RNG.normal(size=(2, 4))
+INTERCEPT = np.array([0.5, -2.0])
+
+
+def _expansion(centers=CENTERS):
+    return KernelExpansion(RBF(GAMMA), centers, COEF, INTERCEPT)
+
+
+def _naive_values(X=ROWS, centers=CENTERS):
+    return naive.gram(lambda x, z: naive.rbf(x, z, GAMMA), X, centers) @ COEF.T + INTERCEPT
+
+
+@pytest.mark.parametrize("of_centers", CONTAINERS)
+@pytest.mark.parametrize("of_rows", CONTAINERS)
+def test_decision_values_are_the_sum(of_rows, of_centers):
+    values = _expansion(of_centers(CENTERS)).decision_values(of_rows(ROWS))
+    assert values.shape == (7, 2)
+    np.testing.assert_allclose(values, _naive_values(), rtol=1e-12)
+
+
+def test_decision_values_by_small_blocks(monkeypatch):
+    monkeypatch.setattr(row_slices, "__defaults__", (1,))
+    np.testing.assert_allclose(_expansion().decision_values(ROWS), _naive_values(), rtol=1e-12)
+
+
+@every_container
+def test_float32_rows_give_nearly_the_values_of_float64_rows(container):
+    values = _expansion().decision_values(container(ROWS.astype(np.float32)))
+    np.testing.assert_allclose(values, _naive_values(), rtol=1e-5, atol=1e-5)
+
+
+def test_float32_rows_are_computed_in_float32():
+    seen = []
+
+    class Spy(RBF):
+        def of_products(self, products, x_norms, z_norms):
+            seen.append(products.dtype)
+            return super().of_products(products, x_norms, z_norms)
+
+    f = KernelExpansion(Spy(GAMMA), CENTERS, COEF, INTERCEPT)
+    f.decision_values(ROWS.astype(np.float32))
+    f.decision_values(ROWS)
+    assert seen == [np.float32, np.float64]
+
+
+def test_float32_rows_far_from_the_origin_keep_their_decision_values():
+    rows, centers = (np.round(A * 256) / 256 for A in (ROWS, CENTERS))  # exact after the shift
+    values = _expansion(centers + 1e4).decision_values((rows + 1e4).astype(np.float32))
+    np.testing.assert_allclose(values, _naive_values(rows, centers), rtol=1e-5, atol=1e-5)
+
+
+def test_whole_numbers_are_rows_too():
+    X = np.array([[0, 1, 2], [3, 0, 1]])
+    np.testing.assert_allclose(_expansion().decision_values(X), _naive_values(X), rtol=1e-12)
+
+
+def test_one_output():
+    f = KernelExpansion(Polynomial(1.0, 2, 1.0), np.array([[1.0], [2.0]]), np.ones((1, 2)), [-3.0])
+    x = 2.0
+    expected = (x + 1) ** 2 + (2 * x + 1) ** 2 - 3
+    np.testing.assert_allclose(f.decision_values(np.array([[x]])), [[expected]])
+
+
+@every_container
+def test_without_centers_every_row_has_the_intercept(container):
+    f = KernelExpansion(RBF(1.0), container(np.empty((0, 3))), np.empty((2, 0)), INTERCEPT)
+    assert (f.n_centers, f.n_outputs, f.n_features) == (0, 2, 3)
+    np.testing.assert_array_equal(f.decision_values(container(ROWS)), np.tile(INTERCEPT, (7, 1)))
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="Points concatenates no norms")
+@every_container
+def test_no_rows_have_no_decision_values(container):
+    assert _expansion().decision_values(container(np.empty((0, 3)))).shape == (0, 2)
+
+
+@pytest.mark.xfail(strict=True, reason="the shift broadcasts one column to all features")
+def test_rows_of_one_column_are_refused_by_centers_of_more():
+    with pytest.raises(ValueError):  # noqa: PT011
+        _expansion().decision_values(ROWS[:, :1])
+
+
+def test_counts():
+    f = _expansion()
+    assert (f.n_centers, f.n_outputs, f.n_features) == (4, 2, 3)
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (2, 3), (1, 4), (4,)])
+def test_coef_of_the_wrong_shape_is_refused_with_a_sentence(shape):
+    with pytest.raises(ValueError, match=r"2 intercepts and 4 centers need \(2, 4\)\."):
+        KernelExpansion(RBF(1.0), CENTERS, np.zeros(shape), INTERCEPT)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nbytes_counts_every_number_held(dtype):
+    centers, coef, intercept = (A.astype(dtype) for A in (CENTERS, COEF, INTERCEPT))
+    f = KernelExpansion(RBF(1.0), centers, coef, intercept)
+    assert f.nbytes == np.dtype(dtype).itemsize * (4 * 3 + 2 * 4 + 2)
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array])
+def test_nbytes_of_sparse_centers_counts_values_and_places(container):
+    centers = container(CENTERS)
+    tables = COEF.nbytes + INTERCEPT.nbytes
+    places = centers.nnz * centers.indices.itemsize + (4 + 1) * centers.indptr.itemsize
+    assert _expansion(centers).nbytes == tables + 8 * centers.nnz + places
+
+
+@pytest.mark.parametrize("name", ["kernel", "centers", "coef", "intercept", "nbytes"])
+def test_expansion_is_frozen(name):
+    with pytest.raises((FrozenInstanceError, AttributeError)):
+        setattr(_expansion(), name, None)
+
+
+def test_decision_values_change_no_table():
+    before = [A.copy() for A in (CENTERS, COEF, INTERCEPT, ROWS)]
+    _expansion().decision_values(ROWS)
+    for A, copy in zip((CENTERS, COEF, INTERCEPT, ROWS), before, strict=True):
+        np.testing.assert_array_equal(A, copy)
+
+
+# Groups of equal rows
+
+few_values = arrays(
+    np.float64,
+    st.tuples(st.integers(0, 8), st.integers(1, 3)),
+    elements=st.sampled_from([-1.0, -0.0, 0.0, 2.0]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(X=few_values)
+@every_container
+def test_groups_are_the_distinct_rows_in_order_of_appearance(container, X):
+    group, first = distinct_rows(container(X))
+    assert len(first) == len(np.unique(X, axis=0))
+    np.testing.assert_array_equal(X[first][group], X)
+    assert np.all(np.diff(first) > 0)
+    np.testing.assert_array_equal(group[first], np.arange(len(first)))
+
+
+@every_container
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_groups_in_other_types(container, dtype):
+    X = container(np.array([[1, 0], [0, 1], [1, 0], [0, 0], [0, 0]], dtype=dtype))
+    group, first = distinct_rows(X)
+    assert group.tolist() == [0, 1, 0, 2, 2]
+    assert first.tolist() == [0, 1, 3]
+
+
+def test_rows_that_share_values_but_not_places_differ():
+    X = sparse.csr_array(np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    assert distinct_rows(X)[0].tolist() == [0, 1, 2]
+
+
+# Two equal rows, each stored in another way.
+SAME_ROWS = {
+    "unsorted indices": ([1.0, 2.0, 2.0, 1.0], [0, 1, 1, 0], [0, 2, 4]),
+    "explicit zero": ([0.0, 1.0, 1.0], [0, 1, 1], [0, 2, 3]),
+    "negative zero": ([-0.0, 1.0, 0.0, 1.0], [0, 1, 0, 1], [0, 2, 4]),
+    "entry stored twice": ([1.0, 1.0, 2.0], [0, 0, 0], [0, 2, 3]),
+}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param(
+            parts,
+            id=name,
+            marks=[]
+            if name == "unsorted indices"
+            else pytest.mark.xfail(strict=True, reason="bytes as stored are compared"),
+        )
+        for name, parts in SAME_ROWS.items()
+    ],
+)
+def test_equal_sparse_rows_are_one_group_however_stored(parts):
+    group, first = distinct_rows(sparse.csr_array(parts, shape=(2, 2)))
+    assert group.tolist() == [0, 0]
+    assert first.tolist() == [0]
+
+
+def test_grouping_leaves_sparse_rows_alone():
+    X = sparse.csr_array(SAME_ROWS["unsorted indices"], shape=(2, 2))
+    before = X.indices.copy()
+    distinct_rows(X)
+    np.testing.assert_array_equal(X.indices, before)

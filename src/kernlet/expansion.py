@@ -86,6 +86,10 @@ class KernelExpansion:
         -------
         values : ndarray of shape (n_rows, n_outputs)
         """
+        if X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but the machine was made for {self.n_features}."
+            )
         if not self.n_centers:
             return np.tile(self.intercept, (X.shape[0], 1))
         dtype = np.float32 if X.dtype == np.float32 else np.float64
@@ -123,7 +127,8 @@ def distinct_rows(X: Any) -> tuple[Indices, Indices]:
 def _row_bytes(X: Any, i: int) -> bytes:
     row = X[[i]]
     if sparse.issparse(row):
-        row.sort_indices()
+        row.sum_duplicates()
+        row.eliminate_zeros()
         return bytes(row.indices.tobytes() + row.data.tobytes())
     return bytes((row + 0.0).tobytes())
 

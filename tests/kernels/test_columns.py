@@ -49,12 +49,12 @@ calls = st.lists(st.lists(st.integers(0, N_COLUMNS - 1), unique=True), min_size=
 @settings(max_examples=80, deadline=None)
 @given(calls=calls, max_bytes=st.integers(0, 12 * COLUMN_BYTES), batch=st.integers(1, 5))
 def test_any_calls_under_any_limit_give_the_dense_product(XZ, calls, max_bytes, batch):
-    store = ColumnStore(Gram(Linear(), *XZ), max_bytes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns_module, "_BATCH", batch)
-        for names in calls:
-            _assert_combines(store, XZ, *names)
-            assert 0 <= store.nbytes <= max_bytes
+        patch.setattr(columns_module, "_BATCH_BYTES", batch * COLUMN_BYTES)
+        store = ColumnStore(Gram(Linear(), *XZ), max_bytes)
+    for names in calls:
+        _assert_combines(store, XZ, *names)
+        assert 0 <= store.nbytes <= max_bytes
 
 
 @pytest.mark.parametrize("of_z", [np.asarray, sparse.csr_array])
@@ -103,7 +103,6 @@ def test_no_room_at_all_means_computing_anew(XZ):
     assert store.nbytes == 0
 
 
-@pytest.mark.xfail(strict=True, reason="a batch is kept whole or not at all")
 def test_room_is_used_by_as_many_columns_as_fit(XZ):
     store = ColumnStore(Gram(Linear(), *XZ), 3 * COLUMN_BYTES)
     _assert_combines(store, XZ, 0, 1, 2, 3)

@@ -45,7 +45,6 @@ def test_rule_for_gamma_is_computed_from_the_weighted_rows(rule):
     assert kernel == RBF(resolve_gamma(rule, X, weights))
 
 
-@pytest.mark.xfail(strict=True, reason="every unknown name makes a Sigmoid")
 def test_unknown_name_is_refused():
     with pytest.raises((ValueError, KeyError)):
         make_kernel("rbff", X, **PARAMETERS)

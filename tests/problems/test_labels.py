@@ -86,14 +86,6 @@ def test_row_of_weight_two_costs_as_much_as_two_rows(class_weight):
     np.testing.assert_allclose(np.bincount(number, repeated), once)
 
 
-@pytest.mark.filterwarnings("error")
-def test_balanced_class_without_any_weight_costs_nothing():
-    y = np.array([0, 0, 1])
-    weights = error_weights(1.0, y, np.unique(y), "balanced", np.array([1.0, 1.0, 0.0]))
-    assert np.isfinite(weights).all()
-    assert weights[2] == 0
-
-
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 1.0}])
 def test_sample_weight_is_left_alone(class_weight):
     y = np.array([0, 1, 1])
@@ -102,7 +94,10 @@ def test_sample_weight_is_left_alone(class_weight):
     assert rows.tolist() == [1.0, 2.0, 3.0]
 
 
-@pytest.mark.xfail(strict=True, reason="infinite weights are taken for empty balanced classes")
-def test_infinite_class_weight_is_not_taken_for_zero():
+@pytest.mark.parametrize(
+    ("class_weight", "rows"), [({0: 1.0, 1: np.inf}, [1.0, 1.0]), ("balanced", [1.0, 0.0])]
+)
+def test_weights_that_are_not_finite_are_refused(class_weight, rows):
     y = np.array([0, 1])
-    assert error_weights(1.0, y, np.unique(y), {0: 1.0, 1: np.inf}, np.ones(2))[1] != 0
+    with pytest.raises(ValueError, match="class_weight gives weights that are not finite"):
+        error_weights(1.0, y, np.unique(y), class_weight, np.array(rows))

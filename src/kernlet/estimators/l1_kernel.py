@@ -18,7 +18,7 @@ from kernlet.estimators.base import ExpansionClassifier, TrainingData
 from kernlet.estimators.candidates import choose_candidates
 from kernlet.estimators.outputs import join_centers, join_duals, loo_error_bound
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels import Kernel, make_kernel
+from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
 from kernlet.problems.l1_margin import L1Margin
@@ -139,7 +139,7 @@ class L1KernelClassifier(ExpansionClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions({"rbf", "poly", "linear", "sigmoid"}), Kernel],
+        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
         "gamma": [
             StrOptions({"scale", "auto", "mean_distance"}),
             Interval(Real, 0, None, closed="neither"),

@@ -1,22 +1,23 @@
 """Kernels k(x, z), one small file each, and the blocks of their values."""
 
 from kernlet.kernels.bandwidth import resolve_gamma
-from kernlet.kernels.gram import Gram, gram
+from kernlet.kernels.gram import Gram, kernel_matrix
 from kernlet.kernels.kernel import Kernel
 from kernlet.kernels.linear import Linear
-from kernlet.kernels.named import make_kernel
+from kernlet.kernels.named import KERNEL_NAMES, make_kernel
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 
 __all__ = [
+    "KERNEL_NAMES",
     "RBF",
     "Gram",
     "Kernel",
     "Linear",
     "Polynomial",
     "Sigmoid",
-    "gram",
+    "kernel_matrix",
     "make_kernel",
     "resolve_gamma",
 ]

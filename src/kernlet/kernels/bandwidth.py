@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from kernlet.kernels.gram import row_slices
+from kernlet.kernels.gram import merged_entries, row_slices
 from kernlet.kernels.kernel import Floats
 
 
@@ -40,8 +40,10 @@ def resolve_gamma(gamma: str | float, X: Any, sample_weight: Any = None) -> floa
     """
     if not isinstance(gamma, str):
         return float(gamma)
+    if gamma not in _INVERSES:
+        raise ValueError(f"gamma={gamma!r} is none of {', '.join(_INVERSES)}, nor a number.")
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-    inverse = _INVERSES[gamma](X, weights / weights.sum())
+    inverse = _INVERSES[gamma](merged_entries(X), weights / weights.sum())
     return 1.0 / inverse if inverse > 0 else 1.0
 
 
@@ -52,24 +54,29 @@ def _features(X: Any, shares: Floats) -> float:
 def _scale(X: Any, shares: Floats) -> float:
     """n_features times the variance of all entries."""
     means, spread = _moments(X, shares)
-    return float(spread + np.square(means - means.mean()).sum())
+    between = float(np.square(means - means.mean()).sum())
+    return spread + between * (between > _ROUNDING * float(means @ means))
 
 
 def _mean_distance(X: Any, shares: Floats) -> float:
     """E |x - x'|^2 = 2 E |x - E x|^2."""
-    return float(2.0 * _moments(X, shares)[1])
+    return 2.0 * _moments(X, shares)[1]
+
+
+_ROUNDING = 1e-26  # a variance this small against the squared mean is none
 
 
 def _moments(X: Any, shares: Floats) -> tuple[Floats, float]:
     """The mean row, and the mean squared distance of the rows from it."""
     means = np.asarray(shares @ X)
+    square = float(means @ means)
     if sparse.issparse(X):
-        squares = float(shares @ row_norms(X.astype(np.float64), squared=True))
-        return means, max(0.0, squares - float(means @ means))
+        spread = float(shares @ row_norms(X.astype(np.float64), squared=True)) - square
+        return means, spread * (spread > np.sqrt(_ROUNDING) * square)
     spread = 0.0
     for rows in row_slices(X.shape[0], 8 * X.shape[1]):
         spread += float(shares[rows] @ row_norms(X[rows] - means, squared=True))
-    return means, spread
+    return means, spread * (spread > _ROUNDING * square)
 
 
 _INVERSES: dict[str, Callable[[Any, Floats], float]] = {

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernlet.kernels.gram import Gram, row_slices
+from kernlet.kernels.gram import Gram
 from kernlet.kernels.kernel import Floats
 
 Indices = NDArray[np.intp]
 
-_BATCH = 256
+_BATCH_BYTES = 64 * 2**20
 
 
 class ColumnStore:
@@ -38,6 +38,8 @@ class ColumnStore:
         self.nbytes = 0
         self._is_kept = np.zeros(len(gram.z), dtype=bool)
         self._chunks: list[tuple[Indices, Floats]] = []
+        self._column_bytes = max(1, len(gram.x) * gram.x.dtype.itemsize)
+        self._batch = max(1, _BATCH_BYTES // self._column_bytes)
 
     def combine(self, columns: Indices, weights: Floats) -> Floats:
         """The sums K(X, Z[columns]) @ weights.
@@ -58,21 +60,24 @@ class ColumnStore:
         for kept, block in self._chunks:
             _accumulate(total, spread[kept], block)
         missing = columns[~self._is_kept[columns]]
-        for batch in row_slices(len(missing), 1, _BATCH):
-            numbers = missing[batch]
+        for start in range(0, len(missing), self._batch):
+            numbers = missing[start : start + self._batch]
             block = self.gram.block(numbers, slice(None))
             _accumulate(total, spread[numbers], block)
             self._keep(numbers, block, columns)
         return total
 
     def _keep(self, numbers: Indices, block: Floats, wanted: Indices) -> None:
+        """Keep of a block what there is room for."""
         if self.nbytes + block.nbytes > self.max_bytes:
             self._drop_all_but(wanted)
-        if self.nbytes + block.nbytes > self.max_bytes:
-            return
-        self._chunks.append((numbers, block))
-        self._is_kept[numbers] = True
-        self.nbytes += block.nbytes
+        room = (self.max_bytes - self.nbytes) // self._column_bytes
+        if room < len(numbers):
+            numbers, block = numbers[:room], block[:room].copy()
+        if len(numbers):
+            self._chunks.append((numbers, block))
+            self._is_kept[numbers] = True
+            self.nbytes += block.nbytes
 
     def _drop_all_but(self, wanted: Indices) -> None:
         """Let the columns go that are not named now."""

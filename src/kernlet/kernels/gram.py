@@ -3,7 +3,7 @@
 A block never holds more than ``BLOCK_BYTES``. Translation-invariant kernels are evaluated
 about the mean of the points: |x|^2 + |z|^2 - 2 x.z loses every digit when the points lie
 far from the origin, the more so in float32. Sparse points are not shifted, for that would
-fill them in; they are multiplied in float64 instead.
+fill them in; they are multiplied in float64 instead, and keep fewer digits there.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ class Points:
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    X : {ndarray, csr matrix} of shape (n_rows, n_features)
     shift : ndarray of shape (n_features,) or None
         Subtracted from every row.
-    dtype : dtype
-    hold : bool
-        Shift and convert all rows once (a copy of the data) instead of at each use.
     """
 
-    def __init__(
-        self, X: Any, shift: Floats | None, dtype: DTypeLike, *, hold: bool = False
-    ) -> None:
-        self.X = X
+    def __init__(self, X: Any, shift: Floats | None) -> None:
+        self.X = merged_entries(X)
         self.shift = shift
-        self.dtype = np.dtype(np.float64 if sparse.issparse(X) else dtype)
-        if hold and not sparse.issparse(X):
-            self.X, self.shift = self._convert(slice(None)), None
-        self.norms = np.concatenate(
-            [row_norms(self._convert(rows), squared=True) for rows in self._slices()]
-        ).astype(self.dtype, copy=False)
+        self.dtype: np.dtype[Any] = np.dtype(np.float64)
+        slices = row_slices(len(self), 8 * self.X.shape[1])
+        norms = [row_norms(self._convert(rows), squared=True) for rows in slices]
+        self.norms: Floats = np.concatenate([np.empty(0), *norms])
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    def settle(self, dtype: DTypeLike, *, hold: bool) -> None:
+        """Fix the dtype; with ``hold``, shift and convert all rows once and for all."""
+        self.dtype = np.dtype(dtype)
+        self.norms = self.norms.astype(self.dtype, copy=False)
+        if hold and not sparse.issparse(self.X):
+            self.X, self.shift = self._convert(slice(None)), None
 
     def take(self, rows: Rows) -> tuple[Any, Floats]:
         """Rows and their squared norms."""
@@ -61,9 +61,6 @@ class Points:
             chosen = chosen - self.shift
         return chosen.astype(self.dtype, copy=False)
 
-    def _slices(self) -> Iterator[slice]:
-        return row_slices(len(self), 8 * self.X.shape[1])
-
 
 class Gram:
     """The matrix K(X, Z), evaluated block by block and never as a whole.
@@ -71,13 +68,14 @@ class Gram:
     Parameters
     ----------
     kernel : Kernel
-    X, Z : {ndarray, sparse matrix} of shapes (n_x, n_features) and (n_z, n_features)
+    X, Z : {ndarray, csr matrix} of shapes (n_x, n_features) and (n_z, n_features)
         ``Z=None`` means Z = X.
     dtype : dtype, default=float64
-        The precision of the values.
+        The precision of the values. float64 is used in place of float32 where the points
+        are sparse or the kernel would lose too many digits.
     hold : bool, default=False
-        Keep a shifted copy of X and Z in ``dtype``: worth its memory where the same rows
-        are visited many times.
+        Keep a shifted copy of X and Z in that precision: worth its memory where the same
+        rows are visited many times.
 
     Examples
     --------
@@ -98,10 +96,24 @@ class Gram:
         dtype: DTypeLike = np.float64,
         hold: bool = False,
     ) -> None:
+        if Z is not None and X.shape[1] != Z.shape[1]:
+            raise ValueError(
+                f"The rows have {X.shape[1]} features and the centers {Z.shape[1]}; "
+                "give points of one width."
+            )
         self.kernel = kernel
         shift = _shift(kernel, X, Z)
-        self.x = Points(X, shift, dtype, hold=hold)
-        self.z = self.x if Z is None else Points(Z, shift, dtype, hold=hold)
+        self.x = Points(X, shift)
+        self.z = self.x if Z is None else Points(Z, shift)
+        precision = self._precision(dtype)
+        self.x.settle(precision, hold=hold)
+        if not self.is_square:
+            self.z.settle(precision, hold=hold)
+
+    def _precision(self, wanted: DTypeLike) -> DTypeLike:
+        largest = max(self.x.norms.max(initial=0.0), self.z.norms.max(initial=0.0))
+        is_sparse = sparse.issparse(self.x.X) or sparse.issparse(self.z.X)
+        return np.float64 if is_sparse or not self.kernel.fits_float32(largest) else wanted
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -136,7 +148,7 @@ class Gram:
         return product
 
 
-def gram(kernel: Kernel, X: Any, Z: Any, *, dtype: DTypeLike = np.float64) -> Floats:
+def kernel_matrix(kernel: Kernel, X: Any, Z: Any, *, dtype: DTypeLike = np.float64) -> Floats:
     """K(X, Z) as one array, filled block by block.
 
     Parameters
@@ -157,15 +169,27 @@ def gram(kernel: Kernel, X: Any, Z: Any, *, dtype: DTypeLike = np.float64) -> Fl
     return values
 
 
-def row_slices(n_rows: int, row_bytes: int, max_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
-    """Consecutive slices of at most ``max_bytes``, one row at least."""
-    step = max(1, max_bytes // max(1, row_bytes))
+def row_slices(n_rows: int, row_bytes: int) -> Iterator[slice]:
+    """Consecutive slices of at most ``BLOCK_BYTES``, one row at least."""
+    step = max(1, BLOCK_BYTES // max(1, row_bytes))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
 def _shift(kernel: Kernel, X: Any, Z: Any) -> Floats | None:
     """The point about which to evaluate the kernel, if that helps."""
-    if not kernel.is_translation_invariant or sparse.issparse(X) or sparse.issparse(Z):
+    points = X if Z is None else Z
+    if not kernel.is_translation_invariant or not points.shape[0]:
         return None
-    return np.asarray((X if Z is None else Z).mean(axis=0, dtype=np.float64))
+    if sparse.issparse(X) or sparse.issparse(Z):
+        return None
+    return np.asarray(points.mean(axis=0, dtype=np.float64))
+
+
+def merged_entries(X: Any) -> Any:
+    """X, with entries of a sparse matrix that are stored twice added up (in a copy)."""
+    if not sparse.issparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +9,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 
+#: Values below this neither overflow in float32 nor lose its digits in a sum.
+FLOAT32_SAFE = 1e30
 
-class Kernel(ABC):
+
+class Kernel:
     """A kernel k(x, z), as a frozen value.
 
     A subclass states its formula once, in :meth:`of_products`, in terms of the inner
@@ -27,7 +29,6 @@ class Kernel(ABC):
     #: the mean of the points, which keeps float32 right far from the origin.
     is_translation_invariant: ClassVar[bool] = False
 
-    @abstractmethod
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """Kernel values from inner products.
 
@@ -44,6 +45,14 @@ class Kernel(ABC):
         -------
         values : ndarray of shape (n_x, n_z)
         """
+        raise TypeError(f"{type(self).__name__} must define of_products or evaluate.")
+
+    def fits_float32(self, largest_norm: float) -> bool:
+        """Whether float32 gives about three digits of k for points of this squared norm.
+
+        False, which is always safe, unless a kernel knows better.
+        """
+        return False
 
     def evaluate(self, X: Any, Z: Any, x_norms: Floats, z_norms: Floats) -> Floats:
         """Kernel values for two small sets of points, dense or sparse."""
@@ -51,9 +60,9 @@ class Kernel(ABC):
 
     def __call__(self, X: Any, Z: Any) -> Floats:
         """Kernel matrix between the rows of X and the rows of Z."""
-        from kernlet.kernels.gram import gram
+        from kernlet.kernels.gram import kernel_matrix
 
-        return gram(self, X, Z)
+        return kernel_matrix(self, X, Z)
 
 
 def _inner_products(X: Any, Z: Any) -> Floats:

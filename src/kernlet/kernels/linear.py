@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernlet.kernels.kernel import Floats, Kernel
+from kernlet.kernels.kernel import FLOAT32_SAFE, Floats, Kernel
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,10 @@ class Linear(Kernel):
     >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
     array([[11.]])
     """
+
+    def fits_float32(self, largest_norm: float) -> bool:
+        """Whether x.z stays in range."""
+        return largest_norm < FLOAT32_SAFE
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """x.z."""

@@ -43,6 +43,8 @@ def make_kernel(
     """
     if isinstance(kernel, Kernel):
         return kernel
+    if kernel not in KERNEL_NAMES:
+        raise ValueError(f"kernel={kernel!r} is none of {', '.join(KERNEL_NAMES)}, nor a Kernel.")
     if kernel == "linear":
         return Linear()
     number = resolve_gamma(gamma, X, sample_weight)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernlet.kernels.kernel import Floats, Kernel
+from kernlet.kernels.kernel import FLOAT32_SAFE, Floats, Kernel
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,12 @@ class Polynomial(Kernel):
 
     @property
     def is_mercer(self) -> bool:  # type: ignore[override]
-        """Whether every Gram matrix is positive semi-definite: coef0 >= 0."""
-        return self.coef0 >= 0
+        """Whether every Gram matrix is positive semi-definite."""
+        return self.gamma >= 0 and self.coef0 >= 0 and self.degree == int(self.degree)
+
+    def fits_float32(self, largest_norm: float) -> bool:
+        """Whether the largest value stays in range."""
+        return abs(self.gamma) * largest_norm + abs(self.coef0) < FLOAT32_SAFE ** (1 / self.degree)
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """(gamma x.z + coef0)^degree."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernlet.kernels.kernel import Floats, Kernel
+from kernlet.kernels.kernel import FLOAT32_SAFE, Floats, Kernel
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,10 @@ class RBF(Kernel):
 
     gamma: float
     is_translation_invariant: ClassVar[bool] = True
+
+    def fits_float32(self, largest_norm: float) -> bool:
+        """Whether the rounding of gamma |x - z|^2 stays small."""
+        return self.gamma * largest_norm < 1e3 and largest_norm < FLOAT32_SAFE
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """exp(-gamma (|x|^2 + |z|^2 - 2 x.z)), a rounded negative distance taken as 0."""

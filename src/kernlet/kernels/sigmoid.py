@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernlet.kernels.kernel import Floats, Kernel
+from kernlet.kernels.kernel import FLOAT32_SAFE, Floats, Kernel
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Sigmoid(Kernel):
     gamma: float
     coef0: float = 0.0
     is_mercer: ClassVar[bool] = False
+
+    def fits_float32(self, largest_norm: float) -> bool:
+        """Whether the rounding of gamma x.z stays small."""
+        return abs(self.gamma) * largest_norm < 1e3 and largest_norm < FLOAT32_SAFE
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """tanh(gamma x.z + coef0)."""

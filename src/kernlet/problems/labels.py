@@ -69,5 +69,6 @@ def error_weights(
         by_class = compute_class_weight(
             class_weight, classes=classes, y=y, sample_weight=sample_weight
         )
-    by_class[~np.isfinite(by_class)] = 0.0  # "balanced", and no weight in the class at all
+    if not np.isfinite(by_class).all():
+        raise ValueError(f"class_weight gives weights that are not finite: {by_class}.")
     return C * by_class[np.searchsorted(classes, y)] * sample_weight

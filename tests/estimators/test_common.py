@@ -25,7 +25,7 @@ CLASSIFIERS = [L1KernelClassifier, MinimalKernelClassifier]
     [
         L1KernelClassifier(),
         MinimalKernelClassifier(),
-        L1KernelClassifier(kernel="poly", degree=2),
+        L1KernelClassifier(kernel="poly", degree=2, coef0=1.0),
         # with a small C two sigmoid outputs are constant and equal: rounding breaks the tie
         L1KernelClassifier(kernel="sigmoid", C=100.0),
         MinimalKernelClassifier(kernel="linear"),

@@ -35,7 +35,10 @@ def draw_plane(machine: Any, X: Any, y: Any, *, n_grid: int = 400) -> Figure:
     """
     figure = Figure(figsize=(6.4, 6.6), layout="constrained")
     axes = figure.add_subplot()
+    margin = X[machine.margin_indices_]
+    centers = machine.expansion_.centers
     low, high = X.min(axis=0), X.max(axis=0)
+    low, high = low - 0.02 * (high - low), high + 0.02 * (high - low)
     across, up = (np.linspace(a, b, n_grid) for a, b in zip(low, high, strict=True))
     grid = np.stack(np.meshgrid(across, up), axis=-1)
     values = machine.decision_function(grid.reshape(-1, 2)).reshape(n_grid, n_grid)
@@ -44,9 +47,7 @@ def draw_plane(machine: Any, X: Any, y: Any, *, n_grid: int = 400) -> Figure:
     second = y == machine.classes_[1]
     for rows, color in ((~second, _BLUE), (second, _ORANGE)):
         axes.plot(*X[rows].T, ".", color=color, markersize=3, alpha=0.7)
-    margin = X[machine.margin_indices_]
     axes.plot(*margin.T, "o", color=_INK, markersize=10, fillstyle="none")
-    centers = machine.expansion_.centers
     axes.plot(*centers.T, "*", color=_INK, markersize=11, markeredgewidth=0)
     axes.set_title(
         f"{len(X):,} training rows; the machine rests on {len(margin)} of them (circles)\n"
@@ -87,7 +88,7 @@ def draw_image_centers(
             top, left = row * (height + 2), column * (width + 2)
             mosaic[top : top + height, left : left + width] = image.reshape(shape)
     aspect = mosaic.shape[0] / mosaic.shape[1]
-    figure = Figure(figsize=(10, 10 * aspect + 0.6), layout="constrained")
+    figure = Figure(figsize=(10, 9 * aspect + 0.5), layout="constrained")
     axes = figure.add_subplot()
     axes.imshow(mosaic, cmap="gray_r", interpolation="nearest")
     axes.set_yticks(

@@ -1,0 +1,233 @@
+"""The 1-norm machine and the minimal kernel classifier: speed, memory and the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import SVC
+
+from benchmarks import single_call, tasks
+from benchmarks.isolated import measure
+from benchmarks.tables import Table
+from benchmarks.tasks import Task
+from kernlet import L1KernelClassifier, MinimalKernelClassifier
+
+
+def fit_l1(task: Task) -> dict[str, Any]:
+    machine = L1KernelClassifier(task.C, gamma=task.gamma, random_state=0).fit(task.X, task.y)
+    return _facts(machine, task)
+
+
+def fit_minimal(task: Task) -> dict[str, Any]:
+    machine = MinimalKernelClassifier(task.C, gamma=task.gamma, random_state=0)
+    return _facts(machine.fit(task.X, task.y), task)
+
+
+def fit_svc(task: Task) -> dict[str, Any]:
+    machine = SVC(C=10.0, gamma=task.gamma).fit(task.X, task.y)
+    return {"centers": len(machine.support_)}
+
+
+def _facts(machine: Any, task: Task) -> dict[str, Any]:
+    return {
+        "objective": float(machine.objective_[0]),
+        "gap": float(machine.duality_gap_.max()),
+        "rows": len(machine.margin_indices_),
+        "centers": machine.n_centers_,
+        "used": int((machine.expansion_.coef != 0).sum()),
+        "iterations": machine.n_iter_,
+        "lps": [int(n) for n in getattr(machine, "n_lps_", [1])],
+        "machine": machine,
+    }
+
+
+def against_one_call(quick: bool) -> Iterator[Table]:
+    """Against single HiGHS calls on the same linear program."""
+    table = Table(
+        "One linear program: generation against one HiGHS call on the whole of it",
+        [
+            "task",
+            "rows",
+            "kernlet s",
+            "split beta s",
+            "ratio",
+            "wanted",
+            "ranged dual s",
+            "ratio",
+            "gap",
+            "objectives differ by",
+        ],
+    )
+    cases = [
+        (tasks.checkerboard, 1000, 2.5),
+        (tasks.usps_eight, 2000, 12),
+        (tasks.usps_eight, 4000, 20),
+    ]
+    for prepare, m, wanted in cases[:2] if quick else cases:
+        repeats = 3 if m <= 1000 else 1
+        ours = measure(prepare, fit_l1, m, repeats=5)
+        split = measure(_split, single_call.solve, prepare, m, repeats=repeats)
+        ranged = measure(_ranged, single_call.solve, prepare, m, repeats=repeats)
+        objective = ours.answer["objective"]
+        table.add(
+            prepare.__name__,
+            m,
+            f"{ours.seconds:.2f}",
+            f"{split.seconds:.2f}",
+            f"{split.seconds / ours.seconds:.1f}x",
+            f">= {wanted}x",
+            f"{ranged.seconds:.2f}",
+            f"{ranged.seconds / ours.seconds:.1f}x",
+            f"{ours.answer['gap']:.0e}",
+            f"{max(abs(r.answer['objective'] / objective - 1) for r in (split, ranged)):.0e}",
+        )
+    yield table
+
+
+def _split(prepare: Any, m: int) -> Any:
+    return single_call.split_coefficients(prepare(m))
+
+
+def _ranged(prepare: Any, m: int) -> Any:
+    return single_call.ranged_dual(prepare(m))
+
+
+def growth(quick: bool) -> Iterator[Table]:
+    """How time and memory grow with the rows, beside SVC(C=10) on the same rows."""
+    table = Table(
+        "All rows as candidates: growth with the rows, beside SVC(C=10)",
+        [
+            "task",
+            "rows",
+            "kernlet s",
+            "SVC s",
+            "ratio",
+            "iterations",
+            "m1",
+            "m2",
+            "SVs",
+            "gap",
+            "peak MB",
+            "grown by MB",
+        ],
+    )
+    cases = [(tasks.usps_eight, m) for m in (1000, 2000, 4000, 7291)]
+    cases += [(tasks.mnist_eight, m) for m in (1000, 2000, 4000, 7291, 20_000, 60_000)]
+    for prepare, m in cases:
+        if quick and m > 7291:
+            continue
+        repeats = 3 if m <= 7291 else 1
+        ours = measure(prepare, fit_l1, m, repeats=repeats)
+        svc = measure(prepare, fit_svc, m, repeats=repeats)
+        facts = ours.answer
+        table.add(
+            prepare.__name__,
+            f"{m:,}",
+            f"{ours.seconds:.2f}",
+            f"{svc.seconds:.2f}",
+            f"{ours.seconds / svc.seconds:.2f}",
+            facts["iterations"],
+            facts["rows"],
+            facts["centers"],
+            svc.answer["centers"],
+            f"{facts['gap']:.0e}",
+            f"{ours.peak:.0f}",
+            f"{ours.growth:.0f}",
+        )
+    yield table
+
+
+def linearization(quick: bool) -> Iterator[Table]:
+    """What the linearisations cost beyond the linear program."""
+    table = Table(
+        "Successive linearisation against the linear program alone",
+        [
+            "task",
+            "LP s",
+            "all LPs s",
+            "ratio",
+            "wanted",
+            "LPs",
+            "m1 x m2 of the LP",
+            "m1 x m2 at the end",
+        ],
+    )
+    cases = [(tasks.usps_eight, 7291), (tasks.checkerboard, 1000)]
+    for prepare, m in cases:
+        one = measure(prepare, fit_l1, m, repeats=5)
+        all_of_them = measure(prepare, fit_minimal, m, repeats=5)
+        first, last = one.answer, all_of_them.answer
+        table.add(
+            prepare.__name__,
+            f"{one.seconds:.2f}",
+            f"{all_of_them.seconds:.2f}",
+            f"{all_of_them.seconds / one.seconds:.2f}",
+            "<= 1.6" if m > 1000 else "-",
+            last["lps"][0],
+            f"{first['rows']} x {first['centers']}",
+            f"{last['rows']} x {last['centers']}",
+        )
+    yield table
+
+
+def paper(quick: bool) -> Iterator[Table]:
+    """The paper's checkerboard and ten digits."""
+    table = Table(
+        "Figures of Fung, Mangasarian and Smola (2002)",
+        ["experiment", "m1", "m2", "test", "paper m1", "paper m2", "paper test", "CPU s", "gap"],
+    )
+    board = tasks.checkerboard()
+    chosen = _chosen_on_training_rows(board)
+    machine = MinimalKernelClassifier(**chosen, random_state=0).fit(board.X, board.y)
+    table.add(
+        f"checkerboard, {chosen} by 10-fold cross-validation",
+        len(machine.margin_indices_),
+        machine.n_centers_,
+        f"{100 * machine.score(board.X_test, board.y_test):.2f} % correct",
+        30,
+        27,
+        "not stated",
+        "-",
+        f"{machine.duality_gap_.max():.0e}",
+    )
+    run = measure(tasks.usps, fit_minimal, 7291)
+    facts, digits = run.answer, tasks.usps()
+    error = 100 * (1 - facts["machine"].score(digits.X_test, digits.y_test))
+    table.add(
+        f"USPS ten classes, C=0.9, gamma=1/128, mu=10 ({facts['centers']} distinct centers)",
+        facts["rows"],
+        facts["used"],
+        f"{error:.2f} % error",
+        "-",
+        376,
+        "6.7 % error",
+        f"{run.seconds:.1f}",
+        f"{facts['gap']:.0e}",
+    )
+    yield table
+
+
+def _chosen_on_training_rows(task: Task) -> dict[str, Any]:
+    """Fewest centers within one standard error of the best cross-validated accuracy."""
+    grid = {"C": [30, 100, 300, 1000], "gamma": [2, 3, 4, 6, 8], "mu": [10, 100]}
+    folds = StratifiedKFold(10, shuffle=True, random_state=0)
+    scoring = {"accuracy": "accuracy", "centers": lambda machine, X, y: machine.n_centers_}
+    search = GridSearchCV(
+        MinimalKernelClassifier(random_state=0), grid, scoring=scoring, cv=folds, refit=False
+    )
+    results = search.fit(task.X, task.y).cv_results_
+    accuracy = results["mean_test_accuracy"]
+    best = accuracy.argmax()
+    good = accuracy >= accuracy[best] - results["std_test_accuracy"][best] / np.sqrt(10)
+    return results["params"][np.where(good, results["mean_test_centers"], np.inf).argmin()]
+
+
+BENCHMARKS = {
+    "one-call": against_one_call,
+    "linearization": linearization,
+    "paper": paper,
+    "growth": growth,
+}

@@ -1,0 +1,25 @@
+"""Tables that print themselves as Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Table:
+    """A title, a header and rows."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]] = field(default_factory=list)
+
+    def add(self, *cells: object) -> None:
+        """Append a row."""
+        self.rows.append([str(cell) for cell in cells])
+
+    def markdown(self) -> str:
+        """The table as Markdown, its title in bold above it."""
+        lines = [f"**{self.title}**", "", "| " + " | ".join(self.header) + " |"]
+        lines.append("|" + "---|" * len(self.header))
+        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        return "\n".join(lines)

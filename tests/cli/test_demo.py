@@ -1,0 +1,35 @@
+import numpy as np
+from click.testing import CliRunner
+
+from kernlet.cli import demo as command
+from kernlet.cli import main
+from kernlet.cli.demo import _smallest_good
+
+
+def test_demo_prints_a_table_and_writes_two_pictures(tmp_path, monkeypatch):
+    """With one setting for each grid: the choice of parameters has a test of its own."""
+    monkeypatch.setattr("kernlet.cli.demo.BOARD_GRID", {"C": [100], "gamma": [4]})
+    monkeypatch.setattr("kernlet.cli.demo.DIGITS_GRID", {"C": [3], "gamma": [0.08]})
+    folder = tmp_path / "new" / "demo"
+    result = CliRunner().invoke(main, ["demo", "--folder", str(folder)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert command is not None
+    for name in ("SVC", "L1KernelClassifier", "MinimalKernelClassifier"):
+        assert result.output.count(f"| {name} |") == 2
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "checkerboard.png",
+        "digits.png",
+        "table.md",
+    ]
+    assert (folder / "checkerboard.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_smallest_machine_within_one_standard_error_is_chosen():
+    results = {
+        "mean_test_accuracy": np.array([0.90, 0.99, 0.985]),
+        "std_test_accuracy": np.array([0.02, 0.02, 0.02]),
+        "mean_test_centers": np.array([5.0, 50.0, 20.0]),
+    }
+    assert _smallest_good(results) == 2
+    del results["mean_test_centers"]
+    assert _smallest_good(results) == 1

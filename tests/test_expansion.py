@@ -10,7 +10,7 @@ from scipy import sparse
 import naive
 from kernlet import KernelExpansion
 from kernlet.expansion import distinct_rows
-from kernlet.kernels import RBF, Polynomial
+from kernlet.kernels import RBF, Linear, Polynomial, Sigmoid
 from kernlet.kernels import gram as gram_module
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
@@ -197,3 +197,23 @@ def test_grouping_leaves_sparse_rows_alone():
     before = X.indices.copy()
     distinct_rows(X)
     np.testing.assert_array_equal(X.indices, before)
+
+
+@pytest.mark.parametrize("of_centers", [np.asarray, sparse.csr_array])
+def test_feature_norms_are_those_of_the_linear_machine(of_centers):
+    """With the linear kernel an output is w.x, and its norm is that of w."""
+    random = np.random.default_rng(0)
+    centers, coef = random.normal(size=(5, 3)), random.normal(size=(2, 5))
+    machine = KernelExpansion(Linear(), of_centers(centers), coef, np.zeros(2))
+    np.testing.assert_allclose(machine.feature_norms(), np.linalg.norm(coef @ centers, axis=1))
+
+
+def test_feature_norms_of_no_centers_are_zero():
+    machine = KernelExpansion(RBF(1.0), np.empty((0, 3)), np.empty((2, 0)), np.ones(2))
+    np.testing.assert_array_equal(machine.feature_norms(), [0.0, 0.0])
+
+
+def test_a_kernel_without_a_feature_space_has_no_norms():
+    machine = KernelExpansion(Sigmoid(1.0), np.ones((1, 2)), np.ones((1, 1)), np.zeros(1))
+    with pytest.raises(ValueError, match="needs a positive semi-definite kernel, which Sigmoid"):
+        machine.feature_norms()

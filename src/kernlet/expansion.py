@@ -11,7 +11,7 @@ from scipy import sparse
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices, as_indices
 from kernlet.kernels.gram import Gram
-from kernlet.kernels.kernel import Floats
+from kernlet.kernels.kernel import Floats, require_mercer
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +95,27 @@ class KernelExpansion:
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         values = Gram(self.kernel, X, self.centers, dtype=dtype).dot(self.coef.T.astype(dtype))
         return values + self.intercept
+
+    def feature_norms(self) -> Floats:
+        """Norm of each output in the kernel's feature space, the intercept left out.
+
+        sqrt(coef K(centers, centers) coef'); one over it is the distance from the surface
+        f = 0 to f = 1 there.
+
+        Returns
+        -------
+        norms : ndarray of shape (n_outputs,)
+
+        Raises
+        ------
+        ValueError
+            For a kernel that has no feature space (sigmoid).
+        """
+        require_mercer(self.kernel, "A norm in feature space")
+        if not self.n_centers:
+            return np.zeros(self.n_outputs)
+        products = Gram(self.kernel, self.centers).dot(self.coef.T)
+        return np.sqrt(np.maximum(0.0, np.einsum("cj,jc->c", self.coef, products)))
 
 
 def distinct_rows(X: Any) -> tuple[Indices, Indices]:

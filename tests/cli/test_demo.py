@@ -1,7 +1,6 @@
 import numpy as np
 from click.testing import CliRunner
 
-from kernlet.cli import demo as command
 from kernlet.cli import main
 from kernlet.cli.demo import _smallest_good
 
@@ -13,7 +12,6 @@ def test_demo_prints_a_table_and_writes_two_pictures(tmp_path, monkeypatch):
     folder = tmp_path / "new" / "demo"
     result = CliRunner().invoke(main, ["demo", "--folder", str(folder)], catch_exceptions=False)
     assert result.exit_code == 0
-    assert command is not None
     for name in ("SVC", "L1KernelClassifier", "MinimalKernelClassifier"):
         assert result.output.count(f"| {name} |") == 2
     assert sorted(p.name for p in folder.iterdir()) == [

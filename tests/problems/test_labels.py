@@ -95,9 +95,15 @@ def test_sample_weight_is_left_alone(class_weight):
 
 
 @pytest.mark.parametrize(
-    ("class_weight", "rows"), [({0: 1.0, 1: np.inf}, [1.0, 1.0]), ("balanced", [1.0, 0.0])]
+    ("class_weight", "rows"),
+    [
+        ({0: 1.0, 1: np.inf}, [1.0, 1.0]),
+        ({0: 1.0, 1: -1.0}, [1.0, 1.0]),
+        ({0: 0.0, 1: 0.0}, [1.0, 1.0]),
+        ("balanced", [1.0, 0.0]),
+    ],
 )
-def test_weights_that_are_not_finite_are_refused(class_weight, rows):
+def test_weights_that_cannot_be_costs_are_refused(class_weight, rows):
     y = np.array([0, 1])
-    with pytest.raises(ValueError, match="class_weight gives weights that are not finite"):
+    with pytest.raises(ValueError, match="finite, none negative and one positive"):
         error_weights(1.0, y, np.unique(y), class_weight, np.array(rows))

@@ -13,7 +13,7 @@ def main() -> None:
     """Train, shrink and ship kernel machines that depend on very few points."""
 
 
-@main.command()
+@main.command("demo")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -21,7 +21,7 @@ def main() -> None:
     show_default=True,
     help="Where the pictures and the table go.",
 )
-def demo(folder: Path) -> None:
+def run_demo(folder: Path) -> None:
     """Compare SVC and kernlet on a checkerboard and on digits."""
     from kernlet.cli.demo import run
 

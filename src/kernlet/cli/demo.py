@@ -22,21 +22,20 @@ from kernlet.report.files import written_whole
 
 Grid = dict[str, list[Any]]
 
+BOARD_GRID: Grid = {"C": [30, 100, 300, 1000], "gamma": [2, 3, 4, 6, 8]}
+DIGITS_GRID: Grid = {"C": [1, 3, 10], "gamma": [0.02, 0.04, 0.08, 0.12, 0.18]}
+
 
 def run(folder: Path) -> None:
     """Fit, measure, draw; write two pictures and a table into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     board, digits = make_checkerboard(random_state=0), _digits()
     measurements: list[Measurement] = []
-    grids: Grid = {"C": [30, 100, 300, 1000], "gamma": [2, 3, 4, 6, 8, 12]}
-    board_machine = _compare(board, grids, {"mu": [10, 100]}, measurements)
-    grids = {"C": [0.3, 1, 3, 10], "gamma": [0.01, 0.02, 0.04]}
-    digit_machine = _compare(digits, grids, {"mu": [10]}, measurements)
+    board_machine = _compare(board, BOARD_GRID, {"mu": [10, 100]}, measurements)
+    digit_machine = _compare(digits, DIGITS_GRID, {"mu": [10]}, measurements)
 
     _save(draw_plane(board_machine, board.X, board.y), folder / "checkerboard.png")
-    title = (
-        f"The {digit_machine.n_centers_} digits, of {len(digits.X)}, that the machine is made of"
-    )
+    title = f"The {digit_machine.n_centers_} of {len(digits.X)} digits that make the machine"
     labels = digits.y[digit_machine.center_indices_]
     figure = draw_image_centers(digit_machine.expansion_, labels, (8, 8), title=title)
     _save(figure, folder / "digits.png")

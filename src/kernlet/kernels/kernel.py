@@ -65,6 +65,31 @@ class Kernel:
         return kernel_matrix(self, X, Z)
 
 
+def require_mercer(kernel: Kernel, what: str) -> None:
+    """Refuse a kernel that has no feature space where a method rests on one.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    what : str
+        What needs it, as the subject of a sentence.
+
+    Examples
+    --------
+    >>> from kernlet.kernels import Sigmoid
+    >>> from kernlet.kernels.kernel import require_mercer
+    >>> require_mercer(Sigmoid(1.0), "A norm in feature space")
+    Traceback (most recent call last):
+        ...
+    ValueError: A norm in feature space needs a positive semi-definite kernel, ...
+    """
+    if not kernel.is_mercer:
+        raise ValueError(
+            f"{what} needs a positive semi-definite kernel, which {kernel!r} is not. Use "
+            "another kernel, such as rbf."
+        )
+
+
 def _inner_products(X: Any, Z: Any) -> Floats:
     """X Z' as a dense array, whichever of the two is sparse."""
     if isinstance(X, np.ndarray) and not isinstance(Z, np.ndarray):

@@ -69,6 +69,9 @@ def error_weights(
         by_class = compute_class_weight(
             class_weight, classes=classes, y=y, sample_weight=sample_weight
         )
-    if not np.isfinite(by_class).all():
-        raise ValueError(f"class_weight gives weights that are not finite: {by_class}.")
+    if not np.isfinite(by_class).all() or by_class.min() < 0 or by_class.max() == 0:
+        raise ValueError(
+            f"class_weight gives the weights {by_class.tolist()}; they must be finite, none "
+            "negative and one positive."
+        )
     return C * by_class[np.searchsorted(classes, y)] * sample_weight

@@ -72,8 +72,8 @@ class Generation:
         self._rows_at_rest = _Patience(n_rows)
         self._centers_at_rest = _Patience(n_candidates)
         rows = _some_of_each_sign(problem.signs, row_batch, random_state)
-        centers = random_state.permutation(n_candidates)[:center_batch]
-        self.lp.add(rows, rows[:center_batch] if problem.gram.is_square else centers)
+        centers = rows if problem.gram.is_square else random_state.permutation(n_candidates)
+        self.lp.add(rows, centers[:center_batch])
 
     def reweight(self, problem: L1Margin) -> None:
         """Take on the same machine with other costs, keeping the working set and its basis."""
@@ -160,9 +160,8 @@ class Generation:
         The error of the fast prices is measured where the restricted program knows the
         exact ones. Only when nothing is violated beyond it are doubtful prices recomputed.
         """
-        row_error = 4 * np.abs(prices.margins[self.lp.rows] - vertex.margins).max() + _EXACT
-        here = prices.correlations[self.lp.centers]
-        center_error = 4 * np.abs(here - vertex.correlations).max(initial=0.0) + _EXACT
+        row_error = _error(prices.margins[self.lp.rows], vertex.margins)
+        center_error = _error(prices.correlations[self.lp.centers], vertex.correlations)
         rows, centers = self._outside(*prices.violated(row_error, center_error))
         if len(rows) or len(centers):
             return rows, centers
@@ -265,6 +264,11 @@ class _Patience:
         """Let members in, for one round longer than last time."""
         self._idle[members] = 0
         self._limit[members] += 1
+
+
+def _error(fast: Floats, exact: Floats) -> float:
+    """What fast prices may be off by elsewhere, seeing what they are off by here."""
+    return float(4 * np.abs(fast - exact).max(initial=0.0) + _EXACT)
 
 
 def _mask(members: Indices, n: int) -> Any:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import click
+
 
 @dataclass(frozen=True)
 class Run:
@@ -36,6 +38,7 @@ def measure(
     ``prepare`` is not measured. Functions must be importable. The median time is returned, with
     the memory and the answer of the first time.
     """
+    click.echo(f"measuring {work.__name__} on {arguments}", err=True)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_run, (prepare, work, arguments, repeats))
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.callback import CallbackContext
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
@@ -17,13 +16,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from kernlet.estimators.base import ExpansionClassifier, TrainingData
 from kernlet.estimators.candidates import choose_candidates
 from kernlet.estimators.outputs import join_centers, join_duals, loo_error_bound
-from kernlet.expansion import KernelExpansion
+from kernlet.estimators.rounds import solve_output
 from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
 from kernlet.problems.l1_margin import L1Margin
 from kernlet.problems.labels import error_weights, one_vs_rest_signs
-from kernlet.solvers import Generation, MarginSolution, Progress
+from kernlet.solvers import Generation, MarginSolution
 from kernlet.solvers.highs_generation import Report
 
 _WORTH_A_WARNING = 1e-6
@@ -237,7 +236,7 @@ class L1KernelClassifier(ExpansionClassifier):
             for number in range(len(problems))
         ]
         solutions: list[MarginSolution] = Parallel(n_jobs=self.n_jobs)(
-            delayed(_solve_output)(self, problem, data, seed, output)
+            delayed(solve_output)(self, problem, data, seed, output)
             for problem, output in zip(problems, outputs, strict=True)
         )
         self._warn_if_unfinished(solutions)
@@ -280,47 +279,3 @@ class L1KernelClassifier(ExpansionClassifier):
         self.objective_ = np.array([s.objective for s in solutions])
         self.duality_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = sum(s.n_iter for s in solutions)
-
-
-def _solve_output(
-    estimator: L1KernelClassifier,
-    problem: L1Margin,
-    data: TrainingData,
-    seed: int,
-    context: CallbackContext,
-) -> MarginSolution:
-    """Solve one output in whatever process it is sent to, telling the callbacks of each round."""
-
-    def report(progress: Progress) -> bool:
-        task = context.subcontext(task_name="round")
-        task.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
-        stop = task.call_on_fit_task_end(
-            estimator=estimator,
-            **data.for_callbacks,
-            reconstruction_attributes=lambda: _machine_so_far(estimator, problem, progress),
-        )
-        return bool(stop)
-
-    context.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
-    generation = Generation(
-        problem, np.random.RandomState(seed), max_bytes=int(estimator.cache_size * 2**20)
-    )
-    solution = estimator._solve(generation, report)
-    context.call_on_fit_task_end(estimator=estimator, **data.for_callbacks)
-    return solution
-
-
-def _machine_so_far(
-    estimator: L1KernelClassifier, problem: L1Margin, progress: Progress
-) -> dict[str, Any] | None:
-    """What makes an estimator that predicts with the machine of this round.
-
-    With more than two classes there is no such machine: the outputs come one by one.
-    """
-    if len(estimator.classes_) > 2:
-        return None
-    machine = progress.machine
-    centers = problem.gram.z.X[machine.centers]
-    intercept = np.array([machine.intercept])
-    expansion = KernelExpansion(problem.gram.kernel, centers, machine.coef[None, :], intercept)
-    return {"expansion_": expansion}

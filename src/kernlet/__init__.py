@@ -4,12 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernlet.estimators import L1KernelClassifier, MinimalKernelClassifier
+    from kernlet.estimators import (
+        ChunkingSyntheticClassifier,
+        L1KernelClassifier,
+        MinimalKernelClassifier,
+    )
     from kernlet.expansion import KernelExpansion
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "ChunkingSyntheticClassifier",
     "KernelExpansion",
     "L1KernelClassifier",
     "MinimalKernelClassifier",
@@ -19,6 +24,7 @@ __all__ = [
 # Importing scikit-learn takes a second or two; the command line must not pay for that
 # before it needs it. So each name is imported when it is first used.
 _HOMES = {
+    "ChunkingSyntheticClassifier": "kernlet.estimators",
     "KernelExpansion": "kernlet.expansion",
     "L1KernelClassifier": "kernlet.estimators",
     "MinimalKernelClassifier": "kernlet.estimators",

@@ -1,8 +1,6 @@
-import numpy as np
 from click.testing import CliRunner
 
 from kernlet.cli import main
-from kernlet.cli.demo import _smallest_good
 
 
 def test_demo_prints_a_table_and_writes_two_pictures(tmp_path, monkeypatch):
@@ -20,14 +18,3 @@ def test_demo_prints_a_table_and_writes_two_pictures(tmp_path, monkeypatch):
         "table.md",
     ]
     assert (folder / "checkerboard.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_smallest_machine_within_one_standard_error_is_chosen():
-    results = {
-        "mean_test_accuracy": np.array([0.90, 0.99, 0.985]),
-        "std_test_accuracy": np.array([0.02, 0.02, 0.02]),
-        "mean_test_centers": np.array([5.0, 50.0, 20.0]),
-    }
-    assert _smallest_good(results) == 2
-    del results["mean_test_centers"]
-    assert _smallest_good(results) == 1

@@ -28,16 +28,36 @@ def replaced(array, value):
         (replaced(X, np.inf), y, "contains infinity"),
         (X, replaced(y, np.nan), "contains NaN"),
         (X, np.array(["a", 1] * 15, dtype=object), "mix types .*Convert them to one type"),
+        (X, ["a", 1] * 15, "mix types .*number, string.*Convert them to one type"),
         (X, X[:, 0], "Unknown label type"),
         (X[:0], y[:0], "minimum of 1 is required"),
         (X[:, :0], y, "0 feature"),
         (X, y[:-1], "inconsistent numbers of samples"),
-        (1e200 * X, y, "kernel returned NaN or infinite values.*Scale the features"),
     ],
 )
 def test_data(Classifier, X, y, sentence):
     with pytest.raises(ValueError, match=sentence), np.errstate(all="ignore"):
         Classifier(gamma=1.0).fit(X, y)
+
+
+def test_huge_values(Classifier):
+    with pytest.raises(ValueError, match=r"kernel returned NaN or infinite.*Scale the features"):
+        Classifier(kernel="poly", gamma=1.0).fit(1e200 * X, y)
+
+
+def test_values_of_very_different_size_end_with_a_warning_and_soon(Classifier):
+    """On such data HiGHS goes round in circles; it must be stopped."""
+    rows = np.random.RandomState(0).randn(1000, 2)
+    labels = rows[:, 0] * rows[:, 1] > 0
+    rows[-3:] *= 1e4
+    with pytest.warns(ConvergenceWarning, match="Scale the features"):
+        machine = Classifier(kernel="poly", gamma=1.0, coef0=1.0, random_state=0).fit(rows, labels)
+    assert machine.loo_error_bound_ == 1.0
+
+
+@pytest.mark.parametrize("labels", [[1, 2.0] * 15, ["a", np.str_("b")] * 15])
+def test_labels_of_one_kind_are_welcome_however_they_are_stored(Classifier, labels):
+    assert Classifier().fit(X, labels).classes_.tolist() == labels[:2]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +134,11 @@ def test_values_too_large_for_a_certificate_warn(Classifier):
     rows = 1e5 * np.random.RandomState(0).randn(60, 2) + 1e6
     with pytest.warns(ConvergenceWarning, match="Scale the features"):
         Classifier(kernel="poly", gamma=1.0, C=100.0).fit(rows, np.arange(60) % 2)
+
+
+def test_costs_that_overflow(Classifier):
+    with pytest.raises(ValueError, match="C times sample_weight overflows"):
+        Classifier(C=1e300).fit(X, y, np.full(30, 1e300))
 
 
 def test_predicting_before_fitting_or_on_other_widths(Classifier):

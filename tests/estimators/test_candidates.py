@@ -53,6 +53,14 @@ def test_points_that_are_no_numbers():
         L1KernelClassifier(candidates=[[np.nan, 0.0]]).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "sentence"), [(True, "True or False"), ([1, 2, 3], r"give X\[rows\]")]
+)
+def test_neither_a_number_nor_points(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        L1KernelClassifier(candidates=wrong).fit(X, y)
+
+
 def test_centers_come_from_the_candidates():
     points = np.random.RandomState(1).randn(12, 2)
     given = L1KernelClassifier(candidates=points).fit(X, y)

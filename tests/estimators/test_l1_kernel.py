@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from kernlet import L1KernelClassifier
@@ -42,6 +44,37 @@ def test_leave_one_out_bound_with_fixed_centers_counts_duals_only():
     X, y = two_moons()
     machine = L1KernelClassifier(candidates=X[:20] + 0.01, random_state=0).fit(X, y)
     assert machine.loo_error_bound_ == len(machine.margin_indices_) / len(X)
+
+
+def test_leave_one_out_bound_counts_rows_of_hardly_any_weight():
+    """Errors that cost next to nothing are errors all the same."""
+    random = np.random.RandomState(0)
+    side = np.repeat([-2.0, 2.0], 50)
+    X, y = (side + 0.3 * random.randn(100))[:, None], side > 0
+    y[:20] = True
+    weight = np.where(np.arange(100) < 20, 1e-10, 1.0)
+    machine = L1KernelClassifier(1.0, gamma=0.5, random_state=0).fit(X, y, weight)
+    assert machine.loo_error_bound_ >= 0.2
+
+
+def test_leave_one_out_bound_is_one_without_an_optimum():
+    X, y = two_moons()
+    with pytest.warns(ConvergenceWarning):
+        machine = L1KernelClassifier(max_iter=0, random_state=0).fit(X, y)
+    assert machine.loo_error_bound_ == 1.0
+
+
+@pytest.mark.parametrize("far", [1e6, 1e9])
+@pytest.mark.parametrize("place", [np.asarray, csr_array])
+def test_a_row_far_away_leaves_the_certificate_true(far, place):
+    """The certificate is that of the machine which predicts."""
+    X, y = make_moons(100, noise=0.3, random_state=0)
+    X, y = place(np.vstack([X, [[far, far]]])), np.append(y, 1)
+    machine = L1KernelClassifier(gamma=1.0, random_state=0).fit(X, y)
+    slacks = np.maximum(0.0, 1.0 - np.where(y == 1, 1, -1) * machine.decision_function(X))
+    objective = 3.0 * slacks.sum() + np.abs(machine.expansion_.coef).sum()
+    assert machine.objective_ == pytest.approx(objective, rel=1e-9)
+    assert machine.duality_gap_[0] <= 1e-9
 
 
 def test_weight_two_is_the_row_twice():

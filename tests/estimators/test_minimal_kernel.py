@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
@@ -33,6 +34,23 @@ def test_counts_its_linear_programs():
     assert machine.n_lps_.shape == (1,)
     assert 2 <= machine.n_lps_[0] <= 50
     assert machine.duality_gap_.max() <= 1e-9
+
+
+def test_stopping_at_max_lps_warns():
+    X, y = make_moons(100, noise=0.2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="still improving after max_lps=2"):
+        MinimalKernelClassifier(max_lps=2, random_state=0).fit(X, y)
+
+
+def test_remark_4_4_with_the_costs_of_the_last_program():
+    """Trained on its m1 rows and m2 centers alone, with all else equal, it is the same machine."""
+    X, y = make_moons(150, noise=0.2, random_state=0)
+    machine = MinimalKernelClassifier(mu=0.0, gamma=1.0, random_state=0).fit(X, y)
+    rows = machine.margin_indices_
+    again = MinimalKernelClassifier(
+        mu=0.0, gamma=1.0, candidates=machine.expansion_.centers, random_state=0
+    ).fit(X[rows], y[rows])
+    np.testing.assert_allclose(again.decision_function(X), machine.decision_function(X), atol=1e-7)
 
 
 def test_no_price_for_presence_is_the_1_norm_machine():

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from kernlet.kernels import RBF, Gram, Polynomial
+from kernlet.kernels import RBF, Gram, Linear, Polynomial
+from kernlet.kernels import gram as gram_module
 from kernlet.problems import L1Margin
 from kernlet.solvers import Generation, highs_generation
 from kernlet.solvers.pricing import Machine, Pricer
@@ -116,20 +117,25 @@ def test_candidates_in_place_of_rows_give_the_same_machine_when_they_are_the_row
     np.testing.assert_array_equal(solve(problem).centers, solve(copy).centers)
 
 
-def test_the_kernel_matrix_is_never_asked_for_as_a_whole(monkeypatch):
-    problem = make_problem(m=1500, C=1.0)
+@pytest.mark.parametrize(("kernel", "offset"), [(RBF(0.7), 0.0), (Linear(), 1e3)])
+def test_the_kernel_matrix_is_never_asked_for_as_a_whole(monkeypatch, kernel, offset):
+    m = 1500
+    small = make_problem(m=m, C=1.0)
+    X = small.gram.x.X + offset
+    problem = L1Margin(Gram(kernel, X), small.signs, small.error_weights, small.coef_weights)
     largest = 0
 
-    def watched(self, rows, columns):
+    def watched(self, *arguments):
         nonlocal largest
-        block = original(self, rows, columns)
+        block = original(self, *arguments)
         largest = max(largest, block.size)
         return block
 
-    original = Gram.block
-    monkeypatch.setattr(Gram, "block", watched)
-    assert solve(problem).gap <= 1e-9
-    assert largest < 1500 * 1500 / 3
+    original = type(kernel).of_products
+    monkeypatch.setattr(type(kernel), "of_products", watched)
+    monkeypatch.setattr(gram_module, "BLOCK_BYTES", 2**20)
+    solve(problem)
+    assert 0 < largest < m * m / 3
 
 
 def test_a_small_memory_limit_changes_time_and_nothing_else():

@@ -22,7 +22,7 @@ def test_objective_never_increases_and_ends_stationary(seed):
     path = run(make_problem(seed, m=150))
     assert path.is_stationary
     assert np.all(np.diff(path.objectives) <= 1e-6 * path.objectives[0])
-    assert path.solution.n_lps == len(path.objectives) > 1
+    assert path.n_lps == len(path.objectives) > 1
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -67,12 +67,12 @@ def test_no_price_for_presence_leaves_the_1_norm_machine():
     problem = make_problem(m=100)
     path = run(problem, PoundLoss(mu=0.0, alpha=5.0))
     first = Generation(problem, np.random.RandomState(0)).solve()
-    assert path.solution.n_lps == 2
+    assert path.n_lps == 2
     np.testing.assert_array_equal(path.solution.centers, first.centers)
 
 
 def test_max_lps_is_kept_to():
     path = run(make_problem(m=150), max_lps=2)
-    assert path.solution.n_lps == 2
+    assert path.n_lps == 2
     assert not path.is_stationary
     assert path.solution.gap <= 1e-9

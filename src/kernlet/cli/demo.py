@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from matplotlib.figure import Figure
 from sklearn.callback import ProgressBar
 from sklearn.datasets import load_digits
@@ -16,9 +15,10 @@ from sklearn.svm import SVC
 
 from kernlet.datasets import Dataset, make_checkerboard
 from kernlet.estimators import L1KernelClassifier, MinimalKernelClassifier
+from kernlet.files import written_whole
 from kernlet.report.comparison import Measurement, markdown_table, measure
 from kernlet.report.figures import draw_image_centers, draw_plane
-from kernlet.report.files import written_whole
+from kernlet.selection import count_centers, fewest_centers
 
 Grid = dict[str, list[Any]]
 
@@ -78,32 +78,17 @@ def _compare(
 
 def _tuned(machine: Any, grid: Grid, data: Dataset) -> dict[str, Any]:
     """The parameters that cross-validation on the training part chooses."""
-    scoring: dict[str, Any] = {"accuracy": "accuracy"}
-    if isinstance(machine, MinimalKernelClassifier):
-        scoring["centers"] = _count_centers
+    scoring: dict[str, Any] = {"score": "accuracy"}
+    is_minimal = isinstance(machine, MinimalKernelClassifier)
+    if is_minimal:
+        scoring["centers"] = count_centers
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     search = GridSearchCV(machine, grid, cv=folds, scoring=scoring, refit=False, n_jobs=-1)
     if sys.stderr.isatty():
         search.set_callbacks(ProgressBar(max_propagation_depth=0))
     results = search.fit(data.X, data.y).cv_results_
-    return results["params"][_smallest_good(results)]
-
-
-def _count_centers(machine: MinimalKernelClassifier, X: Any, y: Any) -> int:
-    return machine.n_centers_
-
-
-def _smallest_good(results: dict[str, Any]) -> int:
-    """The most accurate setting; where centers are counted, the smallest not clearly worse."""
-    accuracy = results["mean_test_accuracy"]
-    best = int(accuracy.argmax())
-    if "mean_test_centers" not in results:
-        return best
-    standard_error = results["std_test_accuracy"][best] / np.sqrt(5)
-    centers = np.where(
-        accuracy >= accuracy[best] - standard_error, results["mean_test_centers"], np.inf
-    )
-    return int(centers.argmin())
+    best = fewest_centers(results) if is_minimal else int(results["mean_test_score"].argmax())
+    return results["params"][best]
 
 
 def _save(figure: Figure, path: Path) -> None:

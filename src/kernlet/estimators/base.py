@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,10 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
+        _check_label_types(y)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
-        _check_label_types(y)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         rows = np.flatnonzero(weights)
@@ -96,12 +97,20 @@ class TrainingData:
 
 
 def _check_label_types(y: Any) -> None:
-    kinds = {type(label).__name__ for label in y} if y.dtype == object else set()
+    """Refuse labels of mixed kinds, which numpy would turn into strings without a word."""
+    is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
+    kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()
     if len(kinds) > 1:
         raise ValueError(
             f"The labels y mix types ({', '.join(sorted(kinds))}), which have no common order. "
-            "Convert them to one type, for example with y.astype(str)."
+            "Convert them to one type, for example with [str(label) for label in y]."
         )
+
+
+def _kind(label: Any) -> str:
+    if isinstance(label, str):
+        return "string"
+    return "number" if isinstance(label, Number | np.bool_) else type(label).__name__
 
 
 def _check_classes(classes: Any) -> None:

@@ -46,12 +46,19 @@ def choose_candidates(candidates: Any, X: Any, random_state: np.random.RandomSta
     n_rows, n_features = X.shape
     if candidates is None:
         return Candidates(None, np.arange(n_rows))
+    if isinstance(candidates, bool):
+        raise ValueError("candidates is True or False; give a number, a fraction or points.")
     if isinstance(candidates, Real):
         count = _count(candidates, n_rows)
         if count == n_rows:
             return Candidates(None, np.arange(n_rows))
         rows = np.sort(random_state.permutation(n_rows)[:count])
         return Candidates(X[rows], rows)
+    if getattr(candidates, "ndim", np.ndim(candidates)) == 1:
+        raise ValueError(
+            "candidates must be points, one a line of n_features numbers; for chosen rows give "
+            "X[rows]."
+        )
     points = check_array(candidates, accept_sparse="csr", dtype=X.dtype, input_name="candidates")
     if points.shape[1] != n_features:
         raise ValueError(

@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from kernlet.estimators.base import ExpansionClassifier, TrainingData
 from kernlet.estimators.candidates import choose_candidates
 from kernlet.estimators.outputs import join_centers, join_duals, loo_error_bound
-from kernlet.estimators.rounds import solve_output
+from kernlet.estimators.rounds import Outcome, solve_output
 from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
@@ -25,11 +25,11 @@ from kernlet.problems.labels import error_weights, one_vs_rest_signs
 from kernlet.solvers import Generation, MarginSolution
 from kernlet.solvers.highs_generation import Report
 
-_WORTH_A_WARNING = 1e-6
+_WORTH_A_WARNING = 1e-8
 _REASONS = {
     "iteration limit": "the simplex method reached max_iter. Raise it.",
     "failed": "the simplex method failed. Scale the features, or lower C.",
-    "optimal": "the kernel values are too large for more digits. Scale the features, or lower C.",
+    "optimal": "kernel values times C leave no more digits. Scale the features, or lower C.",
 }
 
 
@@ -96,8 +96,9 @@ class L1KernelClassifier(ExpansionClassifier):
         priced in float64: the certificate.
     loo_error_bound_ : float
         Upper bound on the leave-one-out error (Proposition 3.1): the share of rows that are
-        a center or have a positive dual in any output. It holds for the kernel and the
-        weights of the rows as they are, and is loose: show it as a bound.
+        a center, have a positive dual or an error in any output. It holds for the kernel, the
+        weights and the candidates as they are, and is loose: show it as a bound. 1 where a
+        linear program was not solved to its optimum.
     n_iter_ : int
         Simplex iterations.
     n_features_in_ : int
@@ -218,16 +219,15 @@ class L1KernelClassifier(ExpansionClassifier):
             L1Margin(gram, signs, weights, np.ones(gram.shape[1]))
             for signs in one_vs_rest_signs(data.y, self.classes_)
         ]
-        solutions = self._solve_all(problems, data, random_state.randint(2**31 - 1))
-        self._set_machine(gram, data.rows, candidates.rows, solutions)
+        outcomes = self._solve_all(problems, data, random_state.randint(2**31 - 1))
+        self._warn_if_unfinished(outcomes)
+        self._set_machine(gram, data.rows, candidates.rows, outcomes)
         self._callback_fit_ctx.call_on_fit_task_end(
             estimator=self, **data.for_callbacks, reconstruction_attributes={}
         )
         return self
 
-    def _solve_all(
-        self, problems: list[L1Margin], data: TrainingData, seed: int
-    ) -> list[MarginSolution]:
+    def _solve_all(self, problems: list[L1Margin], data: TrainingData, seed: int) -> list[Outcome]:
         """Solve the linear programs of all outputs, each on its own."""
         context = self._init_callback_context(max_subtasks=len(problems), sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
@@ -235,32 +235,30 @@ class L1KernelClassifier(ExpansionClassifier):
             context.subcontext(task_name="output", task_id=number, max_subtasks=None)
             for number in range(len(problems))
         ]
-        solutions: list[MarginSolution] = Parallel(n_jobs=self.n_jobs)(
+        outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs)(
             delayed(solve_output)(self, problem, data, seed, output)
             for problem, output in zip(problems, outputs, strict=True)
         )
-        self._warn_if_unfinished(solutions)
-        return solutions
+        return outcomes
 
-    def _solve(self, generation: Generation, report: Report) -> MarginSolution:
+    def _solve(self, generation: Generation, report: Report) -> Outcome:
         """Solve one output."""
-        return generation.solve(tol=self.tol, max_iter=self._max_iter, report=report)
+        return Outcome(generation.solve(tol=self.tol, max_iter=self._max_iter, report=report))
 
     @property
     def _max_iter(self) -> int | None:
         return None if self.max_iter == -1 else int(self.max_iter)
 
-    def _warn_if_unfinished(self, solutions: list[MarginSolution]) -> None:
-        loose = max(self.tol, _WORTH_A_WARNING)
-        unfinished = [s for s in solutions if s.gap > loose and s.status != "stopped"]
+    def _warn_if_unfinished(self, outcomes: list[Outcome]) -> None:
+        unfinished = [o.solution for o in outcomes if _is_unfinished(o.solution, self.tol)]
         if unfinished:
             worst = max(unfinished, key=lambda s: s.gap)
             warnings.warn(
-                f"{len(unfinished)} of {len(solutions)} linear programs ended at a relative "
+                f"{len(unfinished)} of {len(outcomes)} linear programs ended at a relative "
                 f"duality gap of up to {worst.gap:.1e} (tol={self.tol:.1e}): "
                 f"{_REASONS[worst.status]}",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def _set_machine(
@@ -268,14 +266,25 @@ class L1KernelClassifier(ExpansionClassifier):
         gram: Gram,
         rows: Indices,
         candidate_rows: Indices | None,
-        solutions: list[MarginSolution],
+        outcomes: list[Outcome],
     ) -> None:
         """Set the fitted attributes; ``rows`` are the rows of ``gram`` in the user's data."""
+        solutions = [outcome.solution for outcome in outcomes]
         self.expansion_, centers = join_centers(gram, solutions)
         self.center_indices_ = centers if candidate_rows is None else rows[candidate_rows[centers]]
         margin_rows, self.duals_ = join_duals(solutions)
         self.margin_indices_ = rows[margin_rows]
-        self.loo_error_bound_ = loo_error_bound(len(rows), candidate_rows, solutions)
+        self.loo_error_bound_ = loo_error_bound(
+            len(rows), candidate_rows, solutions, max(self.tol, _WORTH_A_WARNING)
+        )
         self.objective_ = np.array([s.objective for s in solutions])
         self.duality_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = sum(s.n_iter for s in solutions)
+
+
+def _is_unfinished(solution: MarginSolution, tol: float) -> bool:
+    if solution.status == "stopped":
+        return False
+    return solution.gap > (
+        tol if solution.status == "iteration limit" else max(tol, _WORTH_A_WARNING)
+    )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from kernlet.estimators.l1_kernel import L1KernelClassifier
+from kernlet.estimators.rounds import Outcome
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
 from kernlet.problems.pound import PoundLoss
-from kernlet.solvers import Generation, MarginSolution, linearize_successively
+from kernlet.solvers import Generation, linearize_successively
 from kernlet.solvers.highs_generation import Report
 
 
@@ -122,7 +125,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         self.alpha = alpha
         self.max_lps = max_lps
 
-    def _solve(self, generation: Generation, report: Report) -> MarginSolution:
+    def _solve(self, generation: Generation, report: Report) -> Outcome:
         path = linearize_successively(
             generation,
             PoundLoss(self.mu, self.alpha),
@@ -131,14 +134,25 @@ class MinimalKernelClassifier(L1KernelClassifier):
             max_iter=self._max_iter,
             report=report,
         )
-        return path.solution
+        return Outcome(path.solution, path.n_lps, path.is_stationary)
+
+    def _warn_if_unfinished(self, outcomes: list[Outcome]) -> None:
+        super()._warn_if_unfinished(outcomes)
+        moving = sum(o.n_lps == self.max_lps and not o.is_stationary for o in outcomes)
+        if moving:
+            warnings.warn(
+                f"{moving} of {len(outcomes)} outputs were still improving after "
+                f"max_lps={self.max_lps} linear programs. Raise max_lps for fewer centers.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _set_machine(
         self,
         gram: Gram,
         rows: Indices,
         candidate_rows: Indices | None,
-        solutions: list[MarginSolution],
+        outcomes: list[Outcome],
     ) -> None:
-        super()._set_machine(gram, rows, candidate_rows, solutions)
-        self.n_lps_ = np.array([s.n_lps for s in solutions])
+        super()._set_machine(gram, rows, candidate_rows, outcomes)
+        self.n_lps_ = np.array([outcome.n_lps for outcome in outcomes])

@@ -60,12 +60,16 @@ def join_duals(solutions: Sequence[MarginSolution]) -> tuple[Indices, Floats]:
 
 
 def loo_error_bound(
-    n_rows: int, candidate_rows: Indices | None, solutions: Sequence[MarginSolution]
+    n_rows: int,
+    candidate_rows: Indices | None,
+    solutions: Sequence[MarginSolution],
+    tol: float,
 ) -> float:
     """Share of the rows whose absence could change a machine (Proposition 3.1).
 
-    A row that is no center and has no positive dual can be left out without changing the
-    answer, which classifies it correctly in every output.
+    A row that is no center, has no positive dual and no error can be left out without
+    changing the answer, which classifies it correctly in every output. That holds at an
+    optimum; anywhere else the bound is 1.
 
     Parameters
     ----------
@@ -74,12 +78,16 @@ def loo_error_bound(
         The row that each candidate is; None where candidates are no rows and stay in place
         whichever row is left out.
     solutions : sequence of MarginSolution
+    tol : float
+        Relative duality gap up to which a solution counts as optimal.
 
     Returns
     -------
     bound : float
     """
-    moving = [s.rows for s in solutions]
+    if not all(s.gap <= tol for s in solutions):
+        return 1.0
+    moving = [s.rows for s in solutions] + [np.flatnonzero(s.slacks > 0) for s in solutions]
     if candidate_rows is not None:
         moving += [candidate_rows[s.centers] for s in solutions]
     return len(np.unique(np.concatenate(moving))) / n_rows

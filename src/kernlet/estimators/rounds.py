@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,13 +15,32 @@ from kernlet.solvers import Generation, MarginSolution, Progress
 from kernlet.solvers.highs_generation import Report
 
 
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The solution of an output, and how it was come by.
+
+    Parameters
+    ----------
+    solution : MarginSolution
+        Of the last linear program.
+    n_lps : int
+        Linear programs solved.
+    is_stationary : bool
+        Whether more of them would not change the machine.
+    """
+
+    solution: MarginSolution
+    n_lps: int = 1
+    is_stationary: bool = True
+
+
 class MarginEstimator(Protocol):
     """What solving an output needs of an estimator."""
 
     classes_: Any
     cache_size: float
 
-    def _solve(self, generation: Generation, report: Report) -> MarginSolution: ...
+    def _solve(self, generation: Generation, report: Report) -> Outcome: ...
 
 
 def solve_output(
@@ -29,7 +49,7 @@ def solve_output(
     data: TrainingData,
     seed: int,
     context: CallbackContext,
-) -> MarginSolution:
+) -> Outcome:
     """Solve one output in whatever process it is sent to.
 
     Parameters
@@ -44,7 +64,7 @@ def solve_output(
 
     Returns
     -------
-    solution : MarginSolution
+    outcome : Outcome
     """
 
     def report(progress: Progress) -> bool:
@@ -61,9 +81,9 @@ def solve_output(
     generation = Generation(
         problem, np.random.RandomState(seed), max_bytes=int(estimator.cache_size * 2**20)
     )
-    solution = estimator._solve(generation, report)
+    outcome = estimator._solve(generation, report)
     context.call_on_fit_task_end(estimator=estimator, **data.for_callbacks)
-    return solution
+    return outcome
 
 
 def _machine_so_far(

@@ -1,7 +1,7 @@
 """Kernel blocks: the only place where kernel values are computed.
 
 A block never holds more than ``BLOCK_BYTES``. Translation-invariant kernels are evaluated
-about the mean of the points: |x|^2 + |z|^2 - 2 x.z loses every digit when the points lie
+about the median of the points: |x|^2 + |z|^2 - 2 x.z loses every digit when the points lie
 far from the origin, the more so in float32. Sparse points are not shifted, for that would
 fill them in; they are multiplied in float64 instead, and keep fewer digits there.
 """
@@ -138,13 +138,16 @@ class Gram:
         Z, z_norms = self.z.take(columns)
         return self.kernel.evaluate(X, Z, x_norms[:, None], z_norms[None, :])
 
-    def dot(self, W: Floats, columns: Rows = slice(None)) -> Floats:
-        """K(X, Z[columns]) W in float64, by blocks of rows."""
+    def dot(
+        self, W: Floats, columns: Rows = slice(None), rows: NDArray[np.intp] | None = None
+    ) -> Floats:
+        """K(X[rows], Z[columns]) W in float64, by blocks of rows (all, unless some are named)."""
         Z, z_norms = self.z.take(columns)
-        product = np.zeros((len(self.x), *W.shape[1:]))
-        for rows in row_slices(len(self.x), 8 * max(1, len(z_norms), self.x.X.shape[1])):
-            X, x_norms = self.x.take(rows)
-            product[rows] = self.kernel.evaluate(X, Z, x_norms[:, None], z_norms[None, :]) @ W
+        chosen = np.arange(len(self.x)) if rows is None else rows
+        product = np.zeros((len(chosen), *W.shape[1:]))
+        for part in row_slices(len(chosen), 8 * max(1, len(z_norms), self.x.X.shape[1])):
+            X, x_norms = self.x.take(part if rows is None else chosen[part])
+            product[part] = self.kernel.evaluate(X, Z, x_norms[:, None], z_norms[None, :]) @ W
         return product
 
 
@@ -178,12 +181,13 @@ def row_slices(n_rows: int, row_bytes: int) -> Iterator[slice]:
 
 def _shift(kernel: Kernel, X: Any, Z: Any) -> Floats | None:
     """The point about which to evaluate the kernel, if that helps."""
-    points = X if Z is None else Z
+    points = X if Z is None or not Z.shape[0] else Z
     if not kernel.is_translation_invariant or not points.shape[0]:
         return None
     if sparse.issparse(X) or sparse.issparse(Z):
         return None
-    return np.asarray(points.mean(axis=0, dtype=np.float64))
+    some = points[:: max(1, len(points) // 1000)].astype(np.float64)
+    return np.median(some, axis=0)  # not the mean, which one far point can carry away
 
 
 def merged_entries(X: Any) -> Any:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 
-#: Values below this neither overflow in float32 nor lose its digits in a sum.
-FLOAT32_SAFE = 1e30
+#: Numbers below this keep three digits behind the point in float32.
+FLOAT32_LARGEST = 1e3
+
+
+class Slopes(NamedTuple):
+    """Values k of a kernel, dk / d(x.z) and dk / d(|x|^2), each of shape (n_x, n_z)."""
+
+    values: Floats
+    by_product: Floats
+    by_norm: Floats | float
 
 
 class Kernel:
@@ -26,7 +34,7 @@ class Kernel:
     #: Whether every Gram matrix of the kernel is positive semi-definite.
     is_mercer: ClassVar[bool] = True
     #: Whether k(x + a, z + a) = k(x, z) for every a. Such kernels are evaluated about
-    #: the mean of the points, which keeps float32 right far from the origin.
+    #: the median of the points, which keeps float32 right far from the origin.
     is_translation_invariant: ClassVar[bool] = False
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
@@ -46,6 +54,13 @@ class Kernel:
         values : ndarray of shape (n_x, n_z)
         """
         raise TypeError(f"{type(self).__name__} must define of_products or evaluate.")
+
+    def slopes(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Slopes:
+        """Kernel values with their derivatives by x.z and by |x|^2; the arguments are kept.
+
+        The gradient of k(x, z) by x is by_product z + 2 by_norm x.
+        """
+        raise TypeError(f"{type(self).__name__} does not say its derivatives: define slopes.")
 
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether float32 gives about three digits of k for points of this squared norm.

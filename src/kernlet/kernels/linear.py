@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernlet.kernels.kernel import FLOAT32_SAFE, Floats, Kernel
+import numpy as np
+
+from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, Slopes
 
 
 @dataclass(frozen=True)
@@ -18,9 +20,13 @@ class Linear(Kernel):
     array([[11.]])
     """
 
+    def slopes(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Slopes:
+        """x.z, 1 and 0."""
+        return Slopes(products, np.ones_like(products), 0.0)
+
     def fits_float32(self, largest_norm: float) -> bool:
-        """Whether x.z stays in range."""
-        return largest_norm < FLOAT32_SAFE
+        """Whether the rounding of x.z stays small."""
+        return largest_norm < FLOAT32_LARGEST
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """x.z."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kernlet.kernels.bandwidth import resolve_gamma
@@ -11,7 +12,13 @@ from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 
-KERNEL_NAMES = ("rbf", "poly", "linear", "sigmoid")
+_MAKERS: dict[str, Callable[[float, int, float], Kernel]] = {
+    "rbf": lambda gamma, degree, coef0: RBF(gamma),
+    "poly": Polynomial,
+    "linear": lambda gamma, degree, coef0: Linear(),
+    "sigmoid": lambda gamma, degree, coef0: Sigmoid(gamma, coef0),
+}
+KERNEL_NAMES = tuple(_MAKERS)
 
 
 def make_kernel(
@@ -45,9 +52,4 @@ def make_kernel(
         return kernel
     if kernel not in KERNEL_NAMES:
         raise ValueError(f"kernel={kernel!r} is none of {', '.join(KERNEL_NAMES)}, nor a Kernel.")
-    if kernel == "linear":
-        return Linear()
-    number = resolve_gamma(gamma, X, sample_weight)
-    if kernel == "poly":
-        return Polynomial(number, degree, coef0)
-    return RBF(number) if kernel == "rbf" else Sigmoid(number, coef0)
+    return _MAKERS[kernel](resolve_gamma(gamma, X, sample_weight), degree, coef0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernlet.kernels.kernel import FLOAT32_SAFE, Floats, Kernel
+from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, Slopes
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,17 @@ class Polynomial(Kernel):
         """Whether every Gram matrix is positive semi-definite."""
         return self.gamma >= 0 and self.coef0 >= 0 and self.degree == int(self.degree)
 
+    def slopes(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Slopes:
+        """q^degree, gamma degree q^(degree - 1) and 0, with q = gamma x.z + coef0."""
+        q = self.gamma * products + self.coef0
+        below = q ** (self.degree - 1)
+        return Slopes(below * q, self.gamma * self.degree * below, 0.0)
+
     def fits_float32(self, largest_norm: float) -> bool:
-        """Whether the largest value stays in range."""
-        return abs(self.gamma) * largest_norm + abs(self.coef0) < FLOAT32_SAFE ** (1 / self.degree)
+        """Whether the rounding of the largest value stays small."""
+        return abs(self.gamma) * largest_norm + abs(self.coef0) < FLOAT32_LARGEST ** (
+            1 / self.degree
+        )
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """(gamma x.z + coef0)^degree."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
+from scipy.spatial.distance import cdist
 
-from kernlet.kernels.kernel import FLOAT32_SAFE, Floats, Kernel
+from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, Slopes
+
+_ENOUGH_DIGITS = 1e6  # gamma |x|^2 below this leaves ten digits of k in float64
 
 
 @dataclass(frozen=True)
@@ -25,9 +29,22 @@ class RBF(Kernel):
     gamma: float
     is_translation_invariant: ClassVar[bool] = True
 
+    def slopes(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Slopes:
+        """k, 2 gamma k and -gamma k."""
+        values = self.of_products(products.copy(), x_norms, z_norms)
+        return Slopes(values, 2 * self.gamma * values, -self.gamma * values)
+
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether the rounding of gamma |x - z|^2 stays small."""
-        return self.gamma * largest_norm < 1e3 and largest_norm < FLOAT32_SAFE
+        return self.gamma * largest_norm < FLOAT32_LARGEST and largest_norm < 1e30
+
+    def evaluate(self, X: Any, Z: Any, x_norms: Floats, z_norms: Floats) -> Floats:
+        """Values by inner products, or by differences where these would lose the digits."""
+        largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
+        if self.gamma * largest < _ENOUGH_DIGITS:
+            return super().evaluate(X, Z, x_norms, z_norms)
+        X, Z = (A.toarray() if issparse(A) else A for A in (X, Z))
+        return np.exp(-self.gamma * cdist(X, Z, "sqeuclidean")).astype(x_norms.dtype, copy=False)
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """exp(-gamma (|x|^2 + |z|^2 - 2 x.z)), a rounded negative distance taken as 0."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernlet.kernels.kernel import FLOAT32_SAFE, Floats, Kernel
+from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, Slopes
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,14 @@ class Sigmoid(Kernel):
     coef0: float = 0.0
     is_mercer: ClassVar[bool] = False
 
+    def slopes(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Slopes:
+        """k, gamma (1 - k^2) and 0."""
+        values = np.tanh(self.gamma * products + self.coef0)
+        return Slopes(values, self.gamma * (1 - values**2), 0.0)
+
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether the rounding of gamma x.z stays small."""
-        return abs(self.gamma) * largest_norm < 1e3 and largest_norm < FLOAT32_SAFE
+        return max(1.0, abs(self.gamma)) * largest_norm < FLOAT32_LARGEST
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """tanh(gamma x.z + coef0)."""

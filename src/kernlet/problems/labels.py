@@ -64,7 +64,7 @@ def error_weights(
     array([6., 2., 2., 2.])
     """
     if class_weight is None:
-        return C * sample_weight
+        return _cost(C, sample_weight)
     with np.errstate(divide="ignore"):
         by_class = compute_class_weight(
             class_weight, classes=classes, y=y, sample_weight=sample_weight
@@ -74,4 +74,12 @@ def error_weights(
             f"class_weight gives the weights {by_class.tolist()}; they must be finite, none "
             "negative and one positive."
         )
-    return C * by_class[np.searchsorted(classes, y)] * sample_weight
+    return _cost(C, by_class[np.searchsorted(classes, y)] * sample_weight)
+
+
+def _cost(C: float, weights: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        cost = C * weights
+    if not np.isfinite(cost).all():
+        raise ValueError("C times sample_weight overflows; give smaller numbers.")
+    return cost

@@ -77,8 +77,8 @@ class Pricer:
 
     def exact_values(self, machine: Machine, rows: Indices) -> Floats:
         """Decision values of a few rows in float64."""
-        return self.gram.block(rows, machine.centers) @ machine.coef + machine.intercept
+        return self.gram.dot(machine.coef, machine.centers, rows) + machine.intercept
 
     def exact_correlations(self, machine: Machine, candidates: Indices) -> Floats:
         """Correlations of a few candidates in float64."""
-        return machine.signed_duals @ self.gram.block(machine.rows, candidates)
+        return self.gram.T.dot(machine.signed_duals, machine.rows, candidates)

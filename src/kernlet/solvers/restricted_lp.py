@@ -39,6 +39,7 @@ _SECOND_TRIES: tuple[dict[str, Any], ...] = (
         "dual_feasibility_tolerance": 1e-7,
     },
 )
+_ITERATIONS_A_LINE = 10  # of a program's rows and columns; a sound run needs one or two
 _ZERO = 1e-9  # what the tolerances above cannot tell from zero
 
 
@@ -90,6 +91,7 @@ class RestrictedLP:
         self.rows: Indices = as_indices([])
         self.centers: Indices = as_indices([])
         self.n_iter = 0
+        self._tries_left = 8
         self._scale = 0.0  # s
         self._unit = 0.0  # of t
         self._column_status: Any = np.array([], dtype=object)
@@ -112,14 +114,16 @@ class RestrictedLP:
         entries[:, 1:] = self._kernel(rows, self.centers) * signs[:, None]
         n = len(rows)
         upper = self.problem.error_weights[rows] / self._unit
-        self._highs.addCols(n, np.full(n, -1.0), np.zeros(n), upper, *_packed(entries))
+        _check_taken(
+            self._highs.addCols(n, np.full(n, -1.0), np.zeros(n), upper, *_packed(entries))
+        )
         self.rows = np.concatenate([self.rows, rows])
         self._column_status = np.append(self._column_status, np.full(n, _Status.kLower))
 
     def _add_centers(self, centers: Indices) -> None:
         entries = self._kernel(self.rows, centers).T * self.problem.signs[self.rows]
         limit = self.problem.coef_weights[centers] / (self._scale * self._unit)
-        self._highs.addRows(len(centers), -limit, limit, *_packed(entries))
+        _check_taken(self._highs.addRows(len(centers), -limit, limit, *_packed(entries)))
         self.centers = np.concatenate([self.centers, centers])
         self._row_status = np.append(self._row_status, np.full(len(centers), _Status.kBasic))
 
@@ -173,21 +177,27 @@ class RestrictedLP:
         max_iter : int or None
             Simplex iterations allowed.
         """
-        highs = self._highs
-        if max_iter is not None:
-            highs.setOptionValue("simplex_iteration_limit", max_iter)
+        most = _ITERATIONS_A_LINE * (100 + len(self.rows) + len(self.centers))
+        left = most if max_iter is None else min(most, max_iter)
         self._pass_basis()
-        highs.run()
+        status = self._run({}, left)
         for options in _SECOND_TRIES:
-            if highs.getModelStatus() in _STATUS:
+            is_sound = status == "optimal" or (status == "iteration limit" and left < most)
+            if is_sound or not self._tries_left:
                 break
-            highs.clearSolver()
-            _set_options(highs, options)
-            highs.run()
-        _set_options(highs, _OPTIONS)
-        self.n_iter += max(0, highs.getInfo().simplex_iteration_count)
+            self._tries_left -= 1
+            self._highs.clearSolver()
+            status = self._run(options, left)
+        if status == "iteration limit" and left == most:
+            status = "failed"  # going round in circles, not working through a budget
         self._take_basis()
-        return self._vertex()
+        return self._vertex(status)
+
+    def _run(self, options: dict[str, Any], max_iter: int) -> Status:
+        _set_options(self._highs, _OPTIONS | options | {"simplex_iteration_limit": max_iter})
+        self._highs.run()
+        self.n_iter += max(0, self._highs.getInfo().simplex_iteration_count)
+        return _STATUS.get(self._highs.getModelStatus(), "failed")
 
     def polished(self, vertex: Vertex) -> Vertex:
         """The vertex computed anew from its basis, free of HiGHS's tolerances.
@@ -238,10 +248,10 @@ class RestrictedLP:
             self._column_status = np.array(basis.col_status, dtype=object)
             self._row_status = np.array(basis.row_status, dtype=object)
 
-    def _vertex(self) -> Vertex:
+    def _vertex(self, status: Status) -> Vertex:
         solution = self._highs.getSolution()
         duals = np.array(solution.col_value)
-        duals[duals <= _ZERO] = 0.0
+        duals[(duals <= _ZERO) & (self._column_status != _Status.kUpper)] = 0.0
         coef = -np.array(solution.row_dual)
         coef[1:][np.abs(coef[1:]) <= _ZERO] = 0.0
         return Vertex(
@@ -250,7 +260,7 @@ class RestrictedLP:
             intercept=float(coef[0]),
             margins=-np.array(solution.col_dual),
             correlations=np.array(solution.row_value)[1:] * (self._scale * self._unit),
-            status=_STATUS.get(self._highs.getModelStatus(), "failed"),
+            status=status,
         )
 
 
@@ -258,6 +268,15 @@ _STATUS: dict[Any, Status] = {
     highspy.HighsModelStatus.kOptimal: "optimal",
     highspy.HighsModelStatus.kIterationLimit: "iteration limit",
 }
+
+
+def _check_taken(status: highspy.HighsStatus) -> None:
+    """HiGHS refuses entries beyond 1e15."""
+    if status == highspy.HighsStatus.kError:
+        raise ValueError(
+            "The kernel values differ by too many orders of magnitude for a linear program. "
+            "Scale the features, or remove rows far from all others."
+        )
 
 
 def _set_options(highs: highspy.Highs, options: dict[str, Any]) -> None:

@@ -34,8 +34,6 @@ class MarginSolution:
         A lower bound on the optimum, every candidate checked; see :attr:`gap`.
     n_iter : int
         Simplex iterations.
-    n_lps : int
-        Linear programs solved.
     status : {"optimal", "iteration limit", "stopped", "failed"}
         How the simplex method ended: ``"stopped"`` on a caller's wish, ``"failed"`` on
         numerical trouble. The gap holds in every case.
@@ -51,7 +49,6 @@ class MarginSolution:
     bound: float
     n_iter: int
     status: Status
-    n_lps: int = 1
 
     @property
     def gap(self) -> float:

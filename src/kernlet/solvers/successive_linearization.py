@@ -23,7 +23,7 @@ class LinearizationPath:
         The last linear program, with its costs.
     solution : MarginSolution
         Its certified answer.
-        ``n_iter`` and ``n_lps`` count all programs.
+        ``n_iter`` counts all programs.
     objectives : tuple of float
         The concave objective after each linear program; it never increases.
     is_stationary : bool
@@ -34,6 +34,11 @@ class LinearizationPath:
     solution: MarginSolution
     objectives: tuple[float, ...]
     is_stationary: bool
+
+    @property
+    def n_lps(self) -> int:
+        """Linear programs solved."""
+        return len(self.objectives)
 
 
 def linearize_successively(
@@ -88,7 +93,7 @@ def linearize_successively(
         n_iter += certified.n_iter
     else:
         certified = generation.certified(solution)
-    solution = replace(certified, n_iter=n_iter, n_lps=len(objectives))
+    solution = replace(certified, n_iter=n_iter)
     return LinearizationPath(generation.problem, solution, tuple(objectives), is_stationary)
 
 

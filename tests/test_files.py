@@ -1,6 +1,6 @@
 import pytest
 
-from kernlet.report.files import written_whole
+from kernlet.files import written_whole
 
 
 def test_the_file_appears_when_all_is_written(tmp_path):

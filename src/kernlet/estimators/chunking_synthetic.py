@@ -1,0 +1,352 @@
+"""The chunking-synthetic classifier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.callback import CallbackContext
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.parallel import Parallel, delayed
+
+from kernlet.estimators.base import ExpansionClassifier, TrainingData
+from kernlet.estimators.checkpoint import Checkpoint, StagesDone, fingerprint
+from kernlet.estimators.stage import Plan, Rows, Run, run_stage
+from kernlet.expansion import distinct_rows
+from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
+from kernlet.kernels.columns import Indices
+from kernlet.kernels.kernel import require_mercer
+from kernlet.problems.labels import error_weights
+from kernlet.reduce.synthetic import apportion
+
+
+class ChunkingSyntheticClassifier(ExpansionClassifier):
+    """Kernel classifier made of a few synthetic points, found on growing samples of the rows.
+
+    Each stage draws several samples. A run on a sample trains a 1-norm machine over the
+    current candidates (step b), rebuilds it from ``n_points`` synthetic points in the
+    kernel's feature space (step c), and trains on the sample again over these (step d). The
+    synthetic points of all runs are the candidates of the next stage, on larger samples; the
+    last stage has all rows. The method is that of [1]_, with its choices made on an internal
+    validation part where the paper makes them on the test set.
+
+    Parameters
+    ----------
+    n_points : int, default=10
+        Synthetic points of a run: the centers of the machine.
+    n_runs : int, default=10
+        Runs of a stage.
+    stage_sizes : "auto" or sequence of int, default="auto"
+        Rows of the samples of each stage. ``"auto"`` is 500, 1000, 2000 and 4000 as far as
+        there are more rows, and half of the rows where there are fewer.
+    final : {"synthetic", "union"}, default="synthetic"
+        What the last stage ends with: step (d), a machine of ``n_points`` centers, or step (b),
+        which chooses its centers from all candidates.
+    C : float or sequence of float, default=(1.5, 5.0, 15.0)
+        Weight of the errors; of several, each run takes the one that validates best.
+    kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
+        Positive semi-definite, with slopes.
+    gamma, degree, coef0 : see L1KernelClassifier
+    two_sets : bool, default=False
+        Let step (d) choose from two sets of synthetic points, searched for from two starts:
+        the paper's alternate algorithm.
+    box : float or None, default=None
+        Limit on the coefficients in step (c), as a multiple of those of step (b); the paper
+        has 1.25. It makes step (c) much worse.
+    solver : {"lp", "quadratic"}, default="lp"
+        Steps (b) and (d) by the linear program, or by the paper's closed forms (6) and (7).
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for the rows of a class.
+    validation_fraction : float, default=0.15
+        Share of the rows on which choices are made; they join the last stage.
+    checkpoint : str, Path or None, default=None
+        Folder in which finished stages are kept. A fit with the same parameters and data goes
+        on from the last of them. Needs a whole number as ``random_state``.
+    n_jobs : int or None, default=None
+        Runs under way at the same time; the answer does not depend on it. The backend is
+        joblib's: loky unless ``parallel_config`` says otherwise.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+    n_centers_ : int
+    classes_ : ndarray of shape (n_classes,)
+    stages_ : list of tuples of RunRecord
+        One tuple a stage, the last stage being the single run on all rows.
+    n_iter_ : int
+        Stages.
+    n_features_in_, feature_names_in_ : see L1KernelClassifier
+
+    Notes
+    -----
+    Time for a stage grows with the size of its samples and with n_runs * n_points candidates,
+    not with their squares; memory is one sample's kernel block over the candidates for each
+    run under way. More than two classes share one set of synthetic points.
+
+    References
+    ----------
+    .. [1] F. J. Gonzalez-Castano and R. R. Meyer, "Chunking-synthetic approaches to
+       large-scale kernel machines", Data Mining Institute, University of Wisconsin, 2000.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernlet import ChunkingSyntheticClassifier
+    >>> X, y = make_moons(600, noise=0.15, random_state=0)
+    >>> machine = ChunkingSyntheticClassifier(n_points=5, n_runs=3, random_state=0).fit(X, y)
+    >>> machine.n_centers_ <= 5
+    True
+    >>> machine.score(X, y) > 0.95
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_points": [Interval(Integral, 1, None, closed="left")],
+        "n_runs": [Interval(Integral, 1, None, closed="left")],
+        "stage_sizes": [StrOptions({"auto"}), "array-like"],
+        "final": [StrOptions({"synthetic", "union"})],
+        "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
+        "gamma": [
+            StrOptions({"scale", "auto", "mean_distance"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "two_sets": ["boolean"],
+        "box": [Interval(Real, 0, None, closed="neither"), None],
+        "solver": [StrOptions({"lp", "quadratic"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "checkpoint": [str, Path, None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_points: int = 10,
+        *,
+        n_runs: int = 10,
+        stage_sizes: Any = "auto",
+        final: str = "synthetic",
+        C: Any = (1.5, 5.0, 15.0),
+        kernel: str | Kernel = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        two_sets: bool = False,
+        box: float | None = None,
+        solver: str = "lp",
+        class_weight: Any = None,
+        validation_fraction: float = 0.15,
+        checkpoint: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_points = n_points
+        self.n_runs = n_runs
+        self.stage_sizes = stage_sizes
+        self.final = final
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.two_sets = two_sets
+        self.box = box
+        self.solver = solver
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ChunkingSyntheticClassifier:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies C for each row.
+
+        Returns
+        -------
+        self : object
+        """
+        data = self._validate_training_data(X, y, sample_weight)
+        plan, rows = self._plan(data), self._rows(data)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        kept, held_out = self._split(data.y, seed)
+        sizes = self._sizes(len(kept))
+        checkpoint = self._checkpoint(data)
+        done = checkpoint.load() if checkpoint else StagesDone()
+        context = self._init_callback_context(max_subtasks=len(sizes) + 1)
+        context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
+        for stage in range(len(done.records), len(sizes)):
+            samples = self._samples(data.y, kept, sizes[stage], [seed, stage])
+            runs = self._run_all(plan, rows, samples, held_out, done, [seed, stage], context)
+            done = _after(done, runs)
+            if checkpoint:
+                checkpoint.save(done)
+        last = self._last_stage(plan, rows, held_out, done, [seed, len(sizes)], context)
+        self.expansion_ = last.d if self.final == "synthetic" else last.b
+        self.stages_ = [*done.records, (last.record,)]
+        self.n_iter_ = len(self.stages_)
+        context.call_on_fit_task_end(
+            estimator=self, **data.for_callbacks, reconstruction_attributes={}
+        )
+        return self
+
+    def _plan(self, data: TrainingData) -> Plan:
+        kernel = make_kernel(
+            self.kernel,
+            data.X,
+            data.sample_weight,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+        require_mercer(kernel, "The chunking-synthetic method")
+        Cs = tuple(float(C) for C in np.atleast_1d(self.C))
+        if not Cs or min(Cs) <= 0:
+            raise ValueError(f"C={self.C!r} must be positive, or several positive numbers.")
+        return Plan(kernel, self.classes_, Cs, self.n_points, self.two_sets, self.box, self.solver)
+
+    def _rows(self, data: TrainingData) -> Rows:
+        weights = error_weights(1.0, data.y, self.classes_, self.class_weight, data.sample_weight)
+        return Rows(data.X, data.y, weights)
+
+    def _split(self, y: Any, seed: int) -> tuple[Indices, Indices]:
+        """Rows to train on and rows to choose on; every class keeps a row to train on."""
+        random = np.random.RandomState(seed)
+        order = random.permutation(len(y))
+        held_out = [
+            members[: int(self.validation_fraction * len(members))]
+            for members in (order[y[order] == label] for label in self.classes_)
+        ]
+        validation = np.sort(np.concatenate(held_out))
+        return np.setdiff1d(np.arange(len(y)), validation), validation
+
+    def _sizes(self, n_rows: int) -> list[int]:
+        if isinstance(self.stage_sizes, str):
+            return [size for size in (500, 1000, 2000, 4000) if size < n_rows] or [
+                max(1, n_rows // 2)
+            ]
+        sizes = [int(size) for size in self.stage_sizes]
+        if not sizes or min(sizes) < len(self.classes_) or max(sizes) > n_rows:
+            raise ValueError(
+                f"stage_sizes={self.stage_sizes!r} is out of range: each must lie between the "
+                f"number of classes, {len(self.classes_)}, and the {n_rows} rows that are left "
+                "after the validation part."
+            )
+        return sizes
+
+    def _checkpoint(self, data: TrainingData) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        if not isinstance(self.random_state, Integral):
+            raise ValueError(
+                "A checkpoint needs a whole number as random_state; otherwise a later fit would "
+                "draw other samples."
+            )
+        parameters = self.get_params(deep=False)
+        for name in ("checkpoint", "n_jobs", "final"):
+            del parameters[name]
+        return Checkpoint(
+            self.checkpoint, fingerprint(parameters, data.X, data.y, data.sample_weight)
+        )
+
+    def _run_all(
+        self,
+        plan: Plan,
+        rows: Rows,
+        samples: list[Indices],
+        held_out: Indices,
+        done: StagesDone,
+        seeds: list[int],
+        context: CallbackContext,
+    ) -> list[Run]:
+        """All runs of a stage, side by side."""
+        stage = context.subcontext(
+            task_name="stage", max_subtasks=len(samples), sequential_subtasks=False
+        )
+        stage.call_on_fit_task_begin(estimator=self)
+        tasks = [stage.subcontext(task_name="run", task_id=run) for run in range(len(samples))]
+        runs: list[Run] = Parallel(n_jobs=self.n_jobs)(
+            delayed(_run)(self, task, plan, rows, sample, held_out, done, _seed(*seeds, number))
+            for number, (task, sample) in enumerate(zip(tasks, samples, strict=True))
+        )
+        stage.call_on_fit_task_end(estimator=self)
+        return runs
+
+    def _samples(self, y: Any, kept: Indices, size: int, seeds: list[int]) -> list[Indices]:
+        """Random rows for each run, the classes in proportion and none missing."""
+        return [
+            _stratified(y, kept, size, np.random.RandomState(_seed(*seeds, run, 1)))
+            for run in range(self.n_runs)
+        ]
+
+    def _last_stage(
+        self,
+        plan: Plan,
+        rows: Rows,
+        held_out: Indices,
+        done: StagesDone,
+        seeds: list[int],
+        context: CallbackContext,
+    ) -> Run:
+        """One run on all rows, with the C that validated best over all runs of the stage before."""
+        scores = np.mean([record.scores for record in done.records[-1]], axis=0)
+        plan = replace(plan, Cs=(plan.Cs[int(np.argmax(scores))],))
+        everything = np.arange(len(rows.y))
+        (run,) = self._run_all(plan, rows, [everything], held_out, done, seeds, context)
+        return run
+
+
+def _run(
+    estimator: ChunkingSyntheticClassifier,
+    task: CallbackContext,
+    plan: Plan,
+    rows: Rows,
+    sample: Indices,
+    held_out: Indices,
+    done: StagesDone,
+    seed: int,
+) -> Run:
+    """A run in whatever process it is sent to."""
+    task.call_on_fit_task_begin(estimator=estimator)
+    run = run_stage(plan, rows.take(sample), rows.take(held_out), done.candidates, done.start, seed)
+    task.call_on_fit_task_end(estimator=estimator)
+    return run
+
+
+def _after(done: StagesDone, runs: list[Run]) -> StagesDone:
+    """The coordination step: all synthetic points, and the best of them to start from."""
+    points = np.vstack([run.points for run in runs])
+    _, first = distinct_rows(points)
+    best = int(np.argmax([run.record.validation_c for run in runs]))
+    records = (*done.records, tuple(run.record for run in runs))
+    return StagesDone(records, points[first], runs[best].points[: runs[best].c.n_centers])
+
+
+def _seed(*parts: int) -> int:
+    """A seed for one part of the work, whatever the order in which the parts are done."""
+    return int(np.random.SeedSequence(parts).generate_state(1)[0])
+
+
+def _stratified(y: Any, rows: Indices, size: int, random: np.random.RandomState) -> Indices:
+    order = random.permutation(rows)
+    groups = [order[y[order] == label] for label in np.unique(y[rows])]
+    shares = apportion(np.array([len(group) for group in groups]), size)
+    chosen = [g[: max(1, share)] for g, share in zip(groups, shares, strict=True)]
+    return np.sort(np.concatenate(chosen))

@@ -1,0 +1,231 @@
+"""One run of a stage of the chunking-synthetic method: steps (b), (c) and (d)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kernlet.estimators.outputs import join_centers
+from kernlet.expansion import KernelExpansion
+from kernlet.kernels import Kernel
+from kernlet.kernels.columns import Indices
+from kernlet.kernels.gram import Gram
+from kernlet.kernels.kernel import Floats
+from kernlet.problems.l1_margin import L1Margin
+from kernlet.problems.labels import one_vs_rest_signs
+from kernlet.problems.quadratic_margin import QuadraticMargin, short_of_margin
+from kernlet.reduce.synthetic import synthesize
+from kernlet.solvers import Generation
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What happened in a run.
+
+    Parameters
+    ----------
+    n_rows, n_candidates : int
+        Rows drawn, and points that step (b) could choose from.
+    C : float
+        Chosen on the validation part where several were given.
+    scores : tuple of float
+        Correctness of step (b) on the validation part for each C given.
+    n_centers_b, n_centers_d : int
+        Centers that steps (b) and (d) use.
+    n_support_b, n_support_d : int
+        Rows with a positive dual in any output.
+    train_b, train_c, train_d : float
+        Correctness of the three machines on the rows drawn.
+    validation_b, validation_c, validation_d : float
+        The same on the validation part.
+    residual : float
+        Relative residual of step (c) in feature space.
+    seconds : float
+        CPU time.
+    """
+
+    n_rows: int
+    n_candidates: int
+    C: float
+    scores: tuple[float, ...]
+    n_centers_b: int
+    n_centers_d: int
+    n_support_b: int
+    n_support_d: int
+    train_b: float
+    train_c: float
+    train_d: float
+    validation_b: float
+    validation_c: float
+    validation_d: float
+    residual: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows, labels and the weights that multiply C."""
+
+    X: Any
+    y: Any
+    weights: Floats
+
+    def take(self, rows: Indices) -> Rows:
+        """Some of the rows."""
+        return Rows(self.X[rows], self.y[rows], self.weights[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What all runs of a fit share.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    classes : ndarray of shape (n_classes,)
+    Cs : tuple of float
+        Values of C to choose from.
+    n_points : int
+        Synthetic points of a run.
+    two_sets : bool
+        Whether step (d) chooses from two sets of synthetic points.
+    box : float or None
+    solver : {"lp", "quadratic"}
+    """
+
+    kernel: Kernel
+    classes: Any
+    Cs: tuple[float, ...]
+    n_points: int
+    two_sets: bool
+    box: float | None
+    solver: str
+
+    def correctness(self, machine: KernelExpansion, rows: Rows) -> float:
+        """Share of rows that a machine classifies as labelled."""
+        if not len(rows.y):
+            return float("nan")
+        values = machine.decision_values(rows.X)
+        codes = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
+        return float(np.mean(self.classes[codes] == rows.y))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The answer of a run: the machines of its steps, its synthetic points and the record."""
+
+    b: KernelExpansion
+    c: KernelExpansion
+    d: KernelExpansion
+    points: Floats
+    record: RunRecord
+
+
+def run_stage(
+    plan: Plan, rows: Rows, validation: Rows, candidates: Any, start: Any, seed: int
+) -> Run:
+    """Train on some rows, rebuild the machine from few synthetic points, train again on these.
+
+    Parameters
+    ----------
+    plan : Plan
+    rows, validation : Rows
+    candidates : ndarray of shape (n_candidates, n_features) or None
+        Points that step (b) may choose from; None for the rows themselves.
+    start : ndarray of shape (n_points, n_features) or None
+        Where the search for synthetic points starts; None for k-means.
+    seed : int
+
+    Returns
+    -------
+    run : Run
+    """
+    began = time.process_time()
+    random = np.random.RandomState(seed)
+    machines = train(plan, rows, candidates, plan.Cs, random)
+    scores = tuple(plan.correctness(machine, validation) for machine, _ in machines)
+    best = int(np.argmax(scores))
+    C, (b, support_b) = plan.Cs[best], machines[best]
+    init = start if start is not None and len(start) < b.n_centers else "kmeans"
+    first = synthesize(b, plan.n_points, init=init, box=plan.box, random_state=random)
+    points = first.expansion.centers
+    if plan.two_sets:
+        second = synthesize(b, plan.n_points, init="members", box=plan.box, random_state=random)
+        points = np.vstack([_dense(points), _dense(second.expansion.centers)])
+    ((d, support_d),) = train(plan, rows, points, (C,), random)
+    record = RunRecord(
+        n_rows=len(rows.y),
+        n_candidates=len(rows.y) if candidates is None else len(candidates),
+        C=C,
+        scores=scores,
+        n_centers_b=b.n_centers,
+        n_centers_d=d.n_centers,
+        n_support_b=support_b,
+        n_support_d=support_d,
+        **{
+            f"{part}_{step}": plan.correctness(machine, of)
+            for step, machine in (("b", b), ("c", first.expansion), ("d", d))
+            for part, of in (("train", rows), ("validation", validation))
+        },
+        residual=first.residual,
+        seconds=time.process_time() - began,
+    )
+    return Run(b, first.expansion, d, _dense(points), record)
+
+
+def _dense(points: Any) -> Floats:
+    return points.toarray() if sparse.issparse(points) else points
+
+
+def train(
+    plan: Plan, rows: Rows, candidates: Any, Cs: tuple[float, ...], random: np.random.RandomState
+) -> list[tuple[KernelExpansion, int]]:
+    """For each C a machine over the candidates, and the number of rows it rests on."""
+    gram = Gram(plan.kernel, rows.X, candidates)
+    signs = one_vs_rest_signs(rows.y, plan.classes)
+    fit = _linear_programs if plan.solver == "lp" else _closed_forms
+    return fit(gram, signs, rows.weights, Cs, random)
+
+
+def _linear_programs(
+    gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
+) -> list[tuple[KernelExpansion, int]]:
+    """The 1-norm machine for each C, each linear program started from the last."""
+    generations = []
+    for output in signs:
+        problem = L1Margin(gram, output, Cs[0] * weights, np.ones(gram.shape[1]))
+        generations.append(Generation(problem, random))
+    answers = []
+    for C in Cs:
+        solutions = []
+        for output, generation in zip(signs, generations, strict=True):
+            generation.reweight(L1Margin(gram, output, C * weights, np.ones(gram.shape[1])))
+            solutions.append(generation.solve(tol=1e-6))
+        machine, _ = join_centers(gram, solutions)
+        support = len(np.unique(np.concatenate([s.rows for s in solutions])))
+        answers.append((machine, support))
+    return answers
+
+
+def _closed_forms(
+    gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
+) -> list[tuple[KernelExpansion, int]]:
+    """Model (6), then model (7) on the rows that (6) leaves short of the margin, for each C."""
+    answers = []
+    for C in Cs:
+        coef, intercept, short = [], [], np.zeros(gram.shape[0], dtype=bool)
+        for output in signs:
+            problem = QuadraticMargin(gram, output, C * weights, np.ones(len(output)))
+            u, b = problem.solve()
+            v = short_of_margin(output, gram.dot(u) + b)
+            u, b = QuadraticMargin(gram, output, C * weights, v).solve()
+            coef.append(u)
+            intercept.append(b)
+            short |= v == 1.0
+        machine = KernelExpansion(gram.kernel, gram.z.X, np.array(coef), np.array(intercept))
+        answers.append((machine, int(short.sum())))
+    return answers

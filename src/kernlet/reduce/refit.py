@@ -1,0 +1,118 @@
+"""The best coefficients for centers that stay where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from kernlet.expansion import KernelExpansion
+from kernlet.kernels import Kernel, kernel_matrix
+from kernlet.kernels.gram import Gram, row_slices
+from kernlet.kernels.kernel import Floats, require_mercer
+from kernlet.problems.squared_hinge import SquaredHinge
+from kernlet.solvers.newton import solve_squared_hinge
+
+
+def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
+    """The machine over given centers that is nearest in feature space.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    centers : ndarray of shape (n_centers, n_features)
+
+    Returns
+    -------
+    expansion : KernelExpansion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet import KernelExpansion
+    >>> from kernlet.kernels import RBF
+    >>> from kernlet.reduce import project
+    >>> f = KernelExpansion(RBF(1.0), np.array([[0.0], [1.0]]), np.array([[1.0, 2.0]]), np.zeros(1))
+    >>> project(f, f.centers).coef.round(6)
+    array([[1., 2.]])
+    """
+    require_mercer(expansion.kernel, "A projection in feature space")
+    targets = Gram(expansion.kernel, centers, expansion.centers).dot(expansion.coef.T)
+    coef = cho_solve(cho_factor(_penalty(expansion.kernel, centers)), targets).T
+    return KernelExpansion(expansion.kernel, centers, coef, expansion.intercept)
+
+
+def match(
+    kernel: Kernel, centers: Any, X: Any, values: Floats, *, ridge: float = 1e-6
+) -> KernelExpansion:
+    """The machine over given centers whose decision values on X are nearest to given ones.
+
+    Least squares with a small penalty on the norm in feature space. Time is
+    n_rows * n_centers^2, memory one block of rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    centers : ndarray of shape (n_centers, n_features)
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    values : ndarray of shape (n_rows, n_outputs)
+    ridge : float, default=1e-6
+        Penalty for each row.
+
+    Returns
+    -------
+    expansion : KernelExpansion
+    """
+    gram = Gram(kernel, X, centers)
+    n = len(centers)
+    normal, right = np.zeros((n + 1, n + 1)), np.zeros((n + 1, values.shape[1]))
+    for rows in row_slices(len(gram.x), 8 * (n + 1)):
+        block = gram.block(rows, slice(None))
+        features = np.hstack([block, np.ones((len(block), 1))])
+        normal += features.T @ features
+        right += features.T @ values[rows]
+    normal[:n, :n] += ridge * len(gram.x) * _penalty(kernel, centers)
+    normal[np.diag_indices(n + 1)] += 1e-12 * np.trace(normal) / n
+    solved = cho_solve(cho_factor(normal), right).T
+    return KernelExpansion(kernel, centers, solved[:, :n], solved[:, n])
+
+
+def refit(
+    kernel: Kernel, centers: Any, X: Any, signs: Floats, *, C: float = 10.0, weights: Any = None
+) -> KernelExpansion:
+    """The squared-hinge machine over given centers, one output for each line of signs.
+
+    Time is n_rows * n_centers^2 a Newton step; the kernel block of n_rows x n_centers is held.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    centers : ndarray of shape (n_centers, n_features)
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    signs : ndarray of shape (n_outputs, n_rows)
+    C : float, default=10.0
+        Weight of the errors.
+    weights : ndarray of shape (n_rows,) or None
+        Multiplies C row by row.
+
+    Returns
+    -------
+    expansion : KernelExpansion
+    """
+    features = kernel_matrix(kernel, X, centers)
+    penalty = _penalty(kernel, centers)
+    costs = np.full(len(features), C) if weights is None else C * weights
+    solutions = [
+        solve_squared_hinge(SquaredHinge(features, penalty, row, costs), tol=1e-6) for row in signs
+    ]
+    coef = np.array([s.weights for s in solutions])
+    intercept = np.array([s.intercept for s in solutions])
+    return KernelExpansion(kernel, centers, coef, intercept)
+
+
+def _penalty(kernel: Kernel, centers: Any) -> Floats:
+    """K(centers, centers), made safely definite."""
+    values = kernel_matrix(kernel, centers, centers)
+    values[np.diag_indices(len(values))] += 1e-10 * np.trace(values) / len(values)
+    return values

@@ -1,6 +1,7 @@
 """Slow, obvious twins of the package: the formulas again, by plain loops."""
 
 import math
+from functools import partial
 
 import numpy as np
 from scipy.optimize import linprog
@@ -94,3 +95,49 @@ def pound_machine(K, signs, C, mu, alpha, n_lps=50):
         nu = C * (1.0 + mu * alpha * np.exp(-alpha * y))
         c = 1.0 + mu * alpha * np.exp(-alpha * np.abs(beta))
     return objective
+
+
+# --- gradients and reduced sets: differences, and norms in feature space by double sums ------
+
+
+def twin(kernel):
+    """The plain function of the same name and parameters as a kernel."""
+    return partial(globals()[type(kernel).__name__.lower()], **vars(kernel))
+
+
+def derivative(function, at, h=1e-5):
+    """Central differences of a number, in the shape of ``at``."""
+    at = np.asarray(at, dtype=float)
+    slope = np.zeros_like(at)
+    for index in np.ndindex(at.shape):
+        step = np.zeros_like(at)
+        step[index] = h
+        slope[index] = (function(at + step) - function(at - step)) / (2 * h)
+    return slope
+
+
+def squared_norm(kernel, centers, coef):
+    """|sum_j coef_j f(center_j)|^2 in feature space, added over the outputs."""
+    K = gram(twin(kernel), centers, centers)
+    return math.fsum(
+        float(row[i] * row[j] * K[i, j])
+        for row in np.asarray(coef, dtype=float)
+        for i in range(len(K))
+        for j in range(len(K))
+    )
+
+
+def squared_distance_in_feature_space(kernel, C, U, Z, W):
+    """|U f(C) - W f(Z)|^2."""
+    return squared_norm(kernel, np.vstack([C, Z]), np.hstack([U, -W]))
+
+
+def squared_hinge(K, P, signs, costs, w, b):
+    """1/2 w'Pw + 1/2 sum c (1 - d f)_+^2, row by row."""
+    value = 0.5 * math.fsum(
+        float(w[i] * w[j] * P[i, j]) for i in range(len(w)) for j in range(len(w))
+    )
+    for row, sign, cost in zip(K, signs, costs, strict=True):
+        f = math.fsum(float(k * weight) for k, weight in zip(row, w, strict=True)) + b
+        value += 0.5 * cost * max(0.0, 1.0 - sign * f) ** 2
+    return value

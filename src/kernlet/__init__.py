@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernlet.estimators import (
         ChunkingSyntheticClassifier,
+        CompressedClassifier,
         L1KernelClassifier,
         MinimalKernelClassifier,
+        compress,
     )
     from kernlet.expansion import KernelExpansion
 
@@ -15,16 +17,20 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "ChunkingSyntheticClassifier",
+    "CompressedClassifier",
     "KernelExpansion",
     "L1KernelClassifier",
     "MinimalKernelClassifier",
     "__version__",
+    "compress",
 ]
 
 # Importing scikit-learn takes a second or two; the command line must not pay for that
 # before it needs it. So each name is imported when it is first used.
 _HOMES = {
     "ChunkingSyntheticClassifier": "kernlet.estimators",
+    "CompressedClassifier": "kernlet.estimators",
+    "compress": "kernlet.estimators",
     "KernelExpansion": "kernlet.expansion",
     "L1KernelClassifier": "kernlet.estimators",
     "MinimalKernelClassifier": "kernlet.estimators",

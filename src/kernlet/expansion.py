@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices, as_indices
-from kernlet.kernels.gram import Gram
+from kernlet.kernels.gram import Gram, row_slices, shift_for
 from kernlet.kernels.kernel import Floats, require_mercer
 
 
@@ -93,8 +94,18 @@ class KernelExpansion:
         if not self.n_centers:
             return np.tile(self.intercept, (X.shape[0], 1))
         dtype = np.float32 if X.dtype == np.float32 else np.float64
-        values = Gram(self.kernel, X, self.centers, dtype=dtype).dot(self.coef.T.astype(dtype))
-        return values + self.intercept
+        coef: Floats = self.coef.T.astype(dtype)
+        shift = None if sparse.issparse(X) else self._shift
+        values = np.empty((X.shape[0], self.n_outputs))
+        for rows in row_slices(X.shape[0], 8 * max(self.n_centers, self.n_features)):
+            gram = Gram(self.kernel, X[rows], self.centers, dtype=dtype, hold=True, shift=shift)
+            values[rows] = gram.dot(coef)
+        values += self.intercept
+        return values
+
+    @cached_property
+    def _shift(self) -> Floats | None:
+        return shift_for(self.kernel, self.centers, None)
 
     def feature_norms(self) -> Floats:
         """Norm of each output in the kernel's feature space, the intercept left out.

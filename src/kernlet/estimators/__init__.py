@@ -1,7 +1,14 @@
 """The scikit-learn classes."""
 
 from kernlet.estimators.chunking_synthetic import ChunkingSyntheticClassifier
+from kernlet.estimators.compressed import CompressedClassifier, compress
 from kernlet.estimators.l1_kernel import L1KernelClassifier
 from kernlet.estimators.minimal_kernel import MinimalKernelClassifier
 
-__all__ = ["ChunkingSyntheticClassifier", "L1KernelClassifier", "MinimalKernelClassifier"]
+__all__ = [
+    "ChunkingSyntheticClassifier",
+    "CompressedClassifier",
+    "L1KernelClassifier",
+    "MinimalKernelClassifier",
+    "compress",
+]

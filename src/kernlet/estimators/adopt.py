@@ -118,6 +118,8 @@ def _adopt_fitted(model: Any) -> Adopted:
     for kinds, adopt_kind in _KINDS:
         if isinstance(model, kinds):
             return adopt_kind(model)
+    if hasattr(model, "adopted_"):  # compressed before
+        return model.adopted_
     if hasattr(model, "best_estimator_"):
         return _adopt_fitted(model.best_estimator_)
     raise TypeError(

@@ -131,11 +131,11 @@ def pairs_won(first_wins: NDArray[np.bool_], n_classes: int) -> Floats:
     -------
     won : ndarray of shape (n_rows, n_classes)
     """
-    won = np.zeros((len(first_wins), n_classes))
-    for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        won[:, i] += first_wins[:, pair]
-        won[:, j] += ~first_wins[:, pair]
-    return won
+    pairs = np.array(list(combinations(range(n_classes), 2)))
+    numbers = np.arange(n_classes)
+    first, second = pairs[:, :1] == numbers, pairs[:, 1:] == numbers
+    gain = first.astype(np.float32) - second  # whole numbers: exact
+    return (first_wins.astype(np.float32) @ gain + second.sum(axis=0)).astype(np.float64)
 
 
 def pair_coefficients(dual_coef: Floats, n_support: Any) -> Floats:

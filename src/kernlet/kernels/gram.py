@@ -9,7 +9,8 @@ fill them in; they are multiplied in float64 instead, and keep fewer digits ther
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,6 +20,7 @@ from sklearn.utils.extmath import row_norms
 from kernlet.kernels.kernel import Floats, Kernel
 
 BLOCK_BYTES = 16 * 2**20
+_NEAR = 10.0  # the origin is near enough where the points spread about it: one digit is lost
 
 Rows = slice | NDArray[np.integer[Any]]
 
@@ -31,35 +33,50 @@ class Points:
     X : {ndarray, csr matrix} of shape (n_rows, n_features)
     shift : ndarray of shape (n_features,) or None
         Subtracted from every row.
+    dtype : dtype, default=float64
+        Sparse rows are float64 in any case.
+    hold : bool, default=False
+        Shift and convert all rows once (a copy of the data) instead of at each use.
     """
 
-    def __init__(self, X: Any, shift: Floats | None) -> None:
+    def __init__(
+        self, X: Any, shift: Floats | None, dtype: DTypeLike = np.float64, *, hold: bool = False
+    ) -> None:
         self.X = merged_entries(X)
         self.shift = shift
-        self.dtype: np.dtype[Any] = np.dtype(np.float64)
-        slices = row_slices(len(self), 8 * self.X.shape[1])
-        norms = [row_norms(self._convert(rows), squared=True) for rows in slices]
-        self.norms: Floats = np.concatenate([np.empty(0), *norms])
+        self.dtype: np.dtype[Any] = np.dtype(np.float64 if sparse.issparse(X) else dtype)
+        if hold and not sparse.issparse(X):
+            self.X, self.shift = self._convert(slice(None)), None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
-    def settle(self, dtype: DTypeLike, *, hold: bool) -> None:
-        """Fix the dtype; with ``hold``, shift and convert all rows once and for all."""
-        self.dtype = np.dtype(dtype)
-        self.norms = self.norms.astype(self.dtype, copy=False)
-        if hold and not sparse.issparse(self.X):
-            self.X, self.shift = self._convert(slice(None)), None
+    @cached_property
+    def norms(self) -> Floats:
+        """Squared norms of all rows."""
+        slices = row_slices(len(self), 8 * self.X.shape[1])
+        norms = [row_norms(self._convert(rows), squared=True) for rows in slices]
+        return np.concatenate([np.empty(0, self.dtype), *norms])
+
+    @property
+    def largest_norm(self) -> float:
+        """The largest of them, 0 without rows."""
+        return float(self.norms.max(initial=0.0))
 
     def take(self, rows: Rows) -> tuple[Any, Floats]:
         """Rows and their squared norms."""
-        return self._convert(rows), self.norms[rows]
+        chosen = self._convert(rows)
+        if "norms" in self.__dict__:
+            return chosen, self.norms[rows]
+        return chosen, row_norms(chosen, squared=True)
 
     def _convert(self, rows: Rows) -> Any:
         chosen = self.X[rows]
-        if self.shift is not None:
-            chosen = chosen - self.shift
-        return chosen.astype(self.dtype, copy=False)
+        if self.shift is None:
+            return chosen.astype(self.dtype, copy=False)
+        if chosen.dtype == np.float32:  # the shift has no more digits than that
+            return (chosen - self.shift.astype(np.float32)).astype(self.dtype, copy=False)
+        return (chosen - self.shift).astype(self.dtype, copy=False)
 
 
 class Gram:
@@ -76,6 +93,8 @@ class Gram:
     hold : bool, default=False
         Keep a shifted copy of X and Z in that precision: worth its memory where the same
         rows are visited many times.
+    shift : ndarray of shape (n_features,), None or "auto", default="auto"
+        What :func:`shift_for` says, where that is known already.
 
     Examples
     --------
@@ -95,6 +114,7 @@ class Gram:
         *,
         dtype: DTypeLike = np.float64,
         hold: bool = False,
+        shift: Floats | Literal["auto"] | None = "auto",
     ) -> None:
         if Z is not None and X.shape[1] != Z.shape[1]:
             raise ValueError(
@@ -102,18 +122,18 @@ class Gram:
                 "give points of one width."
             )
         self.kernel = kernel
-        shift = _shift(kernel, X, Z)
-        self.x = Points(X, shift)
-        self.z = self.x if Z is None else Points(Z, shift)
-        precision = self._precision(dtype)
-        self.x.settle(precision, hold=hold)
-        if not self.is_square:
-            self.z.settle(precision, hold=hold)
+        if isinstance(shift, str):
+            shift = shift_for(kernel, X, Z)
+        self.x = Points(X, shift, dtype, hold=hold)
+        self.z = self.x if Z is None else Points(Z, shift, dtype, hold=hold)
+        if self.x.dtype != self.z.dtype or not self._keeps_digits():
+            self.x = Points(X, shift, hold=hold)
+            self.z = self.x if Z is None else Points(Z, shift, hold=hold)
 
-    def _precision(self, wanted: DTypeLike) -> DTypeLike:
-        largest = max(self.x.norms.max(initial=0.0), self.z.norms.max(initial=0.0))
-        is_sparse = sparse.issparse(self.x.X) or sparse.issparse(self.z.X)
-        return np.float64 if is_sparse or not self.kernel.fits_float32(largest) else wanted
+    def _keeps_digits(self) -> bool:
+        if self.x.dtype == np.float64:
+            return True
+        return self.kernel.fits_float32(max(self.x.largest_norm, self.z.largest_norm))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -179,15 +199,22 @@ def row_slices(n_rows: int, row_bytes: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def _shift(kernel: Kernel, X: Any, Z: Any) -> Floats | None:
-    """The point about which to evaluate the kernel, if that helps."""
+def shift_for(kernel: Kernel, X: Any, Z: Any) -> Floats | None:
+    """The point about which to evaluate the kernel, in float32 digits, if that helps."""
     points = X if Z is None or not Z.shape[0] else Z
     if not kernel.is_translation_invariant or not points.shape[0]:
         return None
     if sparse.issparse(X) or sparse.issparse(Z):
         return None
-    some = points[:: max(1, len(points) // 1000)].astype(np.float64)
-    return np.median(some, axis=0)  # not the mean, which one far point can carry away
+    some = points[:: max(1, len(points) // 100)].astype(np.float64)
+    middle = np.median(some, axis=0)  # not the mean, which one far point can carry away
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.median(row_norms(some - middle, squared=True))
+        if middle @ middle <= _NEAR * spread:
+            return None
+    with np.errstate(over="ignore"):
+        short = middle.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(short), short, 0.0)
 
 
 def merged_entries(X: Any) -> Any:

@@ -1,0 +1,127 @@
+"""Derivatives of every kernel against differences: a new kernel is a new row of KERNELS."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import naive
+from kernlet.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
+from kernlet.kernels.gradient import evaluate_slopes, gradient
+
+KERNELS = [
+    Linear(),
+    RBF(0.7),
+    RBF(0.05),
+    Polynomial(0.5, 1, 0.3),
+    Polynomial(0.5, 2),
+    Polynomial(0.5, 3, 1.0),
+    Polynomial(0.5, 2, -1.0),
+    Sigmoid(0.3, -0.2),
+]
+all_kernels = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+quickly = settings(max_examples=25, deadline=None)
+N_X, N_Z, N_FEATURES = 3, 4, 2
+
+
+def _numbers(shape, low, high):
+    return arrays(np.float64, shape, elements=st.floats(low, high, allow_subnormal=False))
+
+
+points = st.tuples(_numbers((N_X, N_FEATURES), -2, 2), _numbers((N_Z, N_FEATURES), -2, 2))
+weights = _numbers((N_X, N_Z), -3, 3)
+# norms and products of no point in particular, but never at the distance 0, where RBF is held
+free = st.tuples(
+    _numbers((N_X, N_Z), -2, 2), _numbers((N_X, 1), 2.1, 4), _numbers((1, N_Z), 2.1, 4)
+)
+
+
+def _weighted_sum(kernel, weights, X, Z):
+    return float(np.sum(weights * naive.gram(naive.twin(kernel), X, Z)))
+
+
+@all_kernels
+@quickly
+@given(XZ=points)
+def test_values_are_the_formula(kernel, XZ):
+    expected = naive.gram(naive.twin(kernel), *XZ)
+    np.testing.assert_allclose(
+        evaluate_slopes(kernel, *XZ).values, expected, rtol=1e-10, atol=1e-12
+    )
+
+
+@all_kernels
+@quickly
+@given(at=free)
+def test_slopes_are_derivatives_by_product_and_by_norm(kernel, at):
+    products, x_norms, z_norms = at
+    h = 1e-5
+
+    def difference(by_product, by_norm):
+        up, down = (
+            kernel.of_products(products + s * by_product, x_norms + s * by_norm, z_norms)
+            for s in (h, -h)
+        )
+        return (up - down) / (2 * h)
+
+    slopes = kernel.slopes(products, x_norms, z_norms)
+    np.testing.assert_allclose(slopes.by_product, difference(1, 0), rtol=1e-6, atol=1e-7)
+    by_norm = np.broadcast_to(slopes.by_norm, products.shape)
+    np.testing.assert_allclose(by_norm, difference(0, 1), rtol=1e-6, atol=1e-7)
+
+
+@all_kernels
+@quickly
+@given(at=free)
+def test_slopes_keep_their_arguments(kernel, at):
+    before = [a.copy() for a in at]
+    kernel.slopes(*at)
+    for a, copy in zip(at, before, strict=True):
+        np.testing.assert_array_equal(a, copy)
+
+
+@all_kernels
+@quickly
+@given(XZ=points, weights=weights)
+def test_gradient_is_that_of_the_weighted_sum(kernel, XZ, weights):
+    X, Z = XZ
+    found = gradient(evaluate_slopes(kernel, X, Z), weights, X, Z)
+    expected = naive.derivative(lambda A: _weighted_sum(kernel, weights, A, Z), X)
+    assert found.shape == X.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@all_kernels
+@quickly
+@given(X=_numbers((N_X, N_FEATURES), -2, 2), coef=_numbers(N_X, -3, 3))
+def test_twice_the_gradient_is_that_of_a_norm(kernel, X, coef):
+    weights = np.outer(coef, coef)
+    found = 2 * gradient(evaluate_slopes(kernel, X, X), weights, X, X)
+    expected = naive.derivative(lambda A: _weighted_sum(kernel, weights, A, A), X)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=3e-5)
+
+
+@all_kernels
+def test_rows_without_weight_are_not_pulled(kernel):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(N_X, N_FEATURES)), rng.normal(size=(N_Z, N_FEATURES))
+    weights = rng.normal(size=(N_X, N_Z))
+    weights[1] = 0.0
+    found = gradient(evaluate_slopes(kernel, X, Z), weights, X, Z)
+    np.testing.assert_array_equal(found[1], 0.0)
+    assert np.all(found[[0, 2]] != 0)
+
+
+def test_rbf_is_flat_at_the_point_itself():
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    found = gradient(evaluate_slopes(RBF(2.0), X, X), np.eye(5), X, X)
+    np.testing.assert_allclose(found, 0.0, atol=1e-12)
+
+
+def test_a_kernel_without_slopes_says_so():
+    class Flat(Kernel):
+        pass
+
+    with pytest.raises(TypeError, match="Flat does not say its derivatives: define slopes"):
+        evaluate_slopes(Flat(), np.zeros((1, 2)), np.zeros((1, 2)))

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import click
 
-from benchmarks.minimal_kernel import BENCHMARKS
+from benchmarks import minimal_kernel, synthetic
+
+BENCHMARKS = minimal_kernel.BENCHMARKS | synthetic.BENCHMARKS
 
 
 @click.command()

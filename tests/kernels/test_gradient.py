@@ -21,7 +21,7 @@ KERNELS = [
     Sigmoid(0.3, -0.2),
 ]
 all_kernels = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-quickly = settings(max_examples=25, deadline=None)
+quickly = settings(max_examples=15, deadline=None)
 N_X, N_Z, N_FEATURES = 3, 4, 2
 
 

@@ -17,7 +17,7 @@ MERCER = [
 ]
 mercer_kernels = pytest.mark.parametrize("kernel", MERCER, ids=repr)
 outputs = pytest.mark.parametrize("n_outputs", [1, 3])
-quickly = settings(max_examples=15, deadline=None)
+quickly = settings(max_examples=10, deadline=None)
 seeds = st.integers(0, 2**31)
 
 
@@ -101,7 +101,8 @@ def test_outputs_are_projected_each_for_itself(kernel, n_outputs):
 @given(seed=seeds)
 def test_projected_gradient_is_the_derivative(kernel, n_outputs, seed):
     problem, Z, _ = _case(kernel, n_outputs, seed)
-    Z = Z + np.array([[1.5, 0, 0], [0, 1.5, 0]])  # apart, so that W stays of common size
+    # apart and away from the origin, where W and with it the ridge's part stay small
+    Z = 0.2 * np.clip(Z, -2, 2) + np.array([[1.5, 0, 0], [0, 1.5, 0]])
     _, slope = problem.projected(Z)
     expected = naive.derivative(lambda A: problem.projected(A)[0], Z)
     scale = 1.0 + np.abs(expected).max()

@@ -13,7 +13,7 @@ from kernlet.reduce import match, project, refit
 CURVED = [RBF(0.5), Polynomial(0.5, 3, 1.0), Polynomial(0.5, 2)]
 curved_kernels = pytest.mark.parametrize("kernel", CURVED, ids=repr)
 outputs = pytest.mark.parametrize("n_outputs", [1, 3])
-quickly = settings(max_examples=15, deadline=None)
+quickly = settings(max_examples=10, deadline=None)
 seeds = st.integers(0, 2**31)
 
 

@@ -15,7 +15,12 @@ from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils._tags import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from kernlet.estimators.adopt import Adopted, adopt
 from kernlet.estimators.compression import (
@@ -66,6 +71,8 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     compression_ : Compression
         Centers, bytes and accuracy before and after.
     classes_ : ndarray of shape (n_classes,)
+    n_iter_ : int
+        Steps of the search for centers.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where the estimator has them.
@@ -147,7 +154,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, params: dict[str, Any]
     ) -> tuple[int, tuple[PathPoint, ...]]:
         """The number of centers, by an estimator that has not seen the validation part."""
-        rows = np.arange(len(y) if hasattr(y, "__len__") else y.shape[0])
+        rows = np.arange(_num_samples(X))
         kept, held_out = train_test_split(
             rows, test_size=self.validation_fraction, stratify=y, random_state=self.random_state
         )
@@ -183,7 +190,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Set the fitted attributes; without rows, the coefficients are projected."""
         evidence = None
         if X is not None:
-            n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+            n_rows = _num_samples(X)
             random = check_random_state(self.random_state)
             count = max(1, round(self.validation_fraction * n_rows))
             evidence = self._evidence(adopted, X, y, random.permutation(n_rows)[:count])
@@ -196,6 +203,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_centers = max(1, round(n_centers * adopted.expansion.n_centers))
         self.adopted_, compression = self._shrink(adopted, int(n_centers), evidence)
         self.compression_ = replace(compression, path=path)
+        self.n_iter_ = compression.n_steps
         self.classes_ = adopted.classes
         self.n_features_in_ = adopted.n_features
         if adopted.feature_names is not None:
@@ -243,8 +251,9 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         values : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
         """
+        outputs = self._outputs(X)
         adopted = self.adopted_
-        return decision_values(self._outputs(X), adopted.scheme, len(self.classes_), adopted.votes)
+        return decision_values(outputs, adopted.scheme, len(self.classes_), adopted.votes)
 
     def predict(self, X: Any) -> Any:
         """Class labels.
@@ -257,10 +266,12 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self.classes_[predict_codes(self.adopted_, self._rows(X))]
+        rows = self._rows(X)
+        return self.classes_[predict_codes(self.adopted_, rows)]
 
     def _outputs(self, X: Any) -> Floats:
-        return self.adopted_.expansion.decision_values(self._rows(X))
+        rows = self._rows(X)
+        return self.adopted_.expansion.decision_values(rows)
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "adopted_")
@@ -349,9 +360,9 @@ def _preprocessed(adopted: Adopted, X: Any) -> Any:
 
 
 def _codes(adopted: Adopted, y: Any) -> Any:
-    labels = np.asarray(y)
-    strange = np.setdiff1d(labels, adopted.classes)
-    if len(strange):
+    labels = column_or_1d(y)
+    strange = np.setdiff1d(labels, adopted.classes).tolist()
+    if strange:
         raise ValueError(
             f"y holds the label {strange[0]!r}, which the model does not know; its classes are "
             f"{adopted.classes.tolist()}."

@@ -39,6 +39,8 @@ class Compression:
         the coefficients as LIBSVM keeps them.
     residual : float
         Relative residual of the projected machine in feature space.
+    n_steps : int
+        Steps of the search for centers; 1 where there is nothing to search for.
     coefficients : {"projected", "matched", "refit"}
         Where those of the smaller machine come from: the projection in feature space, least
         squares onto the decision values of the original on X, or a squared-hinge fit to y, one
@@ -56,6 +58,7 @@ class Compression:
     bytes_before: int
     bytes_after: int
     residual: float
+    n_steps: int
     coefficients: Coefficients
     agreement: float | None = None
     accuracy_before: float | None = None
@@ -137,6 +140,7 @@ def shrink(
         bytes_before=_stored_bytes(adopted),
         bytes_after=smaller.expansion.nbytes,
         residual=reduction.residual,
+        n_steps=max(1, len(reduction.residuals) - 2),
         coefficients=kind,
         agreement=agreement,
         accuracy_before=before,

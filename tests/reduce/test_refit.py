@@ -277,3 +277,12 @@ def test_refit_learns(kernel):
     signs = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
     found = refit(kernel, _points(20, seed=4), X, signs[None])
     assert np.mean(np.sign(found.decision_values(X)[:, 0]) == signs) > 0.9
+
+
+@pytest.mark.parametrize("kernel", [Sigmoid(1.0, -1.0), Polynomial(1.0, 2, -1.0)], ids=repr)
+def test_kernels_without_a_feature_space_are_refused(kernel):
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    with pytest.raises(ValueError, match="positive semi-definite"):
+        refit(kernel, X[:4], X, np.ones((1, 12)))
+    with pytest.raises(ValueError, match="positive semi-definite"):
+        match(kernel, X[:4], X, np.ones((12, 1)))

@@ -69,8 +69,8 @@ def test_residuals_never_increase(
     machine = _machine(kernel, n_centers, n_features, n_outputs, seed, distinct)
     n_points = min(n_centers - 1, 1 + int(share * n_centers))
     found = synthesize(machine, n_points, init=init, box=box, max_iter=25, random_state=seed)
-    assert found.expansion.centers.shape == (n_points, n_features)
-    assert found.expansion.coef.shape == (n_outputs, n_points)
+    n_found = found.expansion.n_centers
+    assert n_found == n_points or (distinct is not None and n_found < n_points)
     assert np.all(np.isfinite(found.residuals))
     assert np.max(np.diff(found.residuals), initial=0.0) <= 1e-9
     assert found.residual == found.residuals[-1]
@@ -427,3 +427,19 @@ def test_rbf_far_from_the_origin_is_reduced_as_well():
     np.testing.assert_allclose(moved.residuals[:5], near.residuals[:5], rtol=1e-6)
     assert moved.residual == pytest.approx(near.residual, rel=1e-3)
     np.testing.assert_allclose(moved.expansion.centers - 2.0**20, near.expansion.centers, atol=1e-2)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), Linear()])
+def test_a_machine_that_is_nothing_stays_nothing(kernel):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    nothing = KernelExpansion(kernel, X, np.zeros((1, 20)), np.array([0.7]))
+    found = synthesize(nothing, 5, random_state=0)
+    assert found.residual == 0.0
+    np.testing.assert_array_equal(found.expansion.decision_values(X), np.full((20, 1), 0.7))
+
+
+@pytest.mark.parametrize("wrong", [{"n_centers": 0}, {"n_starts": 0}, {"max_iter": 0}], ids=str)
+def test_numbers_below_one_are_refused(wrong):
+    machine = _machine(RBF(0.5), 9, 2, 1, 0)
+    with pytest.raises(ValueError, match="must be at least 1"):
+        synthesize(machine, **{"n_centers": 3, **wrong})

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
+from kernlet.kernels.definite import solve_definite
 from kernlet.kernels.gradient import evaluate_slopes, gradient
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.kernel import Floats, Kernel, require_mercer
 
-_RIDGE = 1e-8  # of the mean diagonal of K(Z, Z): points may come close to each other
+_RIDGE = 1e-8  # of the mean k(c, c): points may come close to each other
 
 
 class ReducedSet:
@@ -42,6 +42,12 @@ class ReducedSet:
         """|U f(C)|^2."""
         products = Gram(self.kernel, self.centers).dot(self.coef.T)
         return float(np.einsum("cj,jc->", self.coef, products))
+
+    @cached_property
+    def _ridge(self) -> float:
+        some = self.centers[:: max(1, len(self.centers) // 100)]
+        diagonal = np.diag(evaluate_slopes(self.kernel, some, some).values)
+        return _RIDGE * max(float(diagonal.mean()), np.finfo(float).tiny)
 
     def best_coef(self, Z: Floats) -> Floats:
         """The W of least residual for given points."""
@@ -78,5 +84,4 @@ class ReducedSet:
         return 1.0 + float(np.sum(W * (W @ zz - 2.0 * R.T))) / self.total
 
     def _solve(self, zz: Floats, R: Floats) -> Floats:
-        ridge = _RIDGE * float(np.trace(zz)) / len(zz)
-        return cho_solve(cho_factor(zz + ridge * np.eye(len(zz))), R)
+        return solve_definite(zz, R, self._ridge)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels import Kernel, kernel_matrix
+from kernlet.kernels.definite import solve_definite
 from kernlet.kernels.gram import Gram, row_slices
 from kernlet.kernels.kernel import Floats, require_mercer
 from kernlet.problems.squared_hinge import SquaredHinge
@@ -39,7 +39,8 @@ def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
     """
     require_mercer(expansion.kernel, "A projection in feature space")
     targets = Gram(expansion.kernel, centers, expansion.centers).dot(expansion.coef.T)
-    coef = cho_solve(cho_factor(_penalty(expansion.kernel, centers)), targets).T
+    penalty = kernel_matrix(expansion.kernel, centers, centers)
+    coef = solve_definite(penalty, targets, _ridge(penalty)).T
     return KernelExpansion(expansion.kernel, centers, coef, expansion.intercept)
 
 
@@ -64,17 +65,17 @@ def match(
     -------
     expansion : KernelExpansion
     """
+    require_mercer(kernel, "Matching decision values")
     gram = Gram(kernel, X, centers)
-    n = len(centers)
+    n = centers.shape[0]
     normal, right = np.zeros((n + 1, n + 1)), np.zeros((n + 1, values.shape[1]))
-    for rows in row_slices(len(gram.x), 8 * (n + 1)):
+    for rows in row_slices(len(gram.x), 8 * max(n + 1, X.shape[1])):
         block = gram.block(rows, slice(None))
         features = np.hstack([block, np.ones((len(block), 1))])
         normal += features.T @ features
         right += features.T @ values[rows]
-    normal[:n, :n] += ridge * len(gram.x) * _penalty(kernel, centers)
-    normal[np.diag_indices(n + 1)] += 1e-12 * np.trace(normal) / n
-    solved = cho_solve(cho_factor(normal), right).T
+    normal[:n, :n] += ridge * len(gram.x) * kernel_matrix(kernel, centers, centers)
+    solved = solve_definite(normal, right, 1e-12 * np.trace(normal) / n).T
     return KernelExpansion(kernel, centers, solved[:, :n], solved[:, n])
 
 
@@ -100,9 +101,11 @@ def refit(
     -------
     expansion : KernelExpansion
     """
+    require_mercer(kernel, "A machine with a norm in feature space")
     features = kernel_matrix(kernel, X, centers)
-    penalty = _penalty(kernel, centers)
-    costs = np.full(len(features), C) if weights is None else C * weights
+    penalty = kernel_matrix(kernel, centers, centers)
+    penalty[np.diag_indices(len(penalty))] += _ridge(penalty)
+    costs = np.full(len(features), C) if weights is None else C * np.asarray(weights)
     solutions = [
         solve_squared_hinge(SquaredHinge(features, penalty, row, costs), tol=1e-6) for row in signs
     ]
@@ -111,8 +114,6 @@ def refit(
     return KernelExpansion(kernel, centers, coef, intercept)
 
 
-def _penalty(kernel: Kernel, centers: Any) -> Floats:
-    """K(centers, centers), made safely definite."""
-    values = kernel_matrix(kernel, centers, centers)
-    values[np.diag_indices(len(values))] += 1e-10 * np.trace(values) / len(values)
-    return values
+def _ridge(penalty: Floats) -> float:
+    """Rounding of a kernel matrix, more or less."""
+    return float(max(1e-10 * np.trace(penalty) / len(penalty), np.finfo(float).tiny))

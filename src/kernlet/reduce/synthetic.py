@@ -9,9 +9,10 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 
-from kernlet.expansion import KernelExpansion
+from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels import Linear
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.reduced_set import ReducedSet
@@ -87,10 +88,16 @@ def synthesize(
     >>> synthesize(f, 3, random_state=0).residual < 0.01
     True
     """
+    if n_centers < 1 or n_starts < 1 or max_iter < 1:
+        raise ValueError("n_centers, n_starts and max_iter must be at least 1.")
     if n_centers >= expansion.n_centers:
         return Reduction(expansion, (0.0,))
     centers, shift = _shifted(expansion)
     problem = ReducedSet(expansion.kernel, centers, expansion.coef)
+    if problem.total <= 0:  # a machine that is nothing but its intercepts
+        nothing = np.zeros((expansion.n_outputs, 0))
+        empty = KernelExpansion(expansion.kernel, centers[:0], nothing, expansion.intercept)
+        return Reduction(empty, (0.0,))
     if isinstance(expansion.kernel, Linear):
         return _principal_directions(expansion, problem, n_centers)
     random_state = check_random_state(random_state)
@@ -149,21 +156,25 @@ def _cluster(problem: ReducedSet, n_centers: int, random: np.random.RandomState)
     weight = np.abs(problem.coef).max(axis=0)
     members = [np.flatnonzero(group == number) for number in range(len(signed))]
     heaviness = np.array([weight[rows].sum() for rows in members])
-    means = []
+    means, spare = [], []
     for rows, share in zip(members, apportion(heaviness, n_centers), strict=True):
-        share = min(share, len(rows))
+        _, first = distinct_rows(problem.centers[rows])
+        if len(first) <= share:  # each of them is a center of its own
+            means.append(problem.centers[rows[first]])
+            continue
+        spare.append(rows[first])
         if share:
             clusters = KMeans(share, n_init=1, max_iter=20, random_state=random)
             clusters.fit(problem.centers[rows], sample_weight=weight[rows])
             means.append(clusters.cluster_centers_)
     found = np.vstack(means)
-    rest = random.permutation(len(problem.centers))[: n_centers - len(found)]
-    return np.vstack([found, problem.centers[rest]])
+    rest = random.permutation(np.concatenate([np.empty(0, int), *spare]))
+    return np.vstack([found, problem.centers[rest[: n_centers - len(found)]]])
 
 
 def apportion(weights: Any, total: int) -> Any:
     """Whole numbers in proportion to ``weights`` that add up to ``total``."""
-    exact = weights * total / weights.sum()
+    exact = weights * (total / weights.sum())
     shares = np.floor(exact).astype(int)
     shares[np.argsort(shares - exact, kind="stable")[: total - shares.sum()]] += 1
     return shares
@@ -188,7 +199,7 @@ def _search(
         jac=True,
         method="L-BFGS-B",
         callback=lambda intermediate_result: values.append(intermediate_result.fun),
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-8},
+        options={"maxiter": max_iter, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-8},
     )
     Z = found.x.reshape(shape)
     W = problem.best_coef(Z)
@@ -200,9 +211,7 @@ def _boxed_search(
 ) -> tuple[Floats, Floats, tuple[float, ...]]:
     """The same with coefficients held in a box, searched together with the points."""
     shape, n_outputs = start.shape, len(problem.coef)
-    nearest = np.argmin(
-        ((start[:, None, :] - problem.centers[None, :, :]) ** 2).sum(axis=2), axis=1
-    )
+    nearest = pairwise_distances_argmin(start, problem.centers)
     limit = box * np.abs(problem.coef[:, nearest])
     first = np.clip(problem.best_coef(start), -limit, limit)
     values = [problem.joint(start, first)[0]]
@@ -221,7 +230,7 @@ def _boxed_search(
         method="L-BFGS-B",
         bounds=[(None, None)] * start.size + [(-b, b) for b in limit.ravel()],
         callback=lambda intermediate_result: values.append(intermediate_result.fun),
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-8},
+        options={"maxiter": max_iter, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-8},
     )
     Z, W = split(found.x)
     return Z, W, (*_roots(values), problem.residual(Z, W))

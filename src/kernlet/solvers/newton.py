@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
+from kernlet.kernels.definite import solve_definite
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.squared_hinge import SquaredHinge
 
@@ -21,7 +21,10 @@ class NewtonSolution:
     intercept : float
     objective : float
     gradient_norm : float
-        Largest entry of the gradient against that at zero: the certificate.
+        Largest entry of the gradient against that at zero.
+    decrement : float
+        What the next Newton step promises to take off the objective, against the objective:
+        the certificate.
     n_iter : int
     """
 
@@ -29,6 +32,7 @@ class NewtonSolution:
     intercept: float
     objective: float
     gradient_norm: float
+    decrement: float
     n_iter: int
 
 
@@ -44,7 +48,7 @@ def solve_squared_hinge(
     ----------
     problem : SquaredHinge
     tol : float
-        Largest entry of the gradient allowed, against that at zero.
+        Newton decrement against the objective, and gradient against that at zero, to reach.
     max_iter : int
 
     Returns
@@ -53,15 +57,19 @@ def solve_squared_hinge(
     """
     point: Floats = np.zeros(problem.features.shape[1] + 1)
     scale = max(np.abs(problem.gradient(point)).max(), np.finfo(float).tiny)
-    n_iter = 0
-    while True:
+    for n_iter in range(max_iter + 1):
         slope = problem.gradient(point)
+        step = _newton_step(problem, point, slope)
+        objective = problem.objective(point)
+        decrement = float(-slope @ step) / (2.0 * objective) if objective > 0 else 0.0
         norm = float(np.abs(slope).max() / scale)
-        if norm <= tol or n_iter == max_iter:
+        if max(decrement, norm) <= tol or n_iter == max_iter:
             break
-        point = _line_search(problem, point, _newton_step(problem, point, slope), slope)
-        n_iter += 1
-    return NewtonSolution(point[:-1], float(point[-1]), problem.objective(point), norm, n_iter)
+        following = _line_search(problem, point, step, slope)
+        if following is point:  # rounding: no step lowers the objective any more
+            break
+        point = following
+    return NewtonSolution(point[:-1], float(point[-1]), objective, norm, decrement, n_iter)
 
 
 def _newton_step(problem: SquaredHinge, point: Floats, slope: Floats) -> Floats:
@@ -73,8 +81,7 @@ def _newton_step(problem: SquaredHinge, point: Floats, slope: Floats) -> Floats:
     hessian[:-1, :-1] = problem.penalty + weighted.T @ rows
     hessian[:-1, -1] = hessian[-1, :-1] = weighted.sum(axis=0)
     hessian[-1, -1] = problem.error_weights[active].sum()
-    hessian[np.diag_indices(n)] += 1e-10 * max(1e-300, np.trace(hessian) / n)
-    return -cho_solve(cho_factor(hessian), slope)
+    return -solve_definite(hessian, slope, max(1e-15 * np.trace(hessian) / n, 1e-300))
 
 
 def _line_search(problem: SquaredHinge, point: Floats, step: Floats, slope: Floats) -> Floats:

@@ -46,12 +46,21 @@ class KernelExpansion:
     intercept: Floats
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "centers", _as_points(self.centers))
+        object.__setattr__(self, "coef", np.atleast_2d(self.coef))
+        object.__setattr__(self, "intercept", np.atleast_1d(self.intercept))
         shape = (len(self.intercept), self.centers.shape[0])
         if self.coef.shape != shape:
             raise ValueError(
                 f"coef has shape {self.coef.shape}; {shape[0]} intercepts and "
                 f"{shape[1]} centers need {shape}."
             )
+
+    def __repr__(self) -> str:
+        return (
+            f"KernelExpansion({self.kernel!r}, {self.n_centers} centers of {self.n_features} "
+            f"features, {self.n_outputs} outputs)"
+        )
 
     @property
     def n_centers(self) -> int:
@@ -87,6 +96,7 @@ class KernelExpansion:
         -------
         values : ndarray of shape (n_rows, n_outputs)
         """
+        X = _as_points(X)
         if X.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {X.shape[1]} features, but the machine was made for {self.n_features}."
@@ -154,6 +164,16 @@ def distinct_rows(X: Any) -> tuple[Indices, Indices]:
     group = [numbers.setdefault(_row_bytes(X, i), len(numbers)) for i in range(X.shape[0])]
     _, first = np.unique(group, return_index=True)
     return as_indices(group), as_indices(first)
+
+
+def _as_points(X: Any) -> Any:
+    """Rows by the number: an array of two dimensions, or a sparse matrix by rows."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    points = np.asarray(X)
+    if points.ndim != 2:
+        raise ValueError(f"Points must be rows of an array of two dimensions, not {points.ndim}.")
+    return points if points.dtype.kind == "f" else points.astype(np.float64)
 
 
 def _row_bytes(X: Any, i: int) -> bytes:

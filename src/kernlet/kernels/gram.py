@@ -183,6 +183,12 @@ def kernel_matrix(kernel: Kernel, X: Any, Z: Any, *, dtype: DTypeLike = np.float
     Returns
     -------
     values : ndarray of shape (n_x, n_z)
+
+    Examples
+    --------
+    >>> from kernlet.kernels import Linear, kernel_matrix
+    >>> kernel_matrix(Linear(), [[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
     """
     X, Z = (A.tocsr() if sparse.issparse(A) else np.asarray(A, dtype=float) for A in (X, Z))
     blocks = Gram(kernel, X, Z, dtype=dtype)

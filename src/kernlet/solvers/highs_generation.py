@@ -53,6 +53,19 @@ class Generation:
         How many enter in a round, at most.
     max_bytes : int
         Memory for kernel columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.kernels import RBF, Gram
+    >>> from kernlet.problems import L1Margin
+    >>> from kernlet.solvers import Generation
+    >>> X = np.random.RandomState(0).randn(500, 2)
+    >>> signs = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    >>> problem = L1Margin(Gram(RBF(1.0), X), signs, np.full(500, 3.0), np.ones(500))
+    >>> solution = Generation(problem, np.random.RandomState(0)).solve()
+    >>> solution.gap < 1e-9, len(solution.centers) < 60
+    (True, True)
     """
 
     def __init__(

@@ -72,6 +72,20 @@ def linearize_successively(
     Returns
     -------
     path : LinearizationPath
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.kernels import RBF, Gram
+    >>> from kernlet.problems import L1Margin, PoundLoss
+    >>> from kernlet.solvers import Generation, linearize_successively
+    >>> X = np.random.RandomState(0).randn(200, 2)
+    >>> signs = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    >>> problem = L1Margin(Gram(RBF(1.0), X), signs, np.full(200, 3.0), np.ones(200))
+    >>> generation = Generation(problem, np.random.RandomState(0))
+    >>> path = linearize_successively(generation, PoundLoss(10.0, 5.0), max_lps=50)
+    >>> path.is_stationary, path.objectives[-1] < path.objectives[0]
+    (True, True)
     """
     problem = generation.problem
     solution = generation.solve(max_iter=max_iter, certify=False, report=report)

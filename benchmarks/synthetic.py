@@ -100,7 +100,7 @@ def _stage_lines(
             f"{seconds:.2f}",
         ]
         candidates = np.vstack([run.points for run in runs])
-        start = runs[int(np.argmax([run.record.validation_c for run in runs]))].c.centers
+        start = runs[int(np.argmax([run.record.validation_c or 0.0 for run in runs]))].c.centers
 
 
 def _rows(pool: Task, numbers: Any) -> Rows:
@@ -114,9 +114,9 @@ def _spread(plan: Plan, machines: list[Any], tests: list[Rows]) -> str:
 
 def _largest_members(plan: Plan, rows: Rows, run: Run, random: np.random.RandomState) -> Any:
     """As many training rows, those of largest coefficients in the machine over all of them."""
-    ((full, _),) = train(plan, rows, None, (run.record.C,), random)
+    ((full, *_),) = train(plan, rows, None, (run.record.C,), random)
     heaviest = np.argsort(-np.abs(full.coef[0]))[:N_POINTS]
-    ((machine, _),) = train(plan, rows, full.centers[heaviest], (run.record.C,), random)
+    ((machine, *_),) = train(plan, rows, full.centers[heaviest], (run.record.C,), random)
     return machine
 
 
@@ -190,7 +190,7 @@ def _random_table(plan: Plan, pool: Task) -> Table:
             order = random.permutation(len(pool.y))
             rows = _rows(pool, order[:2000])
             points = None if count is None else rows.X[:count]
-            ((machine, _),) = train(plan, rows, points, plan.Cs, random)
+            ((machine, *_),) = train(plan, rows, points, plan.Cs, random)
             machines.append(machine)
             tests.append(_rows(pool, order[2000:6000]))
         table.add(name, _spread(plan, machines, tests), paper[name])
@@ -312,7 +312,7 @@ def reduced_set(quick: bool) -> Iterator[Table]:
     plan = Plan(RBF(task.gamma), np.array([False, True]), (1.4,), 10, False, None, "lp")
     random = np.random.RandomState(0)
     chosen = random.permutation(len(task.y))[:500]
-    ((machine, _),) = train(plan, _rows(task, chosen), None, (1.4,), random)
+    ((machine, *_),) = train(plan, _rows(task, chosen), None, (1.4,), random)
     svc = _svc(task, 10.0)
     for name, expansion in (
         ("1-norm, 500 rows", machine),

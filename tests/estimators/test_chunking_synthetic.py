@@ -113,10 +113,12 @@ def test_the_global_generator_is_left_alone(moons):
 @pytest.mark.parametrize(
     ("sizes", "sentence"),
     [
-        ([], "is out of range"),
+        ([], "must be whole numbers"),
+        ([80, 40], "that do not fall"),
+        ([40.5], "must be whole numbers"),
         ([1], "between the number of classes, 2, and the 136 rows that are left"),
-        ([40, 137], "137.*is out of range"),
-        ([0], "is out of range"),
+        ([40, 137], "137.*must be whole numbers"),
+        ([0], "must be whole numbers"),
     ],
 )
 def test_stage_sizes_out_of_range(moons, sizes, sentence):
@@ -124,7 +126,7 @@ def test_stage_sizes_out_of_range(moons, sizes, sentence):
         classifier(stage_sizes=sizes).fit(*moons)
 
 
-@pytest.mark.parametrize("C", [[], [1.0, 0.0], (-1.0,), np.array([2.0, -3.0])])
+@pytest.mark.parametrize("C", [[], [1.0, 0.0], (-1.0,), np.array([2.0, -3.0]), [np.nan], [np.inf]])
 def test_several_c_must_be_positive(moons, C):
     with pytest.raises(ValueError, match="must be positive, or several positive numbers"):
         classifier(C=C).fit(*moons)
@@ -192,7 +194,8 @@ def test_a_record_for_every_run(moons, two_sets):
         assert record.C in (0.1, 5.0)
     scores = np.mean([record.scores for record in second], axis=0)
     assert (0.1, 5.0)[int(np.argmax(scores))] == last.C
-    assert last.scores == (last.validation_b,)
+    assert (last.scores, last.validation_b) == ((), None)
+    assert all(record.gap <= 1e-5 for stage in machine.stages_ for record in stage)
 
 
 @pytest.mark.parametrize(
@@ -253,8 +256,9 @@ def test_choices_are_made_on_rows_held_out(moons, runs):
     X, y = moons
     classifier(n_runs=3).fit(X, y)
     *early, last = runs
-    held_out = as_set(last.validation.X)
+    held_out = as_set(early[0].validation.X)
     assert len(held_out) == 24
+    assert len(last.validation.y) == 0
     for call in early:
         assert as_set(call.validation.X) == held_out
         assert not held_out & as_set(call.rows.X)
@@ -419,3 +423,18 @@ def test_usps_eight_against_the_rest_with_ten_points(data_folder):
     ).fit(X, digits.y == 8)
     assert machine.n_centers_ <= 10
     assert machine.score(X_test, digits.y_test == 8) > 0.965
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_default_numbers_on_noisy_moons(seed):
+    """A run whose machine has fewer centers than points are wanted must not stop the others."""
+    X, y = make_moons(1500, noise=0.3, random_state=0)
+    machine = ChunkingSyntheticClassifier(n_runs=3, random_state=seed).fit(X, y)
+    assert machine.score(X, y) > 0.88
+
+
+def test_the_quadratic_solver_beats_the_majority():
+    X, y = make_classification(800, weights=[0.9], random_state=0)
+    machine = ChunkingSyntheticClassifier(n_runs=2, solver="quadratic", random_state=0)
+    machine.fit(X[:500], y[:500])
+    assert machine.score(X[500:], y[500:]) > 1 - y[500:].mean() + 0.03

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_classification, make_moons
+from sklearn.datasets import load_digits, make_blobs, make_classification, make_moons
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -174,7 +175,7 @@ def test_sizes_to_try_are_geometric_up_to_half(moons):
     X, _, y, _ = moons
     adopted = adopt(SVC().fit(X, y))
     sizes = sizes_to_try(adopted)
-    assert sizes == [2 * 2**k for k in range(len(sizes))]
+    assert sizes == [2**k for k in range(len(sizes))]
     assert sizes[-1] <= adopted.expansion.n_centers / 2
 
 
@@ -267,6 +268,109 @@ def test_usps_eight_against_the_rest_in_twenty_points(data_folder):
     small = compress(svm, 20, random_state=0)
     lost = svm.score(X_test, digits.y_test == 8) - small.score(X_test, digits.y_test == 8)
     assert lost <= 0.003
+
+
+def test_libsvm_files_predict_print_and_travel(tmp_path):
+    """Two classes on a line: the sign of x."""
+    lines = ["svm_type c_svc", "kernel_type linear", "nr_class 2", "total_sv 2", "rho 0"]
+    lines += ["label 1 -1", "nr_sv 1 1", "SV", "0.5 1:1 ", "-0.5 1:-1 ", ""]
+    path = tmp_path / "line.model"
+    path.write_text("\n".join(lines))
+    for model in (path, str(path)):
+        small = compress(model, 1)
+        assert small.predict([[3.0], [-2.0]]).tolist() == [1, -1]
+        assert "line.model" in repr(small)
+        again = pickle.loads(pickle.dumps(small))
+        assert again.predict([[3.0]]).tolist() == [1]
+        with pytest.raises(InvalidParameterError):
+            compress(model, 1.5)
+
+
+def test_text_goes_through_its_vectoriser():
+    texts, y = ["a lynx", "an asp", "lynx lynx", "asp asp"] * 5, [0, 1, 0, 1] * 5
+    model = make_pipeline(TfidfVectorizer(), SVC()).fit(texts, y)
+    small = compress(model, 2, texts, y, random_state=0)
+    assert small.predict(["lynx", "asp"]).tolist() == [0, 1]
+
+
+def test_weights_are_not_forgotten_by_coefficients_fitted_anew(moons):
+    X, _, y, _ = moons
+    weight = np.where(y == 1, 50.0, 1.0)
+    small = CompressedClassifier(SVC(C=0.1), 20, random_state=0).fit(X, y, sample_weight=weight)
+    before, after = (m.score(X, y, weight) for m in (small.estimator_, small))
+    assert after >= before - 0.01
+
+
+def test_coefficients_are_not_fitted_anew_where_the_weights_are_not_known(moons):
+    X, _, y, _ = moons
+    svm = SVC(class_weight={0: 1, 1: 20}).fit(X, y)
+    facts = compress(svm, 30, X, y, random_state=0).compression_
+    assert facts.coefficients != "refit"
+    assert facts.agreement > 0.97
+
+
+def test_auto_judges_by_rows_that_made_no_choice(moons, monkeypatch):
+    """The rows to judge by are in neither the fit nor the choice of coefficients."""
+    import kernlet.estimators.compression as module
+
+    X, _, y, _ = moons
+    seen, judged = [], []
+    real_match, real_halves = module.match, module.halves
+    monkeypatch.setattr(
+        module, "match", lambda k, Z, rows, v: seen.append(rows) or real_match(k, Z, rows, v)
+    )
+    monkeypatch.setattr(
+        module, "halves", lambda e: judged.append((e, real_halves(e))) or judged[-1][1]
+    )
+    compress(SVC().fit(X, y), "auto", X, y, random_state=0)
+    evidence, (to_choose, to_judge) = judged[0]
+    assert not set(to_choose) & set(to_judge)
+    known = {row.tobytes() for row in evidence.X[to_judge]}
+    assert not known & {row.tobytes() for row in seen[0]}
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "sentence"),
+    [
+        (slice(10), slice(9), "inconsistent numbers of samples"),
+        (slice(1), slice(1), "at least two"),
+        (slice(0), slice(0), "minimum of 1 is required"),
+    ],
+)
+def test_rows_that_do_not_do(moons, rows, labels, sentence):
+    X, _, y, _ = moons
+    with pytest.raises(ValueError, match=sentence):
+        compress(SVC().fit(X, y), 5, X[rows], y[labels])
+
+
+def test_not_a_number_is_refused_behind_a_pipeline_too(moons):
+    X, _, y, _ = moons
+    model = make_pipeline(StandardScaler(), SVC()).fit(X, y)
+    small = compress(model, 5, X, y, random_state=0)
+    with pytest.raises(ValueError, match="NaN"):
+        small.predict([[np.nan, 0.0]])
+
+
+def test_a_constant_machine(moons):
+    X = np.repeat(moons[0][:5], 40, axis=0)
+    y = np.tile([0, 1], 100)
+    small = compress(SVC().fit(X, y), 3, X, y, random_state=0)
+    assert small.predict(X).shape == (200,)
+
+
+def test_a_linear_machine_is_one_point(moons):
+    X, X_test, y, _ = moons
+    svm = SVC(kernel="linear").fit(X, y)
+    small = compress(svm, 1000)
+    assert small.n_centers_ == 1
+    np.testing.assert_allclose(small.decision_function(X_test), svm.decision_function(X_test))
+
+
+def test_of_equally_good_machines_the_smaller_is_taken():
+    X, y = make_blobs(600, centers=20, cluster_std=0.01, n_features=4, random_state=0)
+    small = compress(SVC().fit(X, y), 25, X, y, random_state=0)
+    assert small.score(X, y) == 1.0
+    assert small.expansion_.n_outputs == 20
 
 
 def test_nothing_is_warned_about_on_good_data(moons):

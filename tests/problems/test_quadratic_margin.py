@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 import naive
 from kernlet.kernels import RBF, Gram, Linear, Polynomial, Sigmoid
-from kernlet.problems.quadratic_margin import QuadraticMargin, short_of_margin
+from kernlet.problems.quadratic_margin import QuadraticMargin, weigh_rows
 
 KERNELS = [RBF(0.7), Polynomial(0.5, 2, 1.0), Linear(), Sigmoid(0.3, 0.1)]
 N_ROWS, N_CANDIDATES = 9, 4
@@ -98,8 +98,33 @@ def test_rows_without_weight_count_nothing():
     assert b == pytest.approx(c)
 
 
-def test_short_of_margin_marks_rows_with_an_error():
-    signs = np.array([1.0, 1.0, -1.0, -1.0, 1.0])
-    values = np.array([0.5, 2.0, 0.5, -2.0, 1.0])
-    np.testing.assert_array_equal(short_of_margin(signs, values), [1.0, 0.01, 1.0, 0.01, 0.01])
-    np.testing.assert_array_equal(short_of_margin(signs, values, rest=0.0), [1, 0, 1, 0, 0])
+def _hinge_objective(problem, u, b):
+    errors = np.maximum(0.0, 1.0 - problem.signs * (problem.gram.dot(u) + b))
+    return float(problem.error_weights @ errors + u @ u + b**2)
+
+
+@quickly
+@given(seed=seeds)
+def test_row_weights_lead_to_the_machine_with_errors_in_place_of_rewards(seed):
+    """The aim that the paper names for model (7): nu |E|_1 + u'u + b^2."""
+    problem = _problem(seed=seed)
+    found = weigh_rows(problem, n_passes=2000)
+    assert np.all((found.row_weights >= 0) & (found.row_weights <= 1))
+    u, b = found.solve()
+    reached = _hinge_objective(problem, u, b)
+    # weak duality: nu'v - (u'u + b^2) is a lower bound for every v in [0, 1]
+    bound = problem.error_weights @ found.row_weights - (u @ u + b**2)
+    assert bound <= reached + 1e-9
+    assert reached - bound <= 0.02 * max(1.0, reached)
+
+
+def test_one_pass_from_nothing_is_model_six():
+    problem = _problem()
+    everything = QuadraticMargin(
+        problem.gram, problem.signs, problem.error_weights, np.ones(N_ROWS)
+    )
+    first = weigh_rows(problem, n_passes=1)
+    (u, b), (v, c) = first.solve(), everything.solve()
+    share = first.row_weights[0]  # all rows are short of the margin of the zero machine
+    np.testing.assert_allclose(u, share * v)
+    assert b == pytest.approx(share * c)

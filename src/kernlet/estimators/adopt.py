@@ -47,8 +47,8 @@ class Adopted:
     preprocessing : tuple of (str, transformer)
         Fitted steps in front of the expansion.
     feature_names : ndarray of shape (n_features,) or None
-    n_features : int
-        Width of the raw input, in front of the preprocessing.
+    n_features : int or None
+        Width of the raw input, in front of the preprocessing; None where that is no table.
 
     See Also
     --------
@@ -63,7 +63,7 @@ class Adopted:
     break_ties: bool
     preprocessing: tuple[tuple[str, Any], ...]
     feature_names: Any
-    n_features: int
+    n_features: int | None
 
 
 def adopt(model: Any) -> Adopted:
@@ -240,13 +240,10 @@ def _adopt_pipeline(model: Any) -> Adopted:
     if not steps:
         return last
     first = steps[0][1]
-    if not hasattr(first, "n_features_in_"):
-        raise ValueError(
-            f"The first step of the Pipeline, {type(first).__name__}, does not say how many "
-            "features it takes. Adopt the last step, pipeline[-1], and give it what "
-            "pipeline[:-1].transform returns."
-        )
-    return replace(last, preprocessing=steps + last.preprocessing, **_names(first))
+    whole = replace(last, preprocessing=steps + last.preprocessing)
+    if hasattr(first, "n_features_in_"):
+        return replace(whole, **_names(first))
+    return replace(whole, feature_names=None, n_features=None)  # text, for example
 
 
 def _adopt_search(model: Any) -> Adopted:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
+from zlib import error as ZlibError  # noqa: N812
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +19,18 @@ from kernlet.files import written_whole
 from kernlet.kernels.kernel import Floats
 
 _FORMAT = 1
+_DAMAGE = (
+    AttributeError,
+    BadZipFile,
+    EOFError,
+    KeyError,
+    OSError,
+    OverflowError,
+    RuntimeError,  # also NotImplementedError and RecursionError
+    TypeError,
+    ValueError,
+    ZlibError,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +66,10 @@ class Checkpoint:
     def __init__(self, folder: str | Path, fingerprint: str) -> None:
         self.path = Path(folder) / "stages.npz"
         self.fingerprint = fingerprint
+        self.path.parent.mkdir(parents=True, exist_ok=True)  # now, not after the first stage
 
     def save(self, done: StagesDone) -> None:
         """Write the finished stages; the file is there whole or not at all."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         header = {
             "format": _FORMAT,
             "fingerprint": self.fingerprint,
@@ -81,7 +95,9 @@ class Checkpoint:
                     stored["candidates"],
                     stored["start"],
                 )
-        except (BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
+        except PermissionError:
+            raise
+        except _DAMAGE as error:
             raise ValueError(
                 f"The checkpoint {self.path} is damaged ({error}). Delete it to start anew."
             ) from error
@@ -99,14 +115,29 @@ def _record(stored: dict[str, Any]) -> RunRecord:
 
 def fingerprint(parameters: dict[str, Any], *arrays: Any) -> str:
     """A hash of parameters and arrays, dense or sparse."""
-    digest = hashlib.sha256(repr(sorted(parameters.items())).encode())
+    plain = sorted((name, _plain(value)) for name, value in parameters.items())
+    digest = hashlib.sha256(repr(plain).encode())
     for array in arrays:
+        digest.update(str(array.shape).encode())
         parts = (array.data, array.indices, array.indptr) if sparse.issparse(array) else (array,)
         for part in parts:
-            digest.update(str((part.shape, part.dtype)).encode())
-            digest.update(
-                np.ascontiguousarray(part).tobytes()
-                if part.dtype != object
-                else repr(part.tolist()).encode()
-            )
+            digest.update(str(part.dtype).encode())
+            digest.update(_bytes(part))
     return digest.hexdigest()
+
+
+def _plain(value: Any) -> str:
+    """The same text for equal values: 10 and 10.0, a list and an array."""
+    if isinstance(value, dict):
+        return repr(sorted((repr(key), _plain(entry)) for key, entry in value.items()))
+    if isinstance(value, list | tuple | np.ndarray):
+        return repr([_plain(entry) for entry in value])
+    if isinstance(value, Real):
+        return repr(float(value))
+    return repr(value)
+
+
+def _bytes(array: Any) -> bytes:
+    if array.dtype == object:
+        return repr(array.tolist()).encode()
+    return bytes(np.ascontiguousarray(array).tobytes())

@@ -13,16 +13,17 @@ from sklearn.callback import CallbackContext
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from kernlet.estimators.base import ExpansionClassifier, TrainingData
 from kernlet.estimators.checkpoint import Checkpoint, StagesDone, fingerprint
+from kernlet.estimators.sampling import hold_out, seed_of, stratified_sample
 from kernlet.estimators.stage import Plan, Rows, Run, run_stage
 from kernlet.expansion import distinct_rows
 from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import require_mercer
 from kernlet.problems.labels import error_weights
-from kernlet.reduce.synthetic import apportion
 
 
 class ChunkingSyntheticClassifier(ExpansionClassifier):
@@ -186,7 +187,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         data = self._validate_training_data(X, y, sample_weight)
         plan, rows = self._plan(data), self._rows(data)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        kept, held_out = self._split(data.y, seed)
+        kept, held_out = hold_out(data.y, self.validation_fraction, np.random.RandomState(seed))
         sizes = self._sizes(len(kept))
         checkpoint = self._checkpoint(data)
         done = checkpoint.load() if checkpoint else StagesDone()
@@ -218,7 +219,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         )
         require_mercer(kernel, "The chunking-synthetic method")
         Cs = tuple(float(C) for C in np.atleast_1d(self.C))
-        if not Cs or min(Cs) <= 0:
+        if not Cs or not all(np.isfinite(C) and C > 0 for C in Cs):
             raise ValueError(f"C={self.C!r} must be positive, or several positive numbers.")
         return Plan(kernel, self.classes_, Cs, self.n_points, self.two_sets, self.box, self.solver)
 
@@ -226,30 +227,23 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         weights = error_weights(1.0, data.y, self.classes_, self.class_weight, data.sample_weight)
         return Rows(data.X, data.y, weights)
 
-    def _split(self, y: Any, seed: int) -> tuple[Indices, Indices]:
-        """Rows to train on and rows to choose on; every class keeps a row to train on."""
-        random = np.random.RandomState(seed)
-        order = random.permutation(len(y))
-        held_out = [
-            members[: int(self.validation_fraction * len(members))]
-            for members in (order[y[order] == label] for label in self.classes_)
-        ]
-        validation = np.sort(np.concatenate(held_out))
-        return np.setdiff1d(np.arange(len(y)), validation), validation
-
     def _sizes(self, n_rows: int) -> list[int]:
         if isinstance(self.stage_sizes, str):
             return [size for size in (500, 1000, 2000, 4000) if size < n_rows] or [
                 max(1, n_rows // 2)
             ]
-        sizes = [int(size) for size in self.stage_sizes]
-        if not sizes or min(sizes) < len(self.classes_) or max(sizes) > n_rows:
+        sizes = list(self.stage_sizes)
+        in_range = all(
+            isinstance(size, Integral) and len(self.classes_) <= int(size) <= n_rows
+            for size in sizes
+        )
+        if not sizes or not in_range or sizes != sorted(sizes):
             raise ValueError(
-                f"stage_sizes={self.stage_sizes!r} is out of range: each must lie between the "
-                f"number of classes, {len(self.classes_)}, and the {n_rows} rows that are left "
+                f"stage_sizes={self.stage_sizes!r} must be whole numbers that do not fall, between "
+                f"the number of classes, {len(self.classes_)}, and the {n_rows} rows that are left "
                 "after the validation part."
             )
-        return sizes
+        return [int(size) for size in sizes]
 
     def _checkpoint(self, data: TrainingData) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -283,7 +277,16 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         stage.call_on_fit_task_begin(estimator=self)
         tasks = [stage.subcontext(task_name="run", task_id=run) for run in range(len(samples))]
         runs: list[Run] = Parallel(n_jobs=self.n_jobs)(
-            delayed(_run)(self, task, plan, rows, sample, held_out, done, _seed(*seeds, number))
+            delayed(_run)(
+                self,
+                task,
+                plan,
+                rows.take(sample),
+                rows.take(held_out),
+                done.candidates,
+                done.start,
+                seed_of(*seeds, number),
+            )
             for number, (task, sample) in enumerate(zip(tasks, samples, strict=True))
         )
         stage.call_on_fit_task_end(estimator=self)
@@ -292,7 +295,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     def _samples(self, y: Any, kept: Indices, size: int, seeds: list[int]) -> list[Indices]:
         """Random rows for each run, the classes in proportion and none missing."""
         return [
-            _stratified(y, kept, size, np.random.RandomState(_seed(*seeds, run, 1)))
+            stratified_sample(y, kept, size, np.random.RandomState(seed_of(*seeds, run, 1)))
             for run in range(self.n_runs)
         ]
 
@@ -306,10 +309,11 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         context: CallbackContext,
     ) -> Run:
         """One run on all rows, with the C that validated best over all runs of the stage before."""
-        scores = np.mean([record.scores for record in done.records[-1]], axis=0)
-        plan = replace(plan, Cs=(plan.Cs[int(np.argmax(scores))],))
+        scores = np.array([record.scores for record in done.records[-1]])
+        best = int(scores.mean(axis=0).argmax()) if scores.size else 0
+        plan = replace(plan, Cs=(plan.Cs[best],))
         everything = np.arange(len(rows.y))
-        (run,) = self._run_all(plan, rows, [everything], held_out, done, seeds, context)
+        (run,) = self._run_all(plan, rows, [everything], held_out[:0], done, seeds, context)
         return run
 
 
@@ -318,14 +322,15 @@ def _run(
     task: CallbackContext,
     plan: Plan,
     rows: Rows,
-    sample: Indices,
-    held_out: Indices,
-    done: StagesDone,
+    validation: Rows,
+    candidates: Any,
+    start: Any,
     seed: int,
 ) -> Run:
-    """A run in whatever process it is sent to."""
+    """A run in whatever process it is sent to; one BLAS thread, for equal rounding everywhere."""
     task.call_on_fit_task_begin(estimator=estimator)
-    run = run_stage(plan, rows.take(sample), rows.take(held_out), done.candidates, done.start, seed)
+    with threadpool_limits(1):
+        run = run_stage(plan, rows, validation, candidates, start, seed)
     task.call_on_fit_task_end(estimator=estimator)
     return run
 
@@ -334,19 +339,6 @@ def _after(done: StagesDone, runs: list[Run]) -> StagesDone:
     """The coordination step: all synthetic points, and the best of them to start from."""
     points = np.vstack([run.points for run in runs])
     _, first = distinct_rows(points)
-    best = int(np.argmax([run.record.validation_c for run in runs]))
+    best = int(np.argmax([run.record.validation_c or 0.0 for run in runs]))
     records = (*done.records, tuple(run.record for run in runs))
     return StagesDone(records, points[first], runs[best].points[: runs[best].c.n_centers])
-
-
-def _seed(*parts: int) -> int:
-    """A seed for one part of the work, whatever the order in which the parts are done."""
-    return int(np.random.SeedSequence(parts).generate_state(1)[0])
-
-
-def _stratified(y: Any, rows: Indices, size: int, random: np.random.RandomState) -> Indices:
-    order = random.permutation(rows)
-    groups = [order[y[order] == label] for label in np.unique(y[rows])]
-    shares = apportion(np.array([len(group) for group in groups]), size)
-    chosen = [g[: max(1, share)] for g, share in zip(groups, shares, strict=True)]
-    return np.sort(np.concatenate(chosen))

@@ -9,12 +9,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
-from sklearn.model_selection import train_test_split
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import (
+    _safe_indexing,
+    check_array,
+    check_consistent_length,
+    check_random_state,
+    indexable,
+)
 from sklearn.utils._metadata_requests import _routing_enabled
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils._tags import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
     check_is_fitted,
@@ -27,13 +38,13 @@ from kernlet.estimators.compression import (
     Compression,
     Evidence,
     PathPoint,
-    as_floats,
+    judge,
     original_score,
     predict_codes,
     shrink,
     sizes_to_try,
-    validated_score,
 )
+from kernlet.estimators.sampling import hold_out
 from kernlet.estimators.votes import decision_values
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.kernel import Floats
@@ -65,6 +76,8 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ----------
     estimator_ : estimator
         The fitted original.
+    adopted_ : Adopted
+        The smaller machine with its classes, its preprocessing and the meaning of its outputs.
     expansion_ : KernelExpansion
         The smaller machine, behind the preprocessing of a Pipeline.
     n_centers_ : int
@@ -141,12 +154,13 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         if _routing_enabled():
             params = process_routing(self, "fit", **params).estimator.fit
-        n_centers = self.n_centers
+        n_centers: Any = self.n_centers
+        path: tuple[PathPoint, ...] = ()
         if n_centers == "auto":
             n_centers, path = self._choose_size(X, y, params)
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
-        self._compress(adopt(self.estimator_), n_centers, X, y)
-        if self.n_centers == "auto":
+        self._compress(adopt(self.estimator_), n_centers, X, y, params.get("sample_weight"))
+        if path:
             self.compression_ = replace(self.compression_, path=path)
         return self
 
@@ -154,18 +168,21 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, params: dict[str, Any]
     ) -> tuple[int, tuple[PathPoint, ...]]:
         """The number of centers, by an estimator that has not seen the validation part."""
-        rows = np.arange(_num_samples(X))
-        kept, held_out = train_test_split(
-            rows, test_size=self.validation_fraction, stratify=y, random_state=self.random_state
-        )
-        params = {
-            name: _safe_indexing(value, kept) if np.shape(value)[:1] == rows.shape else value
+        if y is None:
+            raise ValueError("This classifier requires y to be passed, but the target y is None.")
+        X, y = indexable(X, y)
+        labels = column_or_1d(y)
+        check_classification_targets(labels)
+        random = check_random_state(self.random_state)
+        kept, held_out = hold_out(labels, self.validation_fraction, random)
+        some = {
+            name: _safe_indexing(value, kept) if np.shape(value)[:1] == labels.shape else value
             for name, value in params.items()
         }
-        X_kept, y_kept = _safe_indexing(X, kept), _safe_indexing(y, kept)
-        trial = clone(self.estimator).fit(X_kept, y_kept, **params)
-        adopted = adopt(trial)
-        evidence = self._evidence(adopted, X, y, held_out)
+        trial = clone(self.estimator)
+        trial.fit(_safe_indexing(X, kept), _safe_indexing(y, kept), **some)
+        adopted = self._take_over(adopt(trial))
+        evidence = self._evidence(adopted, X, y, held_out, params.get("sample_weight"))
         return self._walk(adopted, evidence)
 
     def _walk(self, adopted: Adopted, evidence: Evidence) -> tuple[int, tuple[PathPoint, ...]]:
@@ -173,8 +190,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         score, error = original_score(evidence)
         path: list[PathPoint] = []
         for size in sizes_to_try(adopted):
-            smaller, _ = self._shrink(adopted, size, evidence)
-            path.append(PathPoint(size, validated_score(smaller, evidence)))
+            path.append(PathPoint(size, judge(adopted, size, evidence, **self._search_options())))
             if path[-1].score >= score - error:
                 return size, tuple(path)
         warnings.warn(
@@ -186,14 +202,16 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
         return path[-1].n_centers, tuple(path)
 
-    def _compress(self, adopted: Adopted, n_centers: Any, X: Any, y: Any) -> None:
+    def _compress(self, adopted: Adopted, n_centers: Any, X: Any, y: Any, weights: Any) -> None:
         """Set the fitted attributes; without rows, the coefficients are projected."""
+        self._take_over(adopted)
         evidence = None
         if X is not None:
             n_rows = _num_samples(X)
             random = check_random_state(self.random_state)
             count = max(1, round(self.validation_fraction * n_rows))
-            evidence = self._evidence(adopted, X, y, random.permutation(n_rows)[:count])
+            held_out = random.permutation(n_rows)[:count]
+            evidence = self._evidence(adopted, X, y, held_out, weights)
         path: tuple[PathPoint, ...] = ()
         if n_centers == "auto":
             if evidence is None or evidence.codes is None:
@@ -201,32 +219,48 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_centers, path = self._walk(adopted, evidence)
         elif not isinstance(n_centers, Integral):
             n_centers = max(1, round(n_centers * adopted.expansion.n_centers))
-        self.adopted_, compression = self._shrink(adopted, int(n_centers), evidence)
+        self.adopted_, compression = shrink(
+            adopted, int(n_centers), evidence, **self._search_options()
+        )
         self.compression_ = replace(compression, path=path)
         self.n_iter_ = compression.n_steps
+
+    def _take_over(self, adopted: Adopted) -> Adopted:
+        """Be the adopted machine, as large as it is, so that its rows can be checked."""
+        self.adopted_ = adopted
         self.classes_ = adopted.classes
-        self.n_features_in_ = adopted.n_features
-        if adopted.feature_names is not None:
-            self.feature_names_in_ = adopted.feature_names
+        for name, value in (
+            ("n_features_in_", adopted.n_features),
+            ("feature_names_in_", adopted.feature_names),
+        ):
+            if value is not None:
+                setattr(self, name, value)
+            else:
+                self.__dict__.pop(name, None)
+        return adopted
 
-    def _shrink(
-        self, adopted: Adopted, size: int, evidence: Evidence | None
-    ) -> tuple[Adopted, Compression]:
-        return shrink(
-            adopted,
-            size,
-            evidence,
-            n_starts=self.n_starts,
-            max_iter=self.max_iter,
-            random_state=check_random_state(self.random_state),
-        )
+    def _search_options(self) -> dict[str, Any]:
+        return {
+            "n_starts": self.n_starts,
+            "max_iter": self.max_iter,
+            "random_state": check_random_state(self.random_state),
+        }
 
-    def _evidence(self, adopted: Adopted, X: Any, y: Any, held_out: Any) -> Evidence:
-        rows = _preprocessed(adopted, X)
+    def _evidence(self, adopted: Adopted, X: Any, y: Any, held_out: Any, weights: Any) -> Evidence:
+        rows = self._rows(X)
+        check_consistent_length(rows, y, weights)
+        if rows.shape[0] < 2:
+            raise ValueError("X has one row; give at least two to choose by, or none at all.")
         validation = np.zeros(rows.shape[0], dtype=bool)
         validation[held_out] = True
-        codes = None if y is None else _codes(adopted, y)
-        return Evidence(rows, predict_codes(adopted, rows), codes, validation)
+        return Evidence(
+            rows,
+            predict_codes(adopted, rows),
+            None if y is None else _codes(adopted, y),
+            np.ones(len(validation)) if weights is None else np.asarray(weights, dtype=float),
+            validation,
+            may_refit=not _weighs_classes(self.estimator),
+        )
 
     @property
     def expansion_(self) -> KernelExpansion:
@@ -275,11 +309,13 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "adopted_")
-        if self.adopted_.preprocessing:
-            return _preprocessed(self.adopted_, X)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        if not self.adopted_.preprocessing:
+            return validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+            )
+        for _, transformer in self.adopted_.preprocessing:
+            X = transformer.transform(X)
+        return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Where metadata go: to the estimator's ``fit``."""
@@ -290,7 +326,10 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        else:  # a LIBSVM model file
+            tags.input_tags.sparse = True
         return tags
 
 
@@ -300,6 +339,7 @@ def compress(
     X: Any = None,
     y: Any = None,
     *,
+    sample_weight: Any = None,
     n_starts: int = 1,
     max_iter: int = 200,
     validation_fraction: float = 0.2,
@@ -320,7 +360,10 @@ def compress(
         Rows to choose the coefficients by, and to report agreement on. Without them the
         coefficients are projected in feature space.
     y : array-like of shape (n_samples,), default=None
-        Labels. With them one-vs-rest coefficients fitted to y are tried too.
+        Labels. With them one-vs-rest coefficients fitted to y are tried too, unless the model has
+        a ``class_weight``.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights that the model was trained with.
     n_starts, max_iter, validation_fraction, random_state : see CompressedClassifier
 
     Returns
@@ -346,17 +389,21 @@ def compress(
         validation_fraction=validation_fraction,
         random_state=random_state,
     )
-    if not isinstance(model, str) and hasattr(model, "fit"):
-        small._validate_params()
+    constraints = dict(small._parameter_constraints)
+    del constraints["estimator"]  # fitted already, and may be a file
+    parameters = {name: getattr(small, name) for name in constraints}
+    validate_parameter_constraints(constraints, parameters, caller_name="compress")
     small.estimator_ = model
-    small._compress(adopt(model), n_centers, X, y)
+    small._compress(adopt(model), n_centers, X, y, sample_weight)
     return small
 
 
-def _preprocessed(adopted: Adopted, X: Any) -> Any:
-    for _, transformer in adopted.preprocessing:
-        X = transformer.transform(X)
-    return as_floats(X)
+def _weighs_classes(model: Any) -> bool:
+    """Whether a class_weight, which is not known here row by row, shaped the model."""
+    parameters = model.get_params() if hasattr(model, "get_params") else {}
+    return any(
+        name.endswith("class_weight") and value is not None for name, value in parameters.items()
+    )
 
 
 def _codes(adopted: Adopted, y: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -68,20 +69,39 @@ class Compression:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Rows in front of the expansion, the class numbers of the original, and those of y.
+    """Rows by which a smaller machine is made and chosen.
 
-    ``codes`` is None without y; ``validation`` marks the rows on which choices are made.
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix}
+        Rows as the expansion takes them, behind the preprocessing.
+    original : ndarray of shape (n_rows,)
+        Class numbers that the original predicts.
+    codes : ndarray of shape (n_rows,) or None
+        Class numbers of y.
+    weights : ndarray of shape (n_rows,)
+    validation : ndarray of bool of shape (n_rows,)
+        The rows on which choices are made.
+    may_refit : bool
+        Whether coefficients may be fitted to y: not where the original weighs the rows in a way
+        that is not known here.
     """
 
     X: Any
     original: Indices
     codes: Indices | None
+    weights: Floats
     validation: Any
+    may_refit: bool
 
     @property
     def target(self) -> Indices:
         """What a smaller machine should predict: y, or the original where there is none."""
         return self.original if self.codes is None else self.codes
+
+    def score(self, codes: Indices, rows: Indices) -> float:
+        """Weighted share of some rows that are predicted as wanted."""
+        return float(np.average(codes == self.target[rows], weights=self.weights[rows]))
 
 
 def predict_codes(adopted: Adopted, X: Any) -> Indices:
@@ -132,7 +152,8 @@ def shrink(
     kind: Coefficients = "projected"
     smaller = projected
     if evidence is not None:
-        kind, smaller = _best(adopted, projected, evidence)
+        kind, make, _ = _choose(adopted, projected, evidence, np.flatnonzero(evidence.validation))
+        smaller = make(np.arange(len(evidence.validation)))
     agreement, before, after = _shares(smaller, evidence)
     compression = Compression(
         centers_before=adopted.expansion.n_centers,
@@ -149,33 +170,90 @@ def shrink(
     return smaller, compression
 
 
-def _best(adopted: Adopted, projected: Adopted, evidence: Evidence) -> tuple[Coefficients, Adopted]:
-    """The kind of coefficients that validates best, made again with all rows."""
-    fit = np.flatnonzero(~evidence.validation)
+def judge(
+    adopted: Adopted,
+    n_centers: int,
+    evidence: Evidence,
+    *,
+    n_starts: int,
+    max_iter: int,
+    random_state: np.random.RandomState,
+) -> float:
+    """Score of a number of centers on rows that neither coefficients nor their kind have seen."""
+    reduction = synthesize(
+        adopted.expansion,
+        n_centers,
+        n_starts=n_starts,
+        max_iter=max_iter,
+        random_state=random_state,
+    )
+    projected = replace(adopted, expansion=reduction.expansion)
+    to_choose, to_judge = halves(evidence)
+    *_, trial = _choose(adopted, projected, evidence, to_choose)
+    return evidence.score(predict_codes(trial, evidence.X[to_judge]), to_judge)
+
+
+def halves(evidence: Evidence) -> tuple[Indices, Indices]:
+    """The validation rows, one half to choose by and one to judge by."""
     check = np.flatnonzero(evidence.validation)
-    scores = [
-        np.mean(predict_codes(trial, evidence.X[check]) == evidence.target[check])
-        for _, trial in _trials(adopted, projected, evidence, fit)
-    ]
-    everything = np.arange(len(evidence.validation))
-    return list(_trials(adopted, projected, evidence, everything))[int(np.argmax(scores))]
+    return (check[::2], check[1::2]) if len(check) > 1 else (check, check)
 
 
-def _trials(
-    adopted: Adopted, projected: Adopted, evidence: Evidence, rows: Indices
-) -> Iterator[tuple[Coefficients, Adopted]]:
-    """The same centers with each kind of coefficients, made from some rows."""
-    yield "projected", projected
-    kernel, centers, X = projected.expansion.kernel, projected.expansion.centers, evidence.X[rows]
-    values = adopted.expansion.decision_values(X)
-    yield "matched", replace(projected, expansion=match(kernel, centers, X, values))
-    if evidence.codes is not None and len(np.unique(evidence.codes[rows])) == len(adopted.classes):
-        numbers = np.arange(len(adopted.classes))
-        signs = one_vs_rest_signs(evidence.codes[rows], numbers)
-        scheme: Scheme = "one output" if len(numbers) == 2 else "one vs rest"
-        for C in _REFIT_COSTS:
-            expansion = refit(kernel, centers, X, signs, C=C)
-            yield "refit", replace(projected, expansion=expansion, scheme=scheme, votes=False)
+def original_score(evidence: Evidence) -> tuple[float, float]:
+    """The original's score on the rows to judge by, and its standard error."""
+    _, to_judge = halves(evidence)
+    score = evidence.score(evidence.original[to_judge], to_judge)
+    n = len(to_judge)
+    share = (n * score + 1) / (n + 2)  # a perfect score on few rows is not certain
+    return score, float(np.sqrt(share * (1 - share) / n))
+
+
+Maker = Callable[[Indices], Adopted]
+
+
+def _choose(
+    adopted: Adopted, projected: Adopted, evidence: Evidence, check: Indices
+) -> tuple[Coefficients, Maker, Adopted]:
+    """The kind of coefficients that does best on some rows, made without the validation part.
+
+    Of equally good ones the smaller machine is taken.
+    """
+    fit = np.flatnonzero(~evidence.validation)
+    makers = list(_makers(adopted, projected, evidence, fit))
+    trials = [make(fit) for _, make in makers]
+    scores = [evidence.score(predict_codes(t, evidence.X[check]), check) for t in trials]
+    best = max(range(len(trials)), key=lambda i: (scores[i], -trials[i].expansion.nbytes, -i))
+    return (*makers[best], trials[best])
+
+
+def _makers(
+    adopted: Adopted, projected: Adopted, evidence: Evidence, fit: Indices
+) -> Iterator[tuple[Coefficients, Maker]]:
+    """Each kind of coefficients for the same centers, to be made from some rows."""
+    kernel, centers = projected.expansion.kernel, projected.expansion.centers
+    yield "projected", lambda rows: projected
+    if not projected.expansion.n_centers or not len(fit):
+        return
+
+    def matched(rows: Indices) -> Adopted:
+        values = adopted.expansion.decision_values(evidence.X[rows])
+        return replace(projected, expansion=match(kernel, centers, evidence.X[rows], values))
+
+    yield "matched", matched
+    numbers = np.arange(len(adopted.classes))
+    codes = evidence.codes
+    if codes is None or not evidence.may_refit or len(np.unique(codes[fit])) < len(numbers):
+        return
+    scheme: Scheme = "one output" if len(numbers) == 2 else "one vs rest"
+
+    def refitted(rows: Indices, C: float) -> Adopted:
+        signs = one_vs_rest_signs(codes[rows], numbers)
+        X, weights = evidence.X[rows], evidence.weights[rows]
+        expansion = refit(kernel, centers, X, signs, C=C, weights=weights)
+        return replace(projected, expansion=expansion, scheme=scheme, votes=False)
+
+    for C in _REFIT_COSTS:
+        yield "refit", partial(refitted, C=C)
 
 
 def _shares(
@@ -206,34 +284,8 @@ def _stored_bytes(adopted: Adopted) -> int:
 
 def sizes_to_try(adopted: Adopted) -> list[int]:
     """A geometric path of numbers of centers, from one a class to half of the original."""
-    size, sizes = max(2, len(adopted.classes)), []
+    size, sizes = 1 if adopted.expansion.n_outputs == 1 else len(adopted.classes), []
     while 2 * size <= max(adopted.expansion.n_centers, 4):
         sizes.append(size)
         size *= 2
     return sizes or [max(1, adopted.expansion.n_centers // 2)]
-
-
-def validated_score(smaller: Adopted, evidence: Evidence) -> float:
-    """Share of the validation rows predicted as wanted."""
-    check = np.flatnonzero(evidence.validation)
-    return _share(predict_codes(smaller, evidence.X[check]), evidence.target[check])
-
-
-def standard_error(score: float, n_rows: int) -> float:
-    """Of a share measured on that many rows."""
-    return float(np.sqrt(max(score * (1 - score), 1e-12) / max(1, n_rows)))
-
-
-def original_score(evidence: Evidence) -> tuple[float, float]:
-    """The original's share of right validation rows, and its standard error."""
-    check = evidence.validation
-    score = _share(evidence.original[check], evidence.target[check])
-    return score, standard_error(score, int(check.sum()))
-
-
-def as_floats(X: Any) -> Floats:
-    """Rows as floats, sparse ones by rows."""
-    if hasattr(X, "tocsr"):
-        return X.tocsr()
-    array = np.asarray(X)
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

@@ -10,14 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from kernlet.estimators.outputs import join_centers
-from kernlet.expansion import KernelExpansion
+from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.l1_margin import L1Margin
 from kernlet.problems.labels import one_vs_rest_signs
-from kernlet.problems.quadratic_margin import QuadraticMargin, short_of_margin
+from kernlet.problems.quadratic_margin import QuadraticMargin, weigh_rows
 from kernlet.reduce.synthetic import synthesize
 from kernlet.solvers import Generation
 
@@ -33,7 +33,7 @@ class RunRecord:
     C : float
         Chosen on the validation part where several were given.
     scores : tuple of float
-        Correctness of step (b) on the validation part for each C given.
+        Correctness of step (b) on the validation part for each C given; none without such rows.
     n_centers_b, n_centers_d : int
         Centers that steps (b) and (d) use.
     n_support_b, n_support_d : int
@@ -41,9 +41,12 @@ class RunRecord:
     train_b, train_c, train_d : float
         Correctness of the three machines on the rows drawn.
     validation_b, validation_c, validation_d : float
-        The same on the validation part.
+        The same on the validation part; None in the last stage, which trains on these rows too.
     residual : float
         Relative residual of step (c) in feature space.
+    gap : float
+        Largest relative duality gap of the linear programs of steps (b) and (d); None with the
+        closed forms.
     seconds : float
         CPU time.
     """
@@ -59,10 +62,11 @@ class RunRecord:
     train_b: float
     train_c: float
     train_d: float
-    validation_b: float
-    validation_c: float
-    validation_d: float
+    validation_b: float | None
+    validation_c: float | None
+    validation_d: float | None
     residual: float
+    gap: float | None
     seconds: float
 
 
@@ -105,6 +109,10 @@ class Plan:
     box: float | None
     solver: str
 
+    def validated(self, machine: KernelExpansion, rows: Rows) -> float | None:
+        """The same where there are rows to validate on, else None."""
+        return self.correctness(machine, rows) if len(rows.y) else None
+
     def correctness(self, machine: KernelExpansion, rows: Rows) -> float:
         """Share of rows that a machine classifies as labelled."""
         if not len(rows.y):
@@ -123,6 +131,10 @@ class Run:
     d: KernelExpansion
     points: Floats
     record: RunRecord
+
+
+#: A machine, the number of rows it rests on, and its relative duality gap where it has one.
+Trained = tuple[KernelExpansion, int, float | None]
 
 
 def run_stage(
@@ -144,37 +156,41 @@ def run_stage(
     -------
     run : Run
     """
-    began = time.process_time()
+    began = time.thread_time()
     random = np.random.RandomState(seed)
     machines = train(plan, rows, candidates, plan.Cs, random)
-    scores = tuple(plan.correctness(machine, validation) for machine, _ in machines)
+    scores = tuple(plan.correctness(machine, validation) for machine, *_ in machines)
     best = int(np.argmax(scores))
-    C, (b, support_b) = plan.Cs[best], machines[best]
-    init = start if start is not None and len(start) < b.n_centers else "kmeans"
+    C, (b, support_b, gap_b) = plan.Cs[best], machines[best]
+    init = start if start is not None and len(start) == plan.n_points else "kmeans"
     first = synthesize(b, plan.n_points, init=init, box=plan.box, random_state=random)
     points = first.expansion.centers
     if plan.two_sets:
         second = synthesize(b, plan.n_points, init="members", box=plan.box, random_state=random)
         points = np.vstack([_dense(points), _dense(second.expansion.centers)])
-    ((d, support_d),) = train(plan, rows, points, (C,), random)
+    points = _dense(points)
+    points = points[distinct_rows(points)[1]]
+    ((d, support_d, gap_d),) = train(plan, rows, points, (C,), random)
     record = RunRecord(
         n_rows=len(rows.y),
         n_candidates=len(rows.y) if candidates is None else len(candidates),
         C=C,
-        scores=scores,
+        scores=scores if len(validation.y) else (),
         n_centers_b=b.n_centers,
         n_centers_d=d.n_centers,
         n_support_b=support_b,
         n_support_d=support_d,
-        **{
-            f"{part}_{step}": plan.correctness(machine, of)
-            for step, machine in (("b", b), ("c", first.expansion), ("d", d))
-            for part, of in (("train", rows), ("validation", validation))
-        },
+        train_b=plan.correctness(b, rows),
+        train_c=plan.correctness(first.expansion, rows),
+        train_d=plan.correctness(d, rows),
+        validation_b=plan.validated(b, validation),
+        validation_c=plan.validated(first.expansion, validation),
+        validation_d=plan.validated(d, validation),
         residual=first.residual,
-        seconds=time.process_time() - began,
+        gap=None if gap_b is None or gap_d is None else max(gap_b, gap_d),
+        seconds=time.thread_time() - began,
     )
-    return Run(b, first.expansion, d, _dense(points), record)
+    return Run(b, first.expansion, d, points, record)
 
 
 def _dense(points: Any) -> Floats:
@@ -183,8 +199,8 @@ def _dense(points: Any) -> Floats:
 
 def train(
     plan: Plan, rows: Rows, candidates: Any, Cs: tuple[float, ...], random: np.random.RandomState
-) -> list[tuple[KernelExpansion, int]]:
-    """For each C a machine over the candidates, and the number of rows it rests on."""
+) -> list[Trained]:
+    """For each C a machine over the candidates, the rows it rests on, and its duality gap."""
     gram = Gram(plan.kernel, rows.X, candidates)
     signs = one_vs_rest_signs(rows.y, plan.classes)
     fit = _linear_programs if plan.solver == "lp" else _closed_forms
@@ -193,13 +209,13 @@ def train(
 
 def _linear_programs(
     gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
-) -> list[tuple[KernelExpansion, int]]:
+) -> list[Trained]:
     """The 1-norm machine for each C, each linear program started from the last."""
     generations = []
     for output in signs:
         problem = L1Margin(gram, output, Cs[0] * weights, np.ones(gram.shape[1]))
         generations.append(Generation(problem, random))
-    answers = []
+    answers: list[Trained] = []
     for C in Cs:
         solutions = []
         for output, generation in zip(signs, generations, strict=True):
@@ -207,25 +223,23 @@ def _linear_programs(
             solutions.append(generation.solve(tol=1e-6))
         machine, _ = join_centers(gram, solutions)
         support = len(np.unique(np.concatenate([s.rows for s in solutions])))
-        answers.append((machine, support))
+        answers.append((machine, support, max(solution.gap for solution in solutions)))
     return answers
 
 
 def _closed_forms(
     gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
-) -> list[tuple[KernelExpansion, int]]:
-    """Model (6), then model (7) on the rows that (6) leaves short of the margin, for each C."""
-    answers = []
+) -> list[Trained]:
+    """Model (7) with the row weights that agree with their machine, for each C."""
+    answers: list[Trained] = []
     for C in Cs:
-        coef, intercept, short = [], [], np.zeros(gram.shape[0], dtype=bool)
+        coef, intercept, support = [], [], np.zeros(gram.shape[0], dtype=bool)
         for output in signs:
-            problem = QuadraticMargin(gram, output, C * weights, np.ones(len(output)))
+            problem = weigh_rows(QuadraticMargin(gram, output, C * weights, np.ones(len(output))))
             u, b = problem.solve()
-            v = short_of_margin(output, gram.dot(u) + b)
-            u, b = QuadraticMargin(gram, output, C * weights, v).solve()
             coef.append(u)
             intercept.append(b)
-            short |= v == 1.0
+            support |= problem.row_weights > 0
         machine = KernelExpansion(gram.kernel, gram.z.X, np.array(coef), np.array(intercept))
-        answers.append((machine, int(short.sum())))
+        answers.append((machine, int(support.sum()), None))
     return answers

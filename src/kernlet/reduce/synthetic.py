@@ -90,7 +90,8 @@ def synthesize(
     """
     if n_centers < 1 or n_starts < 1 or max_iter < 1:
         raise ValueError("n_centers, n_starts and max_iter must be at least 1.")
-    if n_centers >= expansion.n_centers:
+    is_linear = isinstance(expansion.kernel, Linear)
+    if n_centers >= expansion.n_centers and not (is_linear and expansion.n_centers):
         return Reduction(expansion, (0.0,))
     centers, shift = _shifted(expansion)
     problem = ReducedSet(expansion.kernel, centers, expansion.coef)
@@ -98,7 +99,7 @@ def synthesize(
         nothing = np.zeros((expansion.n_outputs, 0))
         empty = KernelExpansion(expansion.kernel, centers[:0], nothing, expansion.intercept)
         return Reduction(empty, (0.0,))
-    if isinstance(expansion.kernel, Linear):
+    if is_linear:
         return _principal_directions(expansion, problem, n_centers)
     random_state = check_random_state(random_state)
     inits = [init] + ["members"] * (n_starts - 1)

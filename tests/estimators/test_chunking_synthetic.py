@@ -29,7 +29,12 @@ SAMPLES = "rows are drawn at random: a weight of 2 is drawn once, a repeated row
 
 
 @parametrize_with_checks(
-    [ChunkingSyntheticClassifier(n_points=4, n_runs=2, random_state=0)],
+    [
+        ChunkingSyntheticClassifier(n_runs=2, random_state=0),
+        ChunkingSyntheticClassifier(n_points=4, n_runs=2, two_sets=True, random_state=0),
+        ChunkingSyntheticClassifier(n_runs=2, solver="quadratic", random_state=0),
+        ChunkingSyntheticClassifier(n_runs=2, kernel="poly", random_state=0),
+    ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": SAMPLES,
         "check_sample_weight_equivalence_on_sparse_data": SAMPLES,

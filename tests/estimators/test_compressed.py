@@ -29,7 +29,10 @@ from kernlet.estimators.compression import sizes_to_try
 
 
 @parametrize_with_checks(
-    [CompressedClassifier(SVC(), n_centers=10, max_iter=20, random_state=0)],
+    [
+        CompressedClassifier(SVC(), n_centers=10, max_iter=20, random_state=0),
+        CompressedClassifier(SVC(), n_centers="auto", max_iter=20, random_state=0),
+    ],
     expected_failed_checks=lambda estimator: {
         "check_classifiers_one_label_sample_weights": "SVC refuses that with a sentence of its own",
         "check_sample_weight_equivalence_on_dense_data": (

@@ -1,7 +1,8 @@
 """The scikit-learn classes."""
 
 from kernlet.estimators.chunking_synthetic import ChunkingSyntheticClassifier
-from kernlet.estimators.compressed import CompressedClassifier, compress
+from kernlet.estimators.compressed import CompressedClassifier
+from kernlet.estimators.compressing import compress
 from kernlet.estimators.l1_kernel import L1KernelClassifier
 from kernlet.estimators.minimal_kernel import MinimalKernelClassifier
 

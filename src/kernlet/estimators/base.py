@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Number
+from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from kernlet.expansion import KernelExpansion
+from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
+
+#: Constraints on the parameters that name a kernel.
+KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
+    "gamma": [
+        StrOptions({"scale", "auto", "mean_distance"}),
+        Interval(Real, 0, None, closed="neither"),
+    ],
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+}
 
 
 class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -79,6 +92,14 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.classes_ = np.unique(y)
         _check_classes(self.classes_)
         return TrainingData(X, y, weights, rows)
+
+    def _make_kernel(self, data: TrainingData) -> Kernel:
+        """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
+        names = ("kernel", "gamma", "degree", "coef0")
+        kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
+        return make_kernel(
+            kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
+        )
 
 
 @dataclass(frozen=True, eq=False)

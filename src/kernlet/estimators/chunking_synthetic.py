@@ -15,12 +15,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from kernlet.estimators.base import ExpansionClassifier, TrainingData
+from kernlet.estimators.base import KERNEL_CONSTRAINTS, ExpansionClassifier, TrainingData
 from kernlet.estimators.checkpoint import Checkpoint, StagesDone, fingerprint
 from kernlet.estimators.sampling import hold_out, seed_of, stratified_sample
 from kernlet.estimators.stage import Plan, Rows, Run, run_stage
 from kernlet.expansion import distinct_rows
-from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
+from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import require_mercer
 from kernlet.problems.labels import error_weights
@@ -113,13 +113,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         "stage_sizes": [StrOptions({"auto"}), "array-like"],
         "final": [StrOptions({"synthetic", "union"})],
         "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
-        "gamma": [
-            StrOptions({"scale", "auto", "mean_distance"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **KERNEL_CONSTRAINTS,
         "two_sets": ["boolean"],
         "box": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [StrOptions({"lp", "quadratic"})],
@@ -209,14 +203,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         return self
 
     def _plan(self, data: TrainingData) -> Plan:
-        kernel = make_kernel(
-            self.kernel,
-            data.X,
-            data.sample_weight,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-        )
+        kernel = self._make_kernel(data)
         require_mercer(kernel, "The chunking-synthetic method")
         Cs = tuple(float(C) for C in np.atleast_1d(self.C))
         if not Cs or not all(np.isfinite(C) and C > 0 for C in Cs):

@@ -1,4 +1,4 @@
-"""Compressing any fitted kernel SVM, as a function and as a meta-estimator."""
+"""A kernel SVM and its compression as one estimator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
     StrOptions,
-    validate_parameter_constraints,
 )
 from sklearn.utils._tags import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -36,14 +35,13 @@ from sklearn.utils.validation import (
 from kernlet.estimators.adopt import Adopted, adopt
 from kernlet.estimators.compression import (
     Compression,
-    Evidence,
     PathPoint,
     judge,
-    original_score,
     predict_codes,
     shrink,
     sizes_to_try,
 )
+from kernlet.estimators.evidence import Evidence, label_codes, original_score, weighs_classes
 from kernlet.estimators.sampling import hold_out
 from kernlet.estimators.votes import decision_values
 from kernlet.expansion import KernelExpansion
@@ -256,10 +254,10 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return Evidence(
             rows,
             predict_codes(adopted, rows),
-            None if y is None else _codes(adopted, y),
+            None if y is None else label_codes(adopted.classes, y),
             np.ones(len(validation)) if weights is None else np.asarray(weights, dtype=float),
             validation,
-            may_refit=not _weighs_classes(self.estimator),
+            may_refit=not weighs_classes(self.estimator),
         )
 
     @property
@@ -331,87 +329,3 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         else:  # a LIBSVM model file
             tags.input_tags.sparse = True
         return tags
-
-
-def compress(
-    model: Any,
-    n_centers: Any,
-    X: Any = None,
-    y: Any = None,
-    *,
-    sample_weight: Any = None,
-    n_starts: int = 1,
-    max_iter: int = 200,
-    validation_fraction: float = 0.2,
-    random_state: Any = None,
-) -> CompressedClassifier:
-    """Make a fitted kernel machine small.
-
-    Parameters
-    ----------
-    model : fitted classifier or path
-        An SVC or NuSVC, a OneVsRestClassifier or OneVsOneClassifier of them, a Pipeline or
-        search around one, a kernlet classifier, or the path of a LIBSVM model file.
-    n_centers : int, float or "auto"
-        A number of centers, a fraction of the model's, or the smallest number that stays within
-        one standard error of the model's accuracy on part of X, y. Rows that the model was not
-        trained on make that choice honest.
-    X : array-like of shape (n_samples, n_features), default=None
-        Rows to choose the coefficients by, and to report agreement on. Without them the
-        coefficients are projected in feature space.
-    y : array-like of shape (n_samples,), default=None
-        Labels. With them one-vs-rest coefficients fitted to y are tried too, unless the model has
-        a ``class_weight``.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights that the model was trained with.
-    n_starts, max_iter, validation_fraction, random_state : see CompressedClassifier
-
-    Returns
-    -------
-    small : CompressedClassifier
-        Fitted; its ``compression_`` tells what was done and what it cost.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from sklearn.svm import SVC
-    >>> from kernlet import compress
-    >>> X, y = load_digits(return_X_y=True)
-    >>> small = compress(SVC().fit(X[:900], y[:900]), 50, X[:900], y[:900], random_state=0)
-    >>> small.compression_.centers_before > 400, small.score(X[900:], y[900:]) > 0.9
-    (True, True)
-    """
-    small = CompressedClassifier(
-        model,
-        n_centers,
-        n_starts=n_starts,
-        max_iter=max_iter,
-        validation_fraction=validation_fraction,
-        random_state=random_state,
-    )
-    constraints = dict(small._parameter_constraints)
-    del constraints["estimator"]  # fitted already, and may be a file
-    parameters = {name: getattr(small, name) for name in constraints}
-    validate_parameter_constraints(constraints, parameters, caller_name="compress")
-    small.estimator_ = model
-    small._compress(adopt(model), n_centers, X, y, sample_weight)
-    return small
-
-
-def _weighs_classes(model: Any) -> bool:
-    """Whether a class_weight, which is not known here row by row, shaped the model."""
-    parameters = model.get_params() if hasattr(model, "get_params") else {}
-    return any(
-        name.endswith("class_weight") and value is not None for name, value in parameters.items()
-    )
-
-
-def _codes(adopted: Adopted, y: Any) -> Any:
-    labels = column_or_1d(y)
-    strange = np.setdiff1d(labels, adopted.classes).tolist()
-    if strange:
-        raise ValueError(
-            f"y holds the label {strange[0]!r}, which the model does not know; its classes are "
-            f"{adopted.classes.tolist()}."
-        )
-    return np.searchsorted(adopted.classes, labels)

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from kernlet.estimators.adopt import Adopted, Scheme
+from kernlet.estimators.evidence import Evidence, halves
 from kernlet.estimators.votes import predicted_codes
 from kernlet.kernels.columns import Indices
-from kernlet.kernels.kernel import Floats
 from kernlet.problems.labels import one_vs_rest_signs
 from kernlet.reduce import match, refit, synthesize
 
@@ -67,43 +67,6 @@ class Compression:
     path: tuple[PathPoint, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Rows by which a smaller machine is made and chosen.
-
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix}
-        Rows as the expansion takes them, behind the preprocessing.
-    original : ndarray of shape (n_rows,)
-        Class numbers that the original predicts.
-    codes : ndarray of shape (n_rows,) or None
-        Class numbers of y.
-    weights : ndarray of shape (n_rows,)
-    validation : ndarray of bool of shape (n_rows,)
-        The rows on which choices are made.
-    may_refit : bool
-        Whether coefficients may be fitted to y: not where the original weighs the rows in a way
-        that is not known here.
-    """
-
-    X: Any
-    original: Indices
-    codes: Indices | None
-    weights: Floats
-    validation: Any
-    may_refit: bool
-
-    @property
-    def target(self) -> Indices:
-        """What a smaller machine should predict: y, or the original where there is none."""
-        return self.original if self.codes is None else self.codes
-
-    def score(self, codes: Indices, rows: Indices) -> float:
-        """Weighted share of some rows that are predicted as wanted."""
-        return float(np.average(codes == self.target[rows], weights=self.weights[rows]))
-
-
 def predict_codes(adopted: Adopted, X: Any) -> Indices:
     """Class numbers for rows that have gone through the preprocessing."""
     return predicted_codes(
@@ -119,10 +82,7 @@ def shrink(
     adopted: Adopted,
     n_centers: int,
     evidence: Evidence | None,
-    *,
-    n_starts: int,
-    max_iter: int,
-    random_state: np.random.RandomState,
+    **search: Any,
 ) -> tuple[Adopted, Compression]:
     """A machine of few synthetic centers in place of an adopted one.
 
@@ -133,21 +93,15 @@ def shrink(
     adopted : Adopted
     n_centers : int
     evidence : Evidence or None
-    n_starts, max_iter : int
-    random_state : RandomState
+    **search : dict
+        ``n_starts``, ``max_iter`` and ``random_state`` of the search for centers.
 
     Returns
     -------
     smaller : Adopted
     compression : Compression
     """
-    reduction = synthesize(
-        adopted.expansion,
-        n_centers,
-        n_starts=n_starts,
-        max_iter=max_iter,
-        random_state=random_state,
-    )
+    reduction = synthesize(adopted.expansion, n_centers, **search)
     projected = replace(adopted, expansion=reduction.expansion)
     kind: Coefficients = "projected"
     smaller = projected
@@ -170,42 +124,13 @@ def shrink(
     return smaller, compression
 
 
-def judge(
-    adopted: Adopted,
-    n_centers: int,
-    evidence: Evidence,
-    *,
-    n_starts: int,
-    max_iter: int,
-    random_state: np.random.RandomState,
-) -> float:
+def judge(adopted: Adopted, n_centers: int, evidence: Evidence, **search: Any) -> float:
     """Score of a number of centers on rows that neither coefficients nor their kind have seen."""
-    reduction = synthesize(
-        adopted.expansion,
-        n_centers,
-        n_starts=n_starts,
-        max_iter=max_iter,
-        random_state=random_state,
-    )
-    projected = replace(adopted, expansion=reduction.expansion)
+    expansion = synthesize(adopted.expansion, n_centers, **search).expansion
+    projected = replace(adopted, expansion=expansion)
     to_choose, to_judge = halves(evidence)
     *_, trial = _choose(adopted, projected, evidence, to_choose)
     return evidence.score(predict_codes(trial, evidence.X[to_judge]), to_judge)
-
-
-def halves(evidence: Evidence) -> tuple[Indices, Indices]:
-    """The validation rows, one half to choose by and one to judge by."""
-    check = np.flatnonzero(evidence.validation)
-    return (check[::2], check[1::2]) if len(check) > 1 else (check, check)
-
-
-def original_score(evidence: Evidence) -> tuple[float, float]:
-    """The original's score on the rows to judge by, and its standard error."""
-    _, to_judge = halves(evidence)
-    score = evidence.score(evidence.original[to_judge], to_judge)
-    n = len(to_judge)
-    share = (n * score + 1) / (n + 2)  # a perfect score on few rows is not certain
-    return score, float(np.sqrt(share * (1 - share) / n))
 
 
 Maker = Callable[[Indices], Adopted]

@@ -13,11 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
-from kernlet.estimators.base import ExpansionClassifier, TrainingData
+from kernlet.estimators.base import KERNEL_CONSTRAINTS, ExpansionClassifier, TrainingData
 from kernlet.estimators.candidates import choose_candidates
 from kernlet.estimators.outputs import join_centers, join_duals, loo_error_bound
 from kernlet.estimators.rounds import Outcome, solve_output
-from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
+from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
 from kernlet.problems.l1_margin import L1Margin
@@ -139,13 +139,7 @@ class L1KernelClassifier(ExpansionClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
-        "gamma": [
-            StrOptions({"scale", "auto", "mean_distance"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **KERNEL_CONSTRAINTS,
         "candidates": [None, Integral, Real, "array-like", "sparse matrix"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -202,14 +196,7 @@ class L1KernelClassifier(ExpansionClassifier):
         """
         data = self._validate_training_data(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
-        kernel = make_kernel(
-            self.kernel,
-            data.X,
-            data.sample_weight,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-        )
+        kernel = self._make_kernel(data)
         candidates = choose_candidates(self.candidates, data.X, random_state)
         gram = Gram(kernel, data.X, candidates.points)
         weights = error_weights(

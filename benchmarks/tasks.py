@@ -40,11 +40,11 @@ def usps_eight(n_rows: int = 7291) -> Task:
     return Task(task.X, task.y == 8, task.X_test, task.y_test == 8, gamma=1 / 128, C=1.4)
 
 
-def usps(n_rows: int = 7291) -> Task:
+def usps(n_rows: int = 7291, C: float = 0.9) -> Task:
     """USPS, ten classes, pixels in [-1, 1]."""
     digits = load("usps")
     X, X_test = (2.0 * np.asarray(A, dtype=float) - 1.0 for A in (digits.X[:n_rows], digits.X_test))
-    return Task(X, digits.y[:n_rows], X_test, digits.y_test, gamma=1 / 128, C=0.9)
+    return Task(X, digits.y[:n_rows], X_test, digits.y_test, gamma=1 / 128, C=C)
 
 
 def mnist_eight(n_rows: int = 60_000) -> Task:

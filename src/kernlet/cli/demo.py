@@ -56,7 +56,7 @@ _FOOTNOTE = (
 
 def _digits() -> Dataset:
     X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X / 16.0, y, test_size=0.5, stratify=y, random_state=0)
+    X, X_test, y, y_test = train_test_split(X / 16.0, y, test_size=0.5, stratify=y, random_state=1)
     return Dataset("digits", X, y, X_test, y_test)
 
 

@@ -24,6 +24,17 @@ from kernlet.reduce import synthesize
 
 SIZES = (500, 1000, 2000, 4000)
 N_RUNS, N_POINTS = 10, 10
+STAGE_HEADER = [
+    "rows",
+    "b",
+    "centers b",
+    "c",
+    "d, 10 synthetic",
+    "wanted",
+    "paper",
+    "10 training points",
+    "s a run",
+]
 PAPER = {500: 96.04, 1000: 97.77, 2000: 97.77, 4000: 97.83}
 WANTED = {500: 96.0, 1000: 97.6, 2000: 97.9, 4000: 98.2}
 NOISY_PAPER = {500: 72.42, 1000: 77.13, 2000: 76.62, 4000: 75.89}
@@ -37,17 +48,7 @@ def stages(quick: bool) -> Iterator[Table]:
     )
     table = Table(
         "USPS 8 v rest by stages: test correctness in %, mean and deviation of 10 runs",
-        [
-            "rows",
-            "b",
-            "centers b",
-            "c",
-            "d, 10 synthetic",
-            "wanted",
-            "paper",
-            "10 training points",
-            "s a run",
-        ],
+        STAGE_HEADER,
     )
     for line in _stage_lines(plan, pool, SIZES[: 3 if quick else 4], WANTED, PAPER):
         table.add(*line)
@@ -169,17 +170,7 @@ def noisy(quick: bool) -> Iterator[Table]:
     plan = Plan(RBF(1 / 128), np.array([False, True]), (10.0,), N_POINTS, False, None, "lp")
     table = Table(
         "Noisy digits by stages: test correctness in %, mean and deviation of 10 runs",
-        [
-            "rows",
-            "b",
-            "centers b",
-            "c",
-            "d, 10 synthetic",
-            "wanted",
-            "paper",
-            "10 training points",
-            "s a run",
-        ],
+        STAGE_HEADER,
     )
     for line in _stage_lines(plan, pool, SIZES[: 2 if quick else 4], {}, NOISY_PAPER):
         table.add(*line)

@@ -68,6 +68,7 @@ def solve_output(
     """
 
     def report(progress: Progress) -> bool:
+        """Make a task of the round; true where a callback asks to stop."""
         task = context.subcontext(task_name="round")
         task.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
         stop = task.call_on_fit_task_end(

@@ -243,6 +243,7 @@ class _Prices:
         return _Prices(self.problem, self.machine, values, correlations)
 
     def solution(self, n_iter: int, status: Status) -> MarginSolution:
+        """The machine as a solution, with the objective and bound of these prices."""
         machine = self.machine
         return MarginSolution(
             centers=machine.centers,

@@ -141,3 +141,25 @@ def squared_hinge(K, P, signs, costs, w, b):
         f = math.fsum(float(k * weight) for k, weight in zip(row, w, strict=True)) + b
         value += 0.5 * cost * max(0.0, 1.0 - sign * f) ** 2
     return value
+
+
+# --- machines in packed tables: codes times steps, number by number ---------------------------
+
+
+def quantized_values(X, gamma, centers, coef, projection, intercept, shift, scale):
+    """Decision values of tables given as (codes, step); projection may be None."""
+    gamma = [float(g) for g in gamma]
+    centers, coef = _decoded(*centers), _decoded(*coef)
+    gamma = gamma if len(gamma) > 1 else gamma * len(centers)
+    values = []
+    for x in np.asarray(X, dtype=float).tolist():
+        u = [(number - shift) / scale for number in x]
+        if projection is not None:
+            u = [linear(row, u) for row in _decoded(*projection)]
+        k = [rbf(u, z, g) for z, g in zip(centers, gamma, strict=True)]
+        values.append([linear(row, k) + float(b) for row, b in zip(coef, intercept, strict=True)])
+    return np.array(values)
+
+
+def _decoded(codes, step):
+    return [[int(code) * step for code in row] for row in codes]

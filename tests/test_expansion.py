@@ -1,5 +1,6 @@
 from dataclasses import FrozenInstanceError
 
+import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +10,11 @@ from scipy import sparse
 
 import naive
 from kernlet import KernelExpansion
+from kernlet.affine import AffineMap
 from kernlet.expansion import distinct_rows
 from kernlet.kernels import RBF, Linear, Polynomial, Sigmoid
 from kernlet.kernels import gram as gram_module
+from kernlet.kernels.widths import CenterWidths
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
 every_container = pytest.mark.parametrize("container", CONTAINERS)
@@ -217,3 +220,154 @@ def test_a_kernel_without_a_feature_space_has_no_norms():
     machine = KernelExpansion(Sigmoid(1.0), np.ones((1, 2)), np.ones((1, 1)), np.zeros(1))
     with pytest.raises(ValueError, match="needs a positive semi-definite kernel, which Sigmoid"):
         machine.feature_norms()
+
+
+# A map in front
+
+WIDE = RNG.normal(size=(7, 5)) * (RNG.random((7, 5)) < 0.6)
+FRONTS = {
+    "numbers": AffineMap(0.5, 2.0),
+    "rows": AffineMap(np.array([0.5, 1.0, -1.0]), np.array([2.0, 0.5, 1.0])),
+    "matrix": AffineMap(0.5, 0.7, RNG.normal(size=(3, 5)) / 2),
+    "all": AffineMap(RNG.normal(size=5), RNG.uniform(0.5, 1, 5), RNG.normal(size=(3, 5)) / 2),
+}
+every_front = pytest.mark.parametrize("name", FRONTS)
+
+
+def _fronted(name, kernel=None, centers=CENTERS):
+    machine = KernelExpansion(kernel or RBF(GAMMA), centers, COEF, INTERCEPT, FRONTS[name])
+    return machine, (ROWS if FRONTS[name].matrix is None else WIDE)
+
+
+@every_front
+@every_container
+@pytest.mark.parametrize("of_centers", CONTAINERS)
+def test_map_in_front_is_applied_to_the_rows_first(name, container, of_centers):
+    machine, X = _fronted(name, centers=of_centers(CENTERS))
+    expected = _naive_values(FRONTS[name](X))
+    np.testing.assert_allclose(machine.decision_values(container(X)), expected, rtol=1e-10)
+
+
+@every_front
+@every_container
+def test_map_in_front_of_float32_rows(name, container):
+    machine, X = _fronted(name)
+    values = machine.decision_values(container(X.astype(np.float32)))
+    np.testing.assert_allclose(values, _naive_values(FRONTS[name](X)), rtol=1e-5, atol=1e-5)
+
+
+def test_map_in_front_by_small_blocks(monkeypatch):
+    machine, X = _fronted("all")
+    expected = machine.decision_values(X)
+    monkeypatch.setattr(gram_module, "BLOCK_BYTES", 1)
+    np.testing.assert_allclose(machine.decision_values(X), expected, rtol=1e-12)
+
+
+def test_map_in_front_works_for_any_kernel():
+    machine, X = _fronted("all", kernel=Polynomial(0.5, 2, 1.0))
+    plain = KernelExpansion(machine.kernel, CENTERS, COEF, INTERCEPT)
+    expected = plain.decision_values(FRONTS["all"](X))
+    np.testing.assert_allclose(machine.decision_values(X), expected, rtol=1e-10)
+
+
+def test_features_are_those_that_the_matrix_takes():
+    assert _fronted("matrix")[0].n_features == 5
+    assert _fronted("numbers")[0].n_features == 3
+    with pytest.raises(ValueError, match="X has 3 features, but the machine was made for 5"):
+        _fronted("matrix")[0].decision_values(ROWS)
+
+
+def test_matrix_to_another_width_is_refused():
+    with pytest.raises(ValueError, match="leads to 2 numbers a row, but the centers have 3"):
+        KernelExpansion(RBF(1.0), CENTERS, COEF, INTERCEPT, AffineMap(0.0, 1.0, np.ones((2, 5))))
+
+
+@every_front
+def test_nbytes_counts_the_map(name):
+    assert _fronted(name)[0].nbytes == _expansion().nbytes + FRONTS[name].nbytes
+
+
+# Rows of another library
+
+
+def _library(name):
+    return array_api_strict if name == "strict" else pytest.importorskip("torch")
+
+
+every_library = pytest.mark.parametrize("library", ["strict", "torch"])
+every_gaussian = pytest.mark.parametrize(
+    "kernel", [RBF(GAMMA), CenterWidths(np.array([0.1, 0.3, 0.5, 0.7]))], ids=["rbf", "widths"]
+)
+
+
+def _assert_alike(machine, X, library):
+    xp = _library(library)
+    rows = xp.asarray(X)
+    values = machine.decision_values(rows)
+    assert type(values) is type(rows)
+    assert values.dtype == xp.float32
+    expected = machine.decision_values(X.astype(np.float32))
+    np.testing.assert_allclose(np.from_dlpack(values), expected, rtol=1e-5, atol=1e-5)
+
+
+@every_library
+@every_gaussian
+@every_front
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_foreign_rows_give_the_values_of_float32_rows(library, kernel, name, dtype):
+    machine, X = _fronted(name, kernel)
+    _assert_alike(machine, X.astype(dtype), library)
+
+
+@every_library
+@every_gaussian
+def test_foreign_rows_without_a_map(library, kernel, monkeypatch):
+    machine = KernelExpansion(kernel, CENTERS, COEF, INTERCEPT)
+    _assert_alike(machine, ROWS, library)
+    monkeypatch.setattr(gram_module, "BLOCK_BYTES", 1)
+    _assert_alike(machine, ROWS, library)
+
+
+@every_library
+def test_foreign_rows_far_from_the_origin(library):
+    rows, centers = (np.round(A * 256) / 256 + 1e4 for A in (ROWS, CENTERS))
+    _assert_alike(_expansion(centers), rows, library)
+
+
+@every_library
+def test_foreign_rows_without_centers_have_the_intercept(library):
+    machine = KernelExpansion(RBF(1.0), np.empty((0, 3)), np.empty((2, 0)), INTERCEPT)
+    _assert_alike(machine, ROWS, library)
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        "strict",
+        "torch",
+    ],
+)
+def test_no_foreign_rows_have_no_values(library):
+    _assert_alike(_expansion(), np.empty((0, 3)), library)
+
+
+@every_library
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(1.0), Sigmoid(1.0)], ids=repr)
+def test_other_kernels_refuse_foreign_rows(library, kernel):
+    rows = _library(library).asarray(ROWS)
+    with pytest.raises(TypeError, match="computes with numpy only: convert the rows first"):
+        KernelExpansion(kernel, CENTERS, COEF, INTERCEPT).decision_values(rows)
+
+
+@every_library
+def test_sparse_centers_refuse_foreign_rows(library):
+    rows = _library(library).asarray(ROWS)
+    with pytest.raises(TypeError, match="computes with numpy only"):
+        _expansion(sparse.csr_array(CENTERS)).decision_values(rows)
+
+
+@every_library
+@pytest.mark.parametrize("shape", [(7, 2), (3,), (1, 7, 3)])
+def test_foreign_rows_of_another_shape_are_refused(library, shape):
+    with pytest.raises(ValueError, match="but the machine was made for rows of 3 features"):
+        _expansion().decision_values(_library(library).ones(shape))

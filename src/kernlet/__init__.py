@@ -6,21 +6,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernlet.estimators import (
         ChunkingSyntheticClassifier,
+        CompactKernelClassifier,
+        CompactKernelRegressor,
         CompressedClassifier,
         L1KernelClassifier,
         MinimalKernelClassifier,
         compress,
     )
     from kernlet.expansion import KernelExpansion
+    from kernlet.quantized import QuantizedExpansion
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "ChunkingSyntheticClassifier",
+    "CompactKernelClassifier",
+    "CompactKernelRegressor",
     "CompressedClassifier",
     "KernelExpansion",
     "L1KernelClassifier",
     "MinimalKernelClassifier",
+    "QuantizedExpansion",
     "__version__",
     "compress",
 ]
@@ -29,11 +35,14 @@ __all__ = [
 # before it needs it. So each name is imported when it is first used.
 _HOMES = {
     "ChunkingSyntheticClassifier": "kernlet.estimators",
+    "CompactKernelClassifier": "kernlet.estimators",
+    "CompactKernelRegressor": "kernlet.estimators",
     "CompressedClassifier": "kernlet.estimators",
     "compress": "kernlet.estimators",
     "KernelExpansion": "kernlet.expansion",
     "L1KernelClassifier": "kernlet.estimators",
     "MinimalKernelClassifier": "kernlet.estimators",
+    "QuantizedExpansion": "kernlet.quantized",
 }
 
 

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernlet.kernels import Kernel
+from kernlet.affine import AffineMap
+from kernlet.devices import device_of, is_foreign
+from kernlet.kernels import RBF, Kernel
 from kernlet.kernels.columns import Indices, as_indices
 from kernlet.kernels.gram import Gram, row_slices, shift_for
 from kernlet.kernels.kernel import Floats, require_mercer
+from kernlet.kernels.lifted import gaussian, lifted_centers, lifted_rows
+from kernlet.kernels.widths import CenterWidths
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +24,8 @@ class KernelExpansion:
     """f_c(x) = sum_j coef[c, j] k(x, centers[j]) + intercept[c].
 
     A two-class machine has one output, positive for the second class; a machine for more
-    classes has one output a class, all over one shared set of centers.
+    classes has one output a class, all over one shared set of centers. An affine map may stand
+    in front: the centers then live where it leads.
 
     Parameters
     ----------
@@ -28,6 +33,8 @@ class KernelExpansion:
     centers : {ndarray, sparse matrix} of shape (n_centers, n_features)
     coef : ndarray of shape (n_outputs, n_centers)
     intercept : ndarray of shape (n_outputs,)
+    front : AffineMap, default=None
+        Applied to the rows first.
 
     Examples
     --------
@@ -44,6 +51,7 @@ class KernelExpansion:
     centers: Any
     coef: Floats
     intercept: Floats
+    front: AffineMap | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centers", _as_points(self.centers))
@@ -55,10 +63,21 @@ class KernelExpansion:
                 f"coef has shape {self.coef.shape}; {shape[0]} intercepts and "
                 f"{shape[1]} centers need {shape}."
             )
+        matrix = None if self.front is None else self.front.matrix
+        if matrix is not None and matrix.shape[0] != self.centers.shape[1]:
+            raise ValueError(
+                f"The map in front leads to {matrix.shape[0]} numbers a row, but the centers have "
+                f"{self.centers.shape[1]}."
+            )
+        if self.front is not None and self.front.width not in (None, self.n_features):
+            raise ValueError(
+                f"The map in front is for {self.front.width} features, but the centers have "
+                f"{self.n_features}."
+            )
 
     def __repr__(self) -> str:
         return (
-            f"KernelExpansion({self.kernel!r}, {self.n_centers} centers of {self.n_features} "
+            f"{type(self).__name__}({self.kernel!r}, {self.n_centers} centers of {self.n_features} "
             f"features, {self.n_outputs} outputs)"
         )
 
@@ -75,27 +94,33 @@ class KernelExpansion:
     @property
     def n_features(self) -> int:
         """Width of the input."""
+        if self.front is not None and self.front.matrix is not None:
+            return int(self.front.matrix.shape[1])
         return int(self.centers.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the stored tables: centers, coefficients and intercepts as they are held."""
-        return _nbytes(self.centers) + self.coef.nbytes + self.intercept.nbytes
+        """Bytes of the stored tables: centers, coefficients, intercepts and map, as held."""
+        front = 0 if self.front is None else self.front.nbytes
+        return _nbytes(self.centers) + self.coef.nbytes + self.intercept.nbytes + front
 
     def decision_values(self, X: Any) -> Floats:
         """Decision values of the rows of X.
 
         The work is n_rows * n_centers kernel values, in blocks of bounded memory; float32
-        rows are computed in float32.
+        rows are computed in float32. Rows in an array of another library (a torch tensor on a
+        GPU, say) are computed there, in float32, for rbf machines.
 
         Parameters
         ----------
-        X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+        X : {ndarray, sparse matrix, array} of shape (n_rows, n_features)
 
         Returns
         -------
-        values : ndarray of shape (n_rows, n_outputs)
+        values : ndarray or array of shape (n_rows, n_outputs)
         """
+        if is_foreign(X):
+            return self._foreign_values(X)
         X = _as_points(X)
         if X.shape[1] != self.n_features:
             raise ValueError(
@@ -105,10 +130,11 @@ class KernelExpansion:
             return np.tile(self.intercept, (X.shape[0], 1))
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         coef: Floats = self.coef.T.astype(dtype)
-        shift = None if sparse.issparse(X) else self._shift
+        shift = None if sparse.issparse(X) and self.front is None else self._shift
         values = np.empty((X.shape[0], self.n_outputs))
         for rows in row_slices(X.shape[0], 8 * max(self.n_centers, self.n_features)):
-            gram = Gram(self.kernel, X[rows], self.centers, dtype=dtype, hold=True, shift=shift)
+            points = X[rows] if self.front is None else self.front(X[rows])
+            gram = Gram(self.kernel, points, self.centers, dtype=dtype, hold=True, shift=shift)
             values[rows] = gram.dot(coef)
         values += self.intercept
         return values
@@ -116,6 +142,33 @@ class KernelExpansion:
     @cached_property
     def _shift(self) -> Floats | None:
         return shift_for(self.kernel, self.centers, None)
+
+    def _foreign_values(self, X: Any) -> Any:
+        """Decision values where the rows are."""
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has shape {tuple(X.shape)}, but the machine was made for rows of "
+                f"{self.n_features} features."
+            )
+        if not isinstance(self.kernel, RBF | CenterWidths) or sparse.issparse(self.centers):
+            raise TypeError(
+                f"A machine with {self.kernel!r} computes with numpy only: convert the rows first."
+            )
+        device = device_of(X)
+        xp = device.namespace
+        shift = np.zeros(1) if self._shift is None else self._shift
+        centers = device.send(self.centers - shift)
+        lifted = lifted_centers(centers, device.send(np.atleast_1d(self.kernel.gamma)))
+        coef, intercept = device.send(self.coef.T), device.send(self.intercept)
+        values = []
+        for rows in row_slices(X.shape[0], 4 * max(self.n_centers, self.n_features) // 16):
+            points = xp.astype(X[rows, :], xp.float32)
+            points = points if self.front is None else self.front.on(device, points)
+            K = gaussian(lifted_rows(points - device.send(shift)), lifted)
+            values.append(K @ coef + intercept)
+        if not values:
+            return device.send(np.zeros((0, self.n_outputs)))
+        return xp.concat(values, axis=0)
 
     def feature_norms(self) -> Floats:
         """Norm of each output in the kernel's feature space, the intercept left out.

@@ -62,7 +62,7 @@ def test_same_random_state_same_machine(digits, minimal):
 def test_divergence_is_noticed_undone_and_said(digits, minimal):
     X, y, *_ = digits
     wild = {"weights": 1e30, "centers": 1e30}
-    with pytest.warns(ConvergenceWarning, match="learning rates times 0.5"):
+    with pytest.warns(ConvergenceWarning, match="learning rates are now 1/2"):
         found = refine(minimal, X, y, rates=wild, n_epochs=2, random_state=0)
     assert np.isfinite(found.expansion.decision_values(X)).all()
 

@@ -1,6 +1,8 @@
 """The scikit-learn classes."""
 
 from kernlet.estimators.chunking_synthetic import ChunkingSyntheticClassifier
+from kernlet.estimators.compact.classifier import CompactKernelClassifier
+from kernlet.estimators.compact.regressor import CompactKernelRegressor
 from kernlet.estimators.compressed import CompressedClassifier
 from kernlet.estimators.compressing import compress
 from kernlet.estimators.l1_kernel import L1KernelClassifier
@@ -8,6 +10,8 @@ from kernlet.estimators.minimal_kernel import MinimalKernelClassifier
 
 __all__ = [
     "ChunkingSyntheticClassifier",
+    "CompactKernelClassifier",
+    "CompactKernelRegressor",
     "CompressedClassifier",
     "L1KernelClassifier",
     "MinimalKernelClassifier",

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from kernlet.devices import is_foreign, to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
@@ -47,6 +48,7 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A torch tensor is computed on its device, by rbf machines.
 
         Returns
         -------
@@ -54,7 +56,10 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             With two classes, one value a row, positive for ``classes_[1]``.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if not is_foreign(X):
+            X = validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+            )
         values = self.expansion_.decision_values(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
@@ -70,8 +75,8 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         labels : ndarray of shape (n_samples,)
         """
         values = self.decision_function(X)
-        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[codes]
+        codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[to_numpy(codes).astype(np.intp)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,135 +1,122 @@
-"""Centers, weights, intercepts and kernel width of a machine, trained together on rows."""
+"""Centers, weights, intercepts, width and projection of a machine, trained together on rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
 
-import numpy as np
+from array_api_compat import array_namespace
 
-from kernlet.kernels.kernel import Floats
-
-Loss = Literal["cross_entropy", "squared_hinge"]
+from kernlet.kernels.lifted import Array, gaussian, lifted_centers, lifted_rows
+from kernlet.problems.losses import Loss
 
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """A Gaussian machine as four arrays, or a gradient by them.
+    """A Gaussian machine as a few arrays, or a gradient by them.
 
-    f_c(x) = sum_j weights[c, j] exp(-exp(log_gamma) |x - centers[j]|^2) + intercept[c].
+    f_c(x) = sum_j weights[c, j] exp(-gamma_j |P x - centers[j]|^2) + intercept[c], with one
+    gamma for all centers or one for each, and with P the identity where there is no projection.
 
     Parameters
     ----------
-    centers : ndarray of shape (n_centers, n_features)
-    weights : ndarray of shape (n_outputs, n_centers)
-    intercept : ndarray of shape (n_outputs,)
-    log_gamma : ndarray of shape (1,)
+    centers : array of shape (n_centers, rank)
+    weights : array of shape (n_outputs, n_centers)
+    intercept : array of shape (n_outputs,)
+    log_gamma : array of shape (1,) or (n_centers,)
+    projection : array of shape (rank, n_features), default=None
     """
 
-    centers: Floats
-    weights: Floats
-    intercept: Floats
-    log_gamma: Floats
+    centers: Array
+    weights: Array
+    intercept: Array
+    log_gamma: Array
+    projection: Array | None = None
 
-    def arrays(self) -> dict[str, Floats]:
-        """The four arrays by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def arrays(self) -> dict[str, Array]:
+        """The arrays by name, without a projection that is not there."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: array for name, array in named.items() if array is not None}
 
 
 @dataclass(frozen=True)
 class JointMargin:
-    """The loss of a machine on a batch of rows, as a plain value.
+    """The mean loss of a machine on a batch of rows, and its gradient by every number in it.
 
-    ``"cross_entropy"`` is -sum_c q_c log p_c with p the softmax of the outputs (with one output,
-    of (0, f)) and q the label, mixed with a share ``smoothing`` of the uniform distribution.
-    ``"squared_hinge"`` is the sum over outputs of max(0, 1 - d_c f_c)^2 / 2 with d the sign of the
-    label in that output. Both are means over the batch, weighted by ``row_weights``.
+    Exponents are one product of matrices, -gamma_j |u - z_j|^2 = a.c_j with a = (u, |u|^2, 1) and
+    c_j = (2 gamma_j z_j, -gamma_j, -gamma_j |z_j|^2); their gradient by all c_j is another one.
+    Apart from these a batch is gone through twice, for the exponential and for its derivative.
+    Arrays may be numpy's or of any library that follows the array API standard.
 
     Parameters
     ----------
-    loss : {"cross_entropy", "squared_hinge"}
-    smoothing : float
-        In [0, 1).
+    loss : Loss
     """
 
-    loss: Loss = "cross_entropy"
-    smoothing: float = 0.1
+    loss: Loss
 
-    def outputs(self, machine: Machine, X: Floats) -> Floats:
+    def outputs(self, machine: Machine, X: Array) -> Array:
         """Outputs of all rows, of shape (n_rows, n_outputs)."""
-        return _kernel(machine, X)[0] @ machine.weights.T + machine.intercept
+        K = gaussian(lifted_rows(_projected(machine, X)), _lifted_centers(machine))
+        return K @ machine.weights.T + machine.intercept
 
     def value_and_gradient(
-        self, machine: Machine, X: Floats, codes: Floats, row_weights: Floats
-    ) -> tuple[float, Machine]:
+        self, machine: Machine, X: Array, targets: Array, row_weights: Array
+    ) -> tuple[Array, Machine]:
         """The loss of a batch and its gradient, in the precision of the machine.
 
-        Time is 6 n_rows n_centers n_features; memory a few matrices of n_rows x n_centers.
+        Time is about 4 n_rows n_centers rank, and 4 n_rows rank n_features with a projection;
+        memory two matrices of n_rows x n_centers.
 
         Parameters
         ----------
         machine : Machine
-        X : ndarray of shape (n_rows, n_features)
-        codes : ndarray of shape (n_rows,)
-            Class numbers.
-        row_weights : ndarray of shape (n_rows,)
+        X : array of shape (n_rows, n_features)
+        targets : array of shape (n_rows, n_outputs)
+            As the loss wants them.
+        row_weights : array of shape (n_rows,)
             With a positive sum.
 
         Returns
         -------
-        value : float
+        value : array of no dimension
         gradient : Machine
         """
-        K, distances = _kernel(machine, X)
-        outputs = K @ machine.weights.T + machine.intercept
-        shares = (row_weights / row_weights.sum()).astype(outputs.dtype)
-        value, pull = self._loss(outputs, codes, shares)
-        by_kernel = pull @ machine.weights
-        by_kernel *= K
-        gamma = np.exp(machine.log_gamma)
-        columns = by_kernel.sum(axis=0)
-        by_centers = 2 * gamma * (by_kernel.T @ X - columns[:, None] * machine.centers)
-        by_gamma = -np.einsum("ij,ij->", by_kernel, distances)
-        return value, Machine(
-            by_centers, pull.T @ K, pull.sum(axis=0), (gamma * by_gamma).astype(gamma.dtype)
-        )
-
-    def _loss(self, outputs: Floats, codes: Floats, shares: Floats) -> tuple[float, Floats]:
-        """The loss, and its derivative by the outputs."""
-        if self.loss == "squared_hinge":
-            return _squared_hinge(outputs, codes, shares)
-        logits = _logits(outputs)
-        n_rows, n_classes = logits.shape
-        target = np.full_like(logits, self.smoothing / n_classes)
-        target[np.arange(n_rows), codes] += 1 - self.smoothing
-        logits = logits - logits.max(axis=1, keepdims=True)
-        logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        value = -float(np.sum(shares * np.sum(target * logs, axis=1)))
-        pull = shares[:, None] * (np.exp(logs) - target)
-        return value, pull if outputs.shape[1] > 1 else pull[:, 1:]
+        xp = array_namespace(X)
+        U = _projected(machine, X)
+        rows, centers = lifted_rows(U), _lifted_centers(machine)
+        K = gaussian(rows, centers)
+        losses, pull = self.loss.value_and_pull(K @ machine.weights.T + machine.intercept, targets)
+        shares = row_weights / xp.sum(row_weights)
+        pull = pull * shares[:, None]
+        by_weights, by_intercept = pull.T @ K, xp.sum(pull, axis=0)
+        K *= pull @ machine.weights
+        by_lifted = K.T @ rows
+        by_centers, by_log_gamma = _through_lifted_centers(machine, by_lifted)
+        by_projection = None
+        if machine.projection is not None:
+            by_rows = K @ centers
+            by_projection = (by_rows[:, :-2] + 2 * by_rows[:, -2:-1] * U).T @ X
+        gradient = Machine(by_centers, by_weights, by_intercept, by_log_gamma, by_projection)
+        return xp.sum(shares * losses), gradient
 
 
-def _kernel(machine: Machine, X: Floats) -> tuple[Floats, Floats]:
-    """Kernel values and squared distances between rows and centers."""
-    Z = machine.centers
-    distances = X @ Z.T
-    distances *= -2
-    distances += np.einsum("ij,ij->i", X, X)[:, None]
-    distances += np.einsum("ij,ij->i", Z, Z)
-    np.maximum(distances, 0, out=distances)
-    return np.exp(-np.exp(machine.log_gamma) * distances), distances
+def _projected(machine: Machine, X: Array) -> Array:
+    return X if machine.projection is None else X @ machine.projection.T
 
 
-def _logits(outputs: Floats) -> Floats:
-    """One logit a class; with one output, 0 for the first class."""
-    if outputs.shape[1] > 1:
-        return outputs
-    return np.hstack([np.zeros_like(outputs), outputs])
+def _lifted_centers(machine: Machine) -> Array:
+    xp = array_namespace(machine.log_gamma)
+    return lifted_centers(machine.centers, xp.exp(machine.log_gamma))
 
 
-def _squared_hinge(outputs: Floats, codes: Floats, shares: Floats) -> tuple[float, Floats]:
-    positives = np.arange(outputs.shape[1]) if outputs.shape[1] > 1 else np.array([1])
-    signs = np.where(codes[:, None] == positives, 1, -1).astype(outputs.dtype)
-    errors = np.maximum(0, 1 - signs * outputs)
-    value = float(np.sum(shares * np.sum(errors**2, axis=1))) / 2
-    return value, -shares[:, None] * signs * errors
+def _through_lifted_centers(machine: Machine, slopes: Array) -> tuple[Array, Array]:
+    """Derivatives by centers and log gamma, from those by the lifted centers."""
+    xp = array_namespace(slopes)
+    Z, gamma = machine.centers, xp.exp(machine.log_gamma)
+    by_products, by_gamma, by_squares = slopes[:, :-2], slopes[:, -2], slopes[:, -1]
+    by_centers = 2 * gamma[:, None] * (by_products - by_squares[:, None] * Z)
+    by_gamma = 2 * xp.vecdot(Z, by_products) - by_gamma
+    by_gamma = by_gamma - by_squares * xp.vecdot(Z, Z)
+    if gamma.shape[0] == 1:
+        by_gamma = xp.sum(by_gamma)[None]
+    return by_centers, gamma * by_gamma

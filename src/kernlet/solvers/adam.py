@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
-import numpy as np
+from array_api_compat import array_namespace
 
-from kernlet.kernels.columns import Indices
-from kernlet.kernels.kernel import Floats
+from kernlet.kernels.lifted import Array
 
-Arrays = dict[str, Floats]
+Arrays = dict[str, Array]
+
+# Keeps the moments of numbers that no row moves from fading into ever smaller numbers, with which
+# processors are slow. Far below the 1e-8 that a moment is compared with.
+_TINY = 1e-18
 
 
 @dataclass(frozen=True)
@@ -33,16 +36,30 @@ class Schedule:
         if step < rising:
             return (step + 1) / rising
         progress = (step - rising) / max(1, self.n_steps - rising)
-        return 0.5 * (1.0 + float(np.cos(np.pi * progress)))
+        return 0.5 * (1.0 + math.cos(math.pi * progress))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a search stands: all arrays as one vector, and the running moments of its gradient."""
+
+    vector: Array
+    mean: Array
+    square: Array
+    n_steps: int = 0
 
 
 class Adam:
     """Adam (Kingma and Ba, 2015) with a rate of its own for each array.
 
+    All arrays live in one vector, so that a step is a dozen operations however many arrays there
+    are. A step makes a new ``state`` and leaves the old one as it was: to keep a state is to be
+    able to go back to it.
+
     Parameters
     ----------
-    arrays : dict of str to ndarray
-        Starting values; they are copied.
+    arrays : dict of str to array
+        Starting values, of any array library; they are copied.
     rates : dict of str to float
     schedule : Schedule
 
@@ -58,35 +75,43 @@ class Adam:
     """
 
     def __init__(self, arrays: Arrays, rates: dict[str, float], schedule: Schedule) -> None:
-        self.arrays = {name: array.copy() for name, array in arrays.items()}
-        self.rates, self.schedule = rates, schedule
-        self.step_number = 0
-        self._mean = {name: np.zeros_like(array) for name, array in arrays.items()}
-        self._square = {name: np.zeros_like(array) for name, array in arrays.items()}
+        self.schedule = schedule
+        self._shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+        vector = self._joined(arrays)
+        xp = array_namespace(vector)
+        scales = {name: xp.full_like(array, rates[name]) for name, array in arrays.items()}
+        self.rates = self._joined(scales)
+        self.state = State(vector, xp.zeros_like(vector), xp.zeros_like(vector))
+
+    @property
+    def arrays(self) -> Arrays:
+        """The arrays as they are now, by name."""
+        xp = array_namespace(self.state.vector)
+        arrays, start = {}, 0
+        for name, shape in self._shapes.items():
+            stop = start + math.prod(shape)
+            arrays[name] = xp.reshape(self.state.vector[start:stop], shape)
+            start = stop
+        return arrays
 
     def step(self, gradient: Arrays) -> None:
         """Go one step against a gradient, which has an entry for each array."""
-        factor = self.schedule.factor(self.step_number)
-        self.step_number += 1
-        bias = np.sqrt(1 - 0.999**self.step_number) / (1 - 0.9**self.step_number)
-        for name, slope in gradient.items():
-            mean, square = self._mean[name], self._square[name]
-            mean += 0.1 * (slope - mean)
-            square += 0.001 * (slope * slope - square)
-            size = np.asarray(self.rates[name] * factor * bias, dtype=mean.dtype)
-            self.arrays[name] -= size * mean / (np.sqrt(square) + np.float32(1e-8))
+        xp = array_namespace(self.state.vector)
+        slope = self._joined(gradient) + _TINY
+        n_steps = self.state.n_steps + 1
+        mean = self.state.mean + 0.1 * (slope - self.state.mean)
+        square = self.state.square + 0.001 * (slope * slope - self.state.square)
+        bias = math.sqrt(1 - 0.999**n_steps) / (1 - 0.9**n_steps)
+        size = self.schedule.factor(self.state.n_steps) * bias
+        vector = self.state.vector - (size * self.rates) * mean / (xp.sqrt(square) + 1e-8)
+        self.state = State(vector, mean, square, n_steps)
 
+    def slow_down(self, state: State, factor: float) -> None:
+        """Go back to an earlier state, keep the place in the schedule, and multiply the rates."""
+        self.state = replace(state, n_steps=self.state.n_steps)
+        self.rates = factor * self.rates
 
-def batches(
-    n_rows: int, batch_size: int, n_epochs: int, random: np.random.RandomState
-) -> Iterator[Indices]:
-    """Row numbers of each batch, the rows shuffled anew in every epoch."""
-    for _ in range(n_epochs):
-        order = random.permutation(n_rows)
-        for start in range(0, n_rows, batch_size):
-            yield order[start : start + batch_size]
-
-
-def n_batches(n_rows: int, batch_size: int) -> int:
-    """Batches of an epoch."""
-    return -(-n_rows // batch_size)
+    def _joined(self, arrays: Arrays) -> Array:
+        first = next(iter(arrays.values()))
+        xp = array_namespace(first)
+        return xp.concat([xp.reshape(arrays[name], (-1,)) for name in self._shapes])

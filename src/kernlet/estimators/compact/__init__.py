@@ -1,0 +1,1 @@
+"""The compact kernel machine: start, training, storage and choice of size."""

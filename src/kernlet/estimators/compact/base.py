@@ -1,0 +1,432 @@
+"""What the compact classifier and the compact regressor share: parameters and fitting."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackContext, CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from kernlet.devices import find_device, to_numpy
+from kernlet.estimators.compact.display import CompactPathDisplay
+from kernlet.estimators.compact.initial import Initial
+from kernlet.estimators.compact.layout import STORAGE, Layout
+from kernlet.estimators.compact.search import (
+    PathPoint,
+    Trial,
+    Workshop,
+    spend_bytes,
+    walk_sizes,
+)
+from kernlet.estimators.compact.start import Sample, cluster_start, kmeans, point_start, sample_rows
+from kernlet.estimators.compact.training import (
+    Effort,
+    pack,
+    usual_batch,
+    usual_epochs,
+)
+from kernlet.kernels.columns import Indices
+from kernlet.kernels.kernel import Floats
+from kernlet.problems.joint_margin import JointMargin, Machine
+from kernlet.problems.losses import Loss
+from kernlet.quantized import QuantizedExpansion
+from kernlet.solvers.examples import Examples, mean_and_deviation
+
+_USUAL_CENTERS = 100
+_LARGEST_AUTO = 1024  # centers at which a path of sizes ends
+
+#: Constraints on the parameters that both estimators have.
+COMPACT_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_centers": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
+    "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
+    "storage": [StrOptions({*STORAGE, "auto"})],
+    "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
+    "width": [StrOptions({"shared", "per_center"})],
+    "noise": [Interval(Real, 0, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
+    "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+    "init": [StrOptions({"kmeans"}), "array-like", HasMethods(["fit", "predict"])],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+    "early_stopping": ["boolean"],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "warm_start": ["boolean"],
+    "device": [str, None],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be learned.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    y : ndarray
+        As the user has it.
+    weights : ndarray of shape (n_rows,)
+    targets : ndarray
+        Class numbers, or the numbers to predict, of shape (n_rows, n_outputs).
+    table : ndarray of shape (n_classes, n_outputs) or None
+        The targets of each class.
+    first_table : ndarray of shape (n_classes, n_outputs) or None
+        Outputs that a start aims at, for each class.
+    loss : Loss
+    kept, held_out : ndarray
+        Rows to train on, and to judge by.
+    """
+
+    X: Any
+    y: Any
+    weights: Floats
+    targets: Any
+    table: Floats | None
+    first_table: Floats | None
+    loss: Loss
+    kept: Indices
+    held_out: Indices
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs of the machine."""
+        return int((self.targets if self.table is None else self.table).shape[1])
+
+    @property
+    def groups(self) -> Indices:
+        """Rows that have centers of their own: the classes."""
+        if self.table is None:
+            return np.zeros(len(self.targets), dtype=np.intp)
+        return self.targets
+
+    def first_targets(self, rows: Indices) -> Floats:
+        """What the first outputs should be near."""
+        targets = self.targets[rows]
+        return targets if self.first_table is None else self.first_table[targets]
+
+    def validation_for_callbacks(self) -> dict[str, Any]:
+        """The rows held out, as scikit-learn's callbacks take them."""
+        if not len(self.held_out):
+            return {}
+        return {"X": self.X[self.held_out], "y": self.y[self.held_out]}
+
+
+class CompactMachine(CallbackSupportMixin, BaseEstimator):
+    """A Gaussian machine of few centers, trained as a whole and stored in few bytes."""
+
+    expansion_: Any
+    path_: tuple[PathPoint, ...]
+    history_: list[dict[str, float]]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = COMPACT_CONSTRAINTS
+
+    @property
+    def n_centers_(self) -> int:
+        """Centers: the kernel evaluations that one prediction costs."""
+        return self.expansion_.n_centers
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of everything that is stored."""
+        return self.expansion_.nbytes
+
+    def plot_path(self, *, ax: Any = None, by: str = "n_centers", **line: Any) -> Any:
+        """Draw the validated scores of the sizes that were tried.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            To draw into; new ones unless given.
+        by : {"n_centers", "nbytes"}, default="n_centers"
+            What goes along the horizontal axis.
+        **line : dict
+            Passed on to matplotlib's ``errorbar``.
+
+        Returns
+        -------
+        display : CompactPathDisplay
+        """
+        return CompactPathDisplay.from_estimator(self, ax=ax, by=by, **line)
+
+    def _fit_task(self, task: Task, initial: Initial | None) -> Trial:
+        """Set the fitted attributes; the trial that the machine comes from is returned."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        shop = self._workshop(task, initial, seed)
+        self.history_ = []
+        context = self._init_callback_context(max_subtasks=2)
+        context.call_on_fit_task_begin(estimator=self, X=task.X, y=task.y)
+        trial, path, self.choice_ = self._choose(shop, task, initial, context)
+        self.path_ = tuple(path)
+        trained = trial.trained
+        if len(task.held_out):
+            monitor = _Monitor(self, shop, task, trial.layout, context, "settling")
+            trained = shop.settle(trial, monitor.on_epoch)
+            monitor.end()
+        self.expansion_ = trained.expansion
+        self.n_iter_ = len(trained.losses)
+        context.call_on_fit_task_end(
+            estimator=self, X=task.X, y=task.y, reconstruction_attributes={}
+        )
+        return trial
+
+    def _workshop(self, task: Task, initial: Initial | None, seed: int) -> Workshop:
+        device = find_device(self.device)
+        scaling = initial.scaling if initial is not None else None
+        shift, scale = scaling or mean_and_deviation(task.X)
+        if not math.isfinite(1 / scale**2) or not np.isfinite(np.float32(scale)):
+            raise ValueError(
+                f"The numbers in X have a deviation of {scale:g}, beyond what float32 can hold. "
+                "Scale the features first, for example with StandardScaler."
+            )
+
+        def examples(rows: Indices) -> Examples:
+            everything = len(rows) == len(task.weights)
+            X = task.X if everything else task.X[rows]
+            weights = task.weights[rows] / task.weights.mean()
+            return Examples(
+                X,
+                task.targets[rows],
+                weights,
+                table=task.table,
+                shift=shift,
+                scale=scale,
+                device=device,
+            )
+
+        kept = examples(task.kept)
+        return Workshop(
+            JointMargin(task.loss),
+            kept,
+            examples(task.held_out),
+            kept if not len(task.held_out) else examples(np.arange(len(task.weights))),
+            _Starts(task, kept, initial),
+            self._judge(task),
+            self._effort(len(task.kept)),
+            seed,
+        )
+
+    def _effort(self, n_rows: int) -> Effort:
+        return Effort(
+            self.n_epochs or usual_epochs(n_rows),
+            self.batch_size or usual_batch(n_rows),
+            self.noise,
+            self.learning_rate,
+        )
+
+    def _judge(self, task: Task) -> Any:
+        """How outputs of the rows held out are scored."""
+        raise NotImplementedError
+
+    def _choose(
+        self, shop: Workshop, task: Task, initial: Initial | None, context: CallbackContext
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Train, after choosing what the parameters leave open."""
+        if initial is not None and isinstance(initial.machine, QuantizedExpansion):
+            return self._train_one(shop, task, self._same_layout(initial.machine), context)
+        layout = self._plain_layout(task)
+        most = len(task.kept) if initial is None else initial.n_centers
+        if self.max_bytes is not None:
+            return self._choose_in_budget(shop, task, layout, most, context)
+        if self.n_centers == "auto":
+            self._require_validation(task, 'n_centers="auto"')
+            first = replace(layout, n_centers=max(2, task.n_outputs))
+            largest = max(1, min(_LARGEST_AUTO, most // 2))
+            return walk_sizes(self._runner(shop, context), first, largest)
+        wanted = self.n_centers or (most if initial is not None else _USUAL_CENTERS)
+        layout = replace(layout, n_centers=min(wanted, most))
+        return self._train_one(shop, task, layout, context)
+
+    def _choose_in_budget(
+        self, shop: Workshop, task: Task, layout: Layout, most: int, context: CallbackContext
+    ) -> tuple[Trial, list[PathPoint], str]:
+        if self.storage == "auto" or self.projection == "auto":
+            self._require_validation(task, "What max_bytes leaves open")
+        most = min(most, max(1, len(task.kept) // 2))
+        if isinstance(self.n_centers, Integral):
+            most = min(most, int(self.n_centers))
+        run = self._runner(shop, context)
+        return spend_bytes(run, layout, int(self.max_bytes), most, self.storage, self.projection)
+
+    def _plain_layout(self, task: Task) -> Layout:
+        """What the parameters say, with "auto" as none."""
+        n_features = task.X.shape[1]
+        rank = None if self.projection in (None, "auto") else int(self.projection)
+        if rank is not None and rank > n_features:
+            raise ValueError(
+                f"projection={rank} is more than the {n_features} features; give at most that."
+            )
+        formats = STORAGE["float32" if self.storage == "auto" else self.storage]
+        return Layout(n_features, task.n_outputs, _USUAL_CENTERS, rank, formats, self.width)
+
+    def _same_layout(self, machine: QuantizedExpansion) -> Layout:
+        """The layout of a compact machine to start from."""
+        rank = None if machine.tables["projection"] is None else machine.rank
+        for name, wanted, there in (
+            ("n_centers", self.n_centers, machine.n_centers),
+            ("projection", self.projection, rank),
+        ):
+            if isinstance(wanted, Integral) and wanted != there:
+                raise ValueError(
+                    f"{name}={wanted}, but the machine to start from has {there}; leave {name} "
+                    "out, or start afresh."
+                )
+        formats = (
+            machine.storage["centers"],
+            machine.storage["coef"],
+            machine.storage.get("projection", "float32"),
+        )
+        if self.storage != "auto":
+            formats = STORAGE[self.storage]
+        width = "per_center" if len(machine.gamma) > 1 else self.width
+        return Layout(
+            machine.n_features, machine.n_outputs, machine.n_centers, rank, formats, width
+        )
+
+    def _require_validation(self, task: Task, what: str) -> None:
+        if not len(task.held_out):
+            raise ValueError(
+                f"{what} is chosen on a validation part: give validation_fraction, and enough "
+                "rows for it."
+            )
+
+    def _train_one(
+        self, shop: Workshop, task: Task, layout: Layout, context: CallbackContext
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """One layout, with a look at every epoch."""
+        monitor = _Monitor(self, shop, task, layout, context, "training")
+        trial = shop.trial(layout, on_epoch=monitor.on_epoch, pick=monitor.pick)
+        monitor.end()
+        return trial, [trial.point], f"{trial.layout.describe()}: as the parameters say."
+
+    def _runner(self, shop: Workshop, context: CallbackContext) -> Any:
+        """Trains layouts side by side, each as a task."""
+        search = context.subcontext(
+            task_name="search", max_subtasks=None, sequential_subtasks=False
+        )
+        n_jobs = self.n_jobs if shop.kept.device.is_numpy else None
+        ids = count()
+
+        def run(layouts: Sequence[Layout], share: float) -> list[Trial]:
+            tasks = [search.subcontext(task_name="trial", task_id=next(ids)) for _ in layouts]
+            return Parallel(n_jobs=n_jobs)(
+                delayed(_one_trial)(self, task, shop, layout, share)
+                for task, layout in zip(tasks, layouts, strict=True)
+            )
+
+        return run
+
+
+def _one_trial(
+    estimator: CompactMachine, task: CallbackContext, shop: Workshop, layout: Layout, share: float
+) -> Trial:
+    """A trial in whatever process it is sent to; one BLAS thread, for equal rounding everywhere."""
+    task.call_on_fit_task_begin(estimator=estimator)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        trial = shop.trial(layout, share)
+    task.call_on_fit_task_end(estimator=estimator)
+    return trial
+
+
+@dataclass(frozen=True, eq=False)
+class _Starts:
+    """Starts for layouts, from the rows to train on or from what the user gave."""
+
+    task: Task
+    kept: Examples
+    initial: Initial | None
+
+    def __call__(self, layout: Layout, random: np.random.RandomState) -> Machine:
+        sample = self._sample(layout.n_centers, random)
+        if self.initial is None:
+            return cluster_start(sample, layout.n_centers, layout.rank, random)
+        shift, scale = self.kept.shift, self.kept.scale
+        machine = self.initial.scaled_machine(shift, scale)
+        if machine is not None and _has_shape(machine, layout):
+            return machine
+        points = kmeans(self.initial.scaled_points(shift, scale), layout.n_centers, random)
+        return point_start(sample, points, layout.rank)
+
+    def _sample(self, n_centers: int, random: np.random.RandomState) -> Sample:
+        chosen = sample_rows(self.kept.n_rows, n_centers, random)
+        rows = self.task.kept[chosen]
+        return Sample(
+            to_numpy(self.kept.rows(chosen)),
+            self.task.first_targets(rows),
+            self.task.weights[rows],
+            self.task.groups[rows],
+        )
+
+
+def _has_shape(machine: Machine, layout: Layout) -> bool:
+    rank = None if machine.projection is None else len(machine.projection)
+    return len(machine.centers) == layout.n_centers and rank == layout.rank
+
+
+class _Monitor:
+    """Looks at every epoch of a training: history, callbacks, early stopping."""
+
+    def __init__(
+        self,
+        estimator: CompactMachine,
+        shop: Workshop,
+        task: Task,
+        layout: Layout,
+        context: CallbackContext,
+        name: str,
+    ) -> None:
+        self.estimator, self.shop, self.layout = estimator, shop, layout
+        self.rows = task.validation_for_callbacks()
+        self.stops = estimator.early_stopping and len(task.held_out) > 0 and name == "training"
+        self.context = context.subcontext(task_name=name, max_subtasks=None)
+        self.context.call_on_fit_task_begin(estimator=estimator)
+        self.best: tuple[float, Machine | None] = (-math.inf, None)
+        self.waited = 0
+
+    def on_epoch(self, epoch: int, loss: float, machine: Machine) -> bool:
+        """Keep what happened; true to end the training."""
+        score = self.shop.score(machine)
+        self.estimator.history_.append({"loss": loss, "score": score})
+        task = self.context.subcontext(task_name="epoch")
+        task.call_on_fit_task_begin(estimator=self.estimator, **self.rows)
+        wants_stop = task.call_on_fit_task_end(
+            estimator=self.estimator,
+            **self.rows,
+            reconstruction_attributes=lambda: self._so_far(machine),
+        )
+        return bool(wants_stop) or self._has_waited_enough(score, machine)
+
+    def pick(self, trained: Machine) -> Machine:
+        """The machine to go on with: the best one seen where training stops early."""
+        return trained if self.best[1] is None else self.best[1]
+
+    def end(self) -> None:
+        """The training is over."""
+        self.context.call_on_fit_task_end(estimator=self.estimator)
+
+    def _has_waited_enough(self, score: float, machine: Machine) -> bool:
+        if not self.stops:
+            return False
+        if score > self.best[0]:
+            self.best, self.waited = (score, machine), 0
+            return False
+        self.waited += 1
+        return self.waited >= self.estimator.n_iter_no_change
+
+    def _so_far(self, machine: Machine) -> dict[str, Any]:
+        plain = replace(self.layout, formats=STORAGE["float32"])
+        scaling = self.shop.kept.shift, self.shop.kept.scale
+        return self.estimator._reconstruction(pack(machine, {}, plain, *scaling))

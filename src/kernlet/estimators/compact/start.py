@@ -1,0 +1,188 @@
+"""Where a training starts: centers, width, projection and coefficients."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from kernlet.kernels import RBF
+from kernlet.kernels.columns import Indices
+from kernlet.kernels.gram import Gram
+from kernlet.kernels.kernel import Floats
+from kernlet.problems.joint_margin import Machine
+from kernlet.reduce.synthetic import apportion
+
+_SAMPLE = 20_000  # rows that a start looks at, or twenty a center if that is more
+_RIDGE = 1e-3
+
+
+class Sample:
+    """Some scaled rows, with what the start needs to know of them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+    targets : ndarray of shape (n_rows, n_outputs)
+        What the first outputs should be near.
+    weights : ndarray of shape (n_rows,)
+    groups : ndarray of shape (n_rows,)
+        Rows of a group have centers of their own: the classes.
+    """
+
+    def __init__(self, rows: Floats, targets: Floats, weights: Floats, groups: Indices) -> None:
+        self.rows, self.targets, self.weights, self.groups = rows, targets, weights, groups
+
+    def projected(self, projection: Floats | None) -> Sample:
+        """The rows behind a projection."""
+        if projection is None:
+            return self
+        return Sample(self.rows @ projection.T, self.targets, self.weights, self.groups)
+
+
+def sample_rows(n_rows: int, n_centers: int, random: np.random.RandomState) -> Indices:
+    """Row numbers of a sample large enough for so many centers."""
+    size = max(_SAMPLE, 20 * n_centers)
+    if n_rows <= size:
+        return np.arange(n_rows)
+    return np.sort(random.choice(n_rows, size, replace=False))
+
+
+def principal_projection(sample: Sample, rank: int) -> Floats:
+    """The directions of largest variance, as rows; the identity where all are kept.
+
+    Time is n_rows n_features^2 + n_features^3.
+    """
+    n_features = sample.rows.shape[1]
+    if rank >= n_features:
+        return np.eye(n_features)
+    shares = sample.weights / sample.weights.sum()
+    rows = sample.rows - shares @ sample.rows
+    _, vectors = np.linalg.eigh((rows * shares[:, None]).T.astype(np.float64) @ rows)
+    directions = vectors[:, ::-1][:, :rank].T
+    signs = np.sign(directions[np.arange(rank), np.abs(directions).argmax(axis=1)])
+    return np.ascontiguousarray(directions * signs[:, None])
+
+
+def cluster_centers(
+    sample: Sample, n_centers: int, random: np.random.RandomState
+) -> tuple[Floats, Indices]:
+    """k-means in every group, the centers shared out by the weight of the groups.
+
+    Parameters
+    ----------
+    sample : Sample
+    n_centers : int
+        With fewer of them than groups, the groups are put together.
+    random : RandomState
+
+    Returns
+    -------
+    centers : ndarray of shape (n_centers, n_features)
+    groups : ndarray of shape (n_centers,)
+        The group of each center; -1 for all.
+    """
+    labels, codes = np.unique(sample.groups, return_inverse=True)
+    if n_centers < len(labels):
+        labels, codes = np.array([-1]), np.zeros_like(codes)
+    totals: Floats = np.bincount(codes, weights=sample.weights).astype(np.float64)
+    counts = np.bincount(codes)
+    shares = _share_out(totals, counts, n_centers)
+    centers, groups = [], []
+    for label, share in enumerate(shares):
+        mine = codes == label
+        centers.append(kmeans(sample.rows[mine], int(share), random, sample.weights[mine]))
+        groups.append(np.full(len(centers[-1]), labels[label]))
+    return np.vstack(centers), np.concatenate(groups)
+
+
+def first_gamma(sample: Sample, centers: Floats, groups: Indices) -> float:
+    """Two over the mean squared distance from a row to the nearest center of its group."""
+    distances = np.empty(len(sample.rows))
+    for group in np.unique(groups):
+        mine = sample.groups == group if group >= 0 else np.full(len(distances), True)
+        some = centers[groups == group]
+        distances[mine] = _squared_distances(sample.rows[mine], some).min(axis=1)
+    mean = float(np.average(distances, weights=sample.weights))
+    spread = float(sample.rows.var(axis=0).sum())
+    if mean > 1e-3 * spread:
+        return 2.0 / mean
+    return 2.0 / spread if spread else 1.0
+
+
+def first_coefficients(sample: Sample, centers: Floats, gamma: float) -> Floats:
+    """Ridge regression of the targets on the kernel values."""
+    gram = Gram(RBF(gamma), sample.rows, centers.astype(sample.rows.dtype), dtype=np.float32)
+    K = gram.block(slice(None), slice(None))
+    shares = (sample.weights / sample.weights.sum()).astype(K.dtype)
+    weighted = K * shares[:, None]
+    normal = (weighted.T @ K).astype(np.float64)
+    normal.flat[:: len(normal) + 1] += _RIDGE
+    return np.linalg.solve(normal, weighted.T @ sample.targets).T
+
+
+def cluster_start(
+    sample: Sample, n_centers: int, rank: int | None, random: np.random.RandomState
+) -> Machine:
+    """A machine to start from, of k-means centers behind principal directions.
+
+    Parameters
+    ----------
+    sample : Sample
+    n_centers : int
+    rank : int or None
+    random : RandomState
+
+    Returns
+    -------
+    machine : Machine
+        Of numpy arrays, with one width.
+    """
+    projection = None if rank is None else principal_projection(sample, rank)
+    sample = sample.projected(projection)
+    centers, groups = cluster_centers(sample, n_centers, random)
+    return _complete(sample, centers, first_gamma(sample, centers, groups), projection)
+
+
+def point_start(sample: Sample, points: Floats, rank: int | None) -> Machine:
+    """A machine to start from, over given centers in scaled inputs."""
+    projection = None if rank is None else principal_projection(sample, rank)
+    sample = sample.projected(projection)
+    centers = points if projection is None else points @ projection.T
+    everyone = np.full(len(centers), -1)
+    return _complete(sample, centers, first_gamma(sample, centers, everyone), projection)
+
+
+def _complete(sample: Sample, centers: Floats, gamma: float, projection: Floats | None) -> Machine:
+    coef = first_coefficients(sample, centers, gamma)
+    intercept = np.zeros(len(coef))
+    return Machine(centers, coef, intercept, np.log(np.array([gamma])), projection)
+
+
+def _share_out(totals: Floats, counts: Indices, n_centers: int) -> Indices:
+    """Centers of each group: by weight, one at least, and no more than it has rows."""
+    shares = np.minimum(np.maximum(apportion(totals, n_centers), 1), counts)
+    while (excess := shares.sum() - min(n_centers, counts.sum())) != 0:
+        room = shares - 1 if excess > 0 else counts - shares
+        order = np.argsort(-room, kind="stable")[: min(abs(excess), int(np.sum(room > 0)))]
+        shares[order] -= np.sign(excess)
+    return shares
+
+
+def kmeans(rows: Floats, n_centers: int, random: Any, weights: Floats | None = None) -> Floats:
+    """Centers of clusters; the rows themselves where there are no more of them."""
+    if n_centers >= len(rows):
+        return rows
+    model = KMeans(n_centers, n_init=1, max_iter=10, random_state=random)
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than centers
+        return model.fit(rows, sample_weight=weights).cluster_centers_
+
+
+def _squared_distances(X: Floats, Z: Floats) -> Floats:
+    distances = (X * X).sum(axis=1)[:, None] - 2 * (X @ Z.T) + (Z * Z).sum(axis=1)
+    return np.maximum(distances, 0)

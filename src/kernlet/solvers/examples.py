@@ -1,0 +1,123 @@
+"""Rows with their targets and weights, as training takes them: batch by batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kernlet.devices import NUMPY, Device
+from kernlet.kernels.columns import Indices
+from kernlet.kernels.gram import merged_entries, row_slices
+from kernlet.kernels.kernel import Floats
+from kernlet.kernels.lifted import Array
+
+#: Rows that take no more than this in float32 are converted once and held, others at each use.
+HELD_BYTES = 2**30
+
+
+class Examples:
+    """Rows (x - shift) / scale in float32 on a device, with targets and weights.
+
+    Memory beyond X is at most ``HELD_BYTES`` for the rows, and what the targets take.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    targets : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+        Class numbers where there is a table, otherwise the targets themselves.
+    weights : ndarray of shape (n_rows,)
+    table : ndarray of shape (n_classes, n_outputs), default=None
+        The targets of each class.
+    shift, scale : float
+    device : Device
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        targets: Any,
+        weights: Floats,
+        *,
+        table: Floats | None = None,
+        shift: float = 0.0,
+        scale: float = 1.0,
+        device: Device = NUMPY,
+    ) -> None:
+        self.shift, self.scale, self.device = shift, scale, device
+        self.n_rows, self.n_features = X.shape
+        self._table = None if table is None else device.send(table)
+        if table is None:
+            self._targets = device.send(np.reshape(targets, (self.n_rows, -1)))
+        else:
+            self._targets = device.send(np.asarray(targets, dtype=np.int64), floats=False)
+        self._weights = device.send(weights)
+        self._X, self._held = X, None
+        if 4 * self.n_rows * self.n_features <= HELD_BYTES:
+            self._held = device.send(self._scaled(slice(None)))
+
+    @property
+    def everything(self) -> Indices:
+        """All row numbers."""
+        return np.arange(self.n_rows)
+
+    def rows(self, indices: Any) -> Array:
+        """Scaled rows; a copy."""
+        if self._held is None:
+            return self.device.send(self._scaled(indices))
+        return self._take(self._held, indices)
+
+    def targets(self, indices: Any) -> Array:
+        """Targets of rows, of shape (n_rows, n_outputs)."""
+        targets = self._take(self._targets, indices)
+        if self._table is None:
+            return targets
+        return self.device.namespace.take(self._table, targets, axis=0)
+
+    def weights(self, indices: Any) -> Array:
+        """Weights of rows."""
+        return self._take(self._weights, indices)
+
+    def _take(self, array: Array, indices: Any) -> Array:
+        indices = self.device.send(indices, floats=False)
+        return self.device.namespace.take(array, indices, axis=0)
+
+    def _scaled(self, rows: Any) -> Floats:
+        chosen = self._X[rows]
+        dense = chosen.toarray() if sparse.issparse(chosen) else chosen
+        if dense.dtype == np.float16:
+            dense = dense.astype(np.float32)
+        scaled: Floats = (dense - self.shift).astype(np.float32, copy=False)
+        scaled *= np.float32(1 / self.scale)
+        return scaled
+
+
+def mean_and_deviation(X: Any) -> tuple[float, float]:
+    """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix}
+
+    Returns
+    -------
+    mean, deviation : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.solvers.examples import mean_and_deviation
+    >>> mean_and_deviation(np.array([[1.0, 3.0]]))
+    (2.0, 1.0)
+    """
+    X = merged_entries(X)
+    n_numbers = X.shape[0] * X.shape[1]
+    mean = float(X.sum(dtype=np.float64)) / n_numbers
+    squares = 0.0
+    for rows in row_slices(X.shape[0], 8 * X.shape[1]):
+        part = X[rows].data if sparse.issparse(X) else X[rows]
+        squares += float(np.sum(np.square(part - mean, dtype=np.float64)))
+    if sparse.issparse(X):
+        squares += mean**2 * (n_numbers - X.nnz)
+    return mean, float(np.sqrt(squares / n_numbers)) or 1.0

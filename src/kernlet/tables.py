@@ -1,0 +1,201 @@
+"""Tables of numbers in few bits: packed codes times a step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernlet.kernels.kernel import Floats
+
+Bytes = NDArray[np.uint8]
+_TRITS = 5  # ternary codes in a byte: 3^5 = 243 values
+_SAMPLE = 100_000  # numbers that tell the best step
+_TRIT_VALUES = 3 ** np.arange(_TRITS)
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the numbers of a table are stored.
+
+    Parameters
+    ----------
+    name : str
+    n_levels : int or None
+        Multiples of a step on either side of 0; None for floating-point numbers.
+    bits : float
+        Bits a number takes.
+    """
+
+    name: str
+    n_levels: int | None
+    bits: float
+
+    def n_bytes(self, n_numbers: int) -> int:
+        """Bytes of a table of so many numbers, its step included.
+
+        Examples
+        --------
+        >>> from kernlet.tables import FORMATS
+        >>> FORMATS["int4"].n_bytes(101), FORMATS["ternary"].n_bytes(11)
+        (55, 7)
+        """
+        if self.name == "ternary":
+            return -(-n_numbers // _TRITS) + 4
+        return math.ceil(n_numbers * self.bits / 8) + (4 if self.n_levels else 0)
+
+
+FORMATS = {
+    format.name: format
+    for format in (
+        Format("float32", None, 32),
+        Format("float16", None, 16),
+        Format("int8", 127, 8),
+        Format("int6", 31, 6),
+        Format("int4", 7, 4),
+        Format("ternary", 1, 8 / _TRITS),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """An array as it is stored.
+
+    Numbers of a format with levels are codes times a step: code c, from -n_levels to n_levels,
+    means c * step in float32. Codes are written as c + n_levels, in the order of the rows, the
+    first one in the lowest bits of the first byte; five ternary codes share a byte as digits of
+    a number in base 3, the first one lowest.
+
+    Parameters
+    ----------
+    format : Format
+    shape : tuple of int
+    data : ndarray
+        Bytes, or numbers of a floating-point format.
+    step : float, default=1.0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.tables import FORMATS, encode
+    >>> table = encode(np.array([[0.5, -1.0, 0.1]]), FORMATS["int4"], step=0.25)
+    >>> table.data, table.nbytes, table.decoded()
+    (array([57,  7], dtype=uint8), 6, array([[ 0.5, -1. ,  0. ]], dtype=float32))
+    """
+
+    format: Format
+    shape: tuple[int, ...]
+    data: Any
+    step: float = 1.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes and of the step."""
+        return int(self.data.nbytes) + (4 if self.format.n_levels else 0)
+
+    def codes(self) -> NDArray[np.int8]:
+        """The whole numbers that the step multiplies."""
+        if self.format.n_levels is None:
+            raise ValueError(f"A {self.format.name} table has no codes.")
+        count = math.prod(self.shape)
+        unpacked = _unpack(self.data, self.format, count).astype(np.int16)
+        return (unpacked - self.format.n_levels).astype(np.int8).reshape(self.shape)
+
+    def decoded(self) -> Floats:
+        """The numbers, in float32."""
+        if self.format.n_levels is None:
+            return np.asarray(self.data, dtype=np.float32).reshape(self.shape)
+        return self.codes().astype(np.float32) * np.float32(self.step)
+
+
+def encode(values: Any, format: Format, step: float | None = None) -> Table:
+    """Store an array.
+
+    Parameters
+    ----------
+    values : array-like
+    format : Format
+    step : float, default=None
+        Of the codes; the best one for these values unless given.
+
+    Returns
+    -------
+    table : Table
+    """
+    values = np.asarray(values)
+    if not np.isfinite(values).all():
+        raise ValueError("A table cannot hold NaN or infinity; the training has failed.")
+    if step is not None and not step > 0:
+        raise ValueError(f"The step of a table must be positive, not {step}.")
+    if format.n_levels is None:
+        return Table(format, values.shape, _short(values, format))
+    step = float(np.float32(best_step(values, format.n_levels) if step is None else step))
+    codes = np.clip(np.rint(values / np.float32(step)), -format.n_levels, format.n_levels)
+    packed = _pack((codes + format.n_levels).astype(np.uint8).ravel(), format)
+    return Table(format, values.shape, packed, step)
+
+
+def best_step(values: Any, n_levels: int) -> float:
+    """The step of least squared rounding error, among forty fractions of the largest value.
+
+    Parameters
+    ----------
+    values : ndarray
+    n_levels : int
+
+    Returns
+    -------
+    step : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.tables import best_step
+    >>> best_step(np.array([-3.0, 1.0, 2.0]), 3)
+    1.0
+    """
+    values = np.asarray(values, dtype=np.float32).ravel()
+    largest = float(np.abs(values).max(initial=0.0)) / n_levels
+    if not largest:
+        return 1.0
+    some = values
+    if len(values) > _SAMPLE:
+        some = np.random.RandomState(0).choice(values, _SAMPLE, replace=False)
+    steps = largest * np.linspace(1.0, 0.05 if n_levels < 100 else 0.5, 40)
+    errors = [
+        np.sum((np.clip(np.rint(some / step), -n_levels, n_levels) * step - some) ** 2)
+        for step in steps
+    ]
+    return float(steps[int(np.argmin(errors))])
+
+
+def _short(values: Any, format: Format) -> Floats:
+    largest = np.finfo(format.name).max
+    if np.abs(values).max(initial=0.0) > largest:
+        raise ValueError(
+            f"The machine has numbers beyond {largest:g}, which {format.name} cannot hold. "
+            "Scale the data, or use a storage of more bits."
+        )
+    return np.asarray(values, dtype=format.name)
+
+
+def _pack(codes: Bytes, format: Format) -> Bytes:
+    if format.name == "ternary":
+        padded = np.zeros(-(-len(codes) // _TRITS) * _TRITS, np.uint8)
+        padded[: len(codes)] = codes
+        return (padded.reshape(-1, _TRITS) @ _TRIT_VALUES).astype(np.uint8)
+    bits = np.unpackbits(codes[:, None], axis=1, count=int(format.bits), bitorder="little")
+    return np.packbits(bits, bitorder="little")
+
+
+def _unpack(data: Bytes, format: Format, count: int) -> Bytes:
+    if format.name == "ternary":
+        digits = data[:, None] // _TRIT_VALUES % 3
+        return digits.astype(np.uint8).ravel()[:count]
+    width = int(format.bits)
+    bits = np.unpackbits(data, count=count * width, bitorder="little").reshape(count, width)
+    return np.packbits(bits, axis=1, bitorder="little")[:, 0]

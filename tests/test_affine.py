@@ -1,0 +1,87 @@
+import array_api_strict
+import numpy as np
+import pytest
+from scipy import sparse
+
+from kernlet.affine import AffineMap
+from kernlet.devices import Device
+
+CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
+every_container = pytest.mark.parametrize("container", CONTAINERS)
+
+RNG = np.random.default_rng(5)
+ROWS = RNG.normal(size=(6, 3)) * (RNG.random((6, 3)) < 0.6)
+SHIFT, SCALE = np.array([0.5, -1.0, 2.0]), np.array([2.0, 0.5, 1.0])
+MATRIX = RNG.normal(size=(2, 3))
+
+
+def _by_hand(rows, shift, scale, matrix):
+    shift, scale = (np.broadcast_to(a, 3).tolist() for a in (shift, scale))
+    moved = [[(x - a) * s for x, a, s in zip(row, shift, scale, strict=True)] for row in rows]
+    if matrix is None:
+        return np.array(moved)
+    return np.array(
+        [[sum(m * u for m, u in zip(r, row, strict=True)) for r in matrix] for row in moved]
+    )
+
+
+@every_container
+@pytest.mark.parametrize("matrix", [None, MATRIX], ids=["plain", "projected"])
+@pytest.mark.parametrize(
+    ("shift", "scale"),
+    [(SHIFT, SCALE), (np.array([0.5]), np.array([2.0])), (SHIFT, np.array([2.0])), (0.5, 2)],
+    ids=["rows", "numbers", "both", "bare numbers"],
+)
+def test_dense_and_sparse_rows_are_mapped_as_by_hand(container, shift, scale, matrix):
+    mapped = AffineMap(shift, scale, matrix)(container(ROWS))
+    assert isinstance(mapped, np.ndarray)
+    np.testing.assert_allclose(mapped, _by_hand(ROWS, shift, scale, matrix), rtol=1e-12, atol=1e-12)
+
+
+@every_container
+@pytest.mark.parametrize("matrix", [None, MATRIX], ids=["plain", "projected"])
+@pytest.mark.parametrize(("dtype", "expected"), [("f4", "f4"), ("f8", "f8"), ("i8", "f8")])
+def test_rows_keep_their_precision(container, matrix, dtype, expected):
+    mapped = AffineMap(SHIFT, SCALE, matrix)(container(ROWS.astype(dtype)))
+    assert mapped.dtype == np.dtype(expected)
+
+
+@every_container
+def test_rows_are_left_alone(container):
+    X = container(ROWS.copy())
+    AffineMap(SHIFT, SCALE, MATRIX)(X)
+    np.testing.assert_array_equal(X.toarray() if sparse.issparse(X) else X, ROWS)
+
+
+@pytest.mark.parametrize("matrix", [None, MATRIX], ids=["plain", "projected"])
+def test_rows_on_a_device_are_mapped_there(matrix):
+    front = AffineMap(SHIFT, SCALE, matrix)
+    rows = ROWS.astype(np.float32)
+    mapped = front.on(Device(array_api_strict), array_api_strict.asarray(rows))
+    assert mapped.dtype == array_api_strict.float32
+    np.testing.assert_allclose(np.from_dlpack(mapped), front(rows), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shift", "scale", "matrix"),
+    [
+        (np.zeros(3), np.ones(2), None),
+        (np.zeros(2), np.ones(1), MATRIX),
+        (np.zeros(1), np.ones(4), MATRIX),
+    ],
+)
+def test_parts_of_several_widths_are_refused(shift, scale, matrix):
+    with pytest.raises(ValueError, match=r"cannot be of several widths: \[2, 3\]|\[3, 4\]"):
+        AffineMap(shift, scale, matrix)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, np.zeros((2, 2))], ids=["nan", "inf", "table"])
+@pytest.mark.parametrize("name", ["shift", "scale"])
+def test_shift_and_scale_are_rows_of_finite_numbers(name, bad):
+    with pytest.raises(ValueError, match=f"The {name} of an affine map must be a row of finite"):
+        AffineMap(**{"shift": 0.0, "scale": 1.0, name: bad})
+
+
+def test_nbytes_counts_every_number_held():
+    assert AffineMap(SHIFT, np.array([1.0])).nbytes == 8 * (3 + 1)
+    assert AffineMap(SHIFT.astype("f4"), SCALE.astype("f4"), MATRIX).nbytes == 4 * 6 + 8 * 6

@@ -1,0 +1,168 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from kernlet.tables import FORMATS, best_step, encode
+
+CODED = [name for name, format in FORMATS.items() if format.n_levels]
+every_format = pytest.mark.parametrize("name", FORMATS)
+every_coded_format = pytest.mark.parametrize("name", CODED)
+steps = st.floats(2.0**-10, 2.0**10, width=32)
+
+
+@st.composite
+def some_codes(draw, format, max_count=40):
+    count = draw(st.integers(0, max_count))
+    levels = st.integers(-format.n_levels, format.n_levels)
+    return draw(arrays(np.int8, count, elements=levels))
+
+
+def rounding_error(values, step, n_levels):
+    return np.sum((np.clip(np.rint(values / step), -n_levels, n_levels) * step - values) ** 2)
+
+
+@every_coded_format
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), step=steps)
+def test_codes_come_back_from_their_bytes(name, data, step):
+    format = FORMATS[name]
+    codes = data.draw(some_codes(format))
+    table = encode(codes.astype(np.float32) * np.float32(step), format, step=step)
+    assert table.data.dtype == np.uint8
+    np.testing.assert_array_equal(table.codes(), codes)
+
+
+@every_coded_format
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), step=steps)
+def test_decoded_numbers_are_codes_times_the_step_in_float32(name, data, step):
+    codes = data.draw(some_codes(FORMATS[name]))
+    decoded = encode(codes * np.float32(step), FORMATS[name], step=step).decoded()
+    assert decoded.dtype == np.float32
+    np.testing.assert_array_equal(decoded, codes.astype(np.float32) * np.float32(step))
+
+
+@pytest.mark.parametrize("name", ["int8", "int6", "int4"])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_bytes_are_one_long_number_with_the_first_code_lowest(name, data):
+    format = FORMATS[name]
+    codes = data.draw(some_codes(format))
+    number = sum((int(c) + format.n_levels) << (int(format.bits) * i) for i, c in enumerate(codes))
+    expected = number.to_bytes(-(-len(codes) * int(format.bits) // 8), "little")
+    assert encode(codes.astype(float), format, step=1.0).data.tobytes() == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_five_ternary_codes_are_the_digits_of_a_byte(data):
+    codes = data.draw(some_codes(FORMATS["ternary"]))
+    digits = (codes + 1).tolist()
+    expected = [
+        sum(digit * 3**place for place, digit in enumerate(digits[start : start + 5]))
+        for start in range(0, len(digits), 5)
+    ]
+    assert encode(codes.astype(float), FORMATS["ternary"], step=1.0).data.tolist() == expected
+
+
+@every_format
+@settings(max_examples=40, deadline=None)
+@given(count=st.integers(0, 200))
+def test_bytes_are_those_the_format_says(name, count):
+    table = encode(np.linspace(-1, 1, count), FORMATS[name])
+    assert table.nbytes == FORMATS[name].n_bytes(count)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "n_bytes"),
+    [
+        ("float32", 3, 12),
+        ("float16", 3, 6),
+        ("int8", 3, 7),
+        ("int6", 3, 7),
+        ("int6", 4, 7),
+        ("int6", 5, 8),
+        ("int4", 3, 6),
+        ("ternary", 5, 5),
+        ("ternary", 6, 6),
+        ("ternary", 0, 4),
+    ],
+)
+def test_bytes_by_hand(name, count, n_bytes):
+    assert FORMATS[name].n_bytes(count) == n_bytes
+
+
+@every_format
+@pytest.mark.parametrize("shape", [(3, 7), (1, 1), (0, 4), (4, 0), (2, 3, 5)])
+def test_shape_comes_back(name, shape):
+    values = np.random.default_rng(0).normal(size=shape)
+    table = encode(values, FORMATS[name])
+    assert table.decoded().shape == shape
+    assert table.decoded().dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["float32", "float16"])
+def test_floating_point_tables_hold_the_rounded_numbers(name):
+    values = np.random.default_rng(1).normal(size=(4, 3))
+    table = encode(values, FORMATS[name])
+    np.testing.assert_array_equal(table.decoded(), values.astype(name).astype(np.float32))
+    with pytest.raises(ValueError, match=f"A {name} table has no codes"):
+        table.codes()
+
+
+@every_coded_format
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), step=steps)
+def test_rounding_is_off_by_half_a_step_at_most_inside_the_range(name, data, step):
+    format = FORMATS[name]
+    multiples = data.draw(
+        arrays(np.float64, 20, elements=st.floats(-format.n_levels, format.n_levels))
+    )
+    values = multiples * step
+    errors = np.abs(encode(values, format, step=step).decoded() - values)
+    assert np.all(errors <= step / 2 + 1e-6 * np.abs(values))
+
+
+@every_coded_format
+def test_numbers_beyond_the_range_become_the_last_level(name):
+    n_levels = FORMATS[name].n_levels
+    table = encode(np.array([-1e6, 1e6]), FORMATS[name], step=0.5)
+    assert table.codes().tolist() == [-n_levels, n_levels]
+
+
+@every_coded_format
+@settings(max_examples=60, deadline=None)
+@given(
+    values=arrays(
+        np.float32,
+        st.integers(1, 50),
+        elements=st.floats(-100, 100, width=32, allow_subnormal=False),
+    )
+)
+def test_best_step_is_no_worse_than_the_largest_value_over_the_levels(name, values):
+    n_levels = FORMATS[name].n_levels
+    values = values.astype(np.float64)
+    plain = np.abs(values).max() / n_levels or 1.0
+    best = rounding_error(values, best_step(values, n_levels), n_levels)
+    assert best <= rounding_error(values, plain, n_levels) * (1 + 1e-9)
+
+
+def test_best_step_of_many_small_numbers_and_a_large_one_cuts_the_large_one():
+    values = np.append(np.random.default_rng(2).normal(size=1000), 30.0)
+    assert best_step(values, 7) < 0.5 * 30 / 7
+
+
+@every_format
+@pytest.mark.parametrize("shape", [(3, 4), (0,)])
+def test_tables_of_zeros_are_zero(name, shape):
+    table = encode(np.zeros(shape), FORMATS[name])
+    np.testing.assert_array_equal(table.decoded(), np.zeros(shape))
+    assert table.step == 1.0
+
+
+@pytest.mark.parametrize("value", [65536.0, -1e6, np.inf])
+def test_numbers_that_float16_cannot_hold_are_refused_with_a_way_out(value):
+    with pytest.raises(ValueError, match=r"beyond 65504, which float16 .* more bits|NaN or inf"):
+        encode(np.array([0.0, value]), FORMATS["float16"])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from benchmarks import minimal_kernel, synthetic
+from benchmarks import compact, minimal_kernel, synthetic
 
-BENCHMARKS = minimal_kernel.BENCHMARKS | synthetic.BENCHMARKS
+BENCHMARKS = minimal_kernel.BENCHMARKS | synthetic.BENCHMARKS | compact.BENCHMARKS
 
 
 @click.command()

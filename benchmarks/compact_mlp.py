@@ -157,7 +157,7 @@ class Network:
         arrays |= {f"b{i}": bias for i, bias in enumerate(self.biases) if len(bias)}
         codes = [np.zeros(0, np.int64)]
         for start in range(0, X.shape[0], chunk):
-            rows = examples.rows(examples.everything[start : start + chunk])
+            rows = examples.rows(np.arange(start, min(start + chunk, examples.n_rows)))
             outputs = forward(arrays, rows)[-1]
             codes.append(outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1))
         return np.concatenate(codes)

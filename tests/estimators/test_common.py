@@ -16,7 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernlet import L1KernelClassifier, MinimalKernelClassifier
+from kernlet import (
+    CompactKernelClassifier,
+    CompactKernelRegressor,
+    L1KernelClassifier,
+    MinimalKernelClassifier,
+)
 
 CLASSIFIERS = [L1KernelClassifier, MinimalKernelClassifier]
 
@@ -32,6 +37,29 @@ CLASSIFIERS = [L1KernelClassifier, MinimalKernelClassifier]
     ]
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+_OTHER_ROWS = (
+    "repeated rows are other rows to the random parts of a training than one row of their weight: "
+    "the validation part, the first k-means centers, the batches and the noise"
+)
+
+
+@parametrize_with_checks(
+    [
+        CompactKernelClassifier(20, n_epochs=30, random_state=0),
+        CompactKernelClassifier(20, n_epochs=20, storage="int4", loss="squared_hinge"),
+        CompactKernelClassifier(max_bytes=300, projection=None, storage="int8", n_epochs=30),
+        CompactKernelRegressor(20, n_epochs=30, random_state=0),
+        CompactKernelRegressor(20, n_epochs=20, storage="int4", width="per_center"),
+    ],
+    expected_failed_checks=lambda estimator: {
+        "check_sample_weight_equivalence_on_dense_data": _OTHER_ROWS,
+        "check_sample_weight_equivalence_on_sparse_data": _OTHER_ROWS,
+    },
+)
+def test_scikit_learn_checks_of_compact_machines(estimator, check):
     check(estimator)
 
 

@@ -89,7 +89,7 @@ def test_weights_and_counts(device):
     examples = make(device=device)
     np.testing.assert_array_equal(to_numpy(examples.weights(BATCH)), WEIGHTS[BATCH].astype("f4"))
     assert (examples.n_rows, examples.n_features) == (12, 4)
-    np.testing.assert_array_equal(examples.everything, np.arange(12))
+    np.testing.assert_array_equal(examples.as_indices(np.arange(12)), np.arange(12))
 
 
 def test_rows_on_torch_are_those_of_numpy(holding):

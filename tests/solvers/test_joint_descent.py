@@ -105,7 +105,7 @@ def test_the_loss_of_an_epoch_is_the_mean_of_its_batches(monkeypatch):
     monkeypatch.setattr("kernlet.solvers.joint_descent._CHECK_EVERY", 2)
     still = Recipe(1, batch_size=30, noise=0.0, rates=dict.fromkeys(RATES, 0.0))
     examples = toy()
-    everything = examples.everything
+    everything = np.arange(examples.n_rows)
     value, _ = JointMargin(LOSS).value_and_gradient(
         start(), *(part(everything) for part in (examples.rows, examples.targets, examples.weights))
     )
@@ -246,7 +246,7 @@ def assert_alike(device):
     np.testing.assert_allclose(theirs.losses, ours.losses, rtol=1e-2)
     assert type(theirs.machine.centers) is type(device.send(np.ones(1)))
     examples = toy()
-    X = examples.rows(examples.everything)
+    X = examples.rows(np.arange(examples.n_rows))
     outputs = [JointMargin(LOSS).outputs(Machine(**in_numpy(f.machine)), X) for f in (ours, theirs)]
     np.testing.assert_allclose(*outputs, atol=0.2)
 

@@ -57,10 +57,9 @@ class Examples:
         if 4 * self.n_rows * self.n_features <= HELD_BYTES:
             self._held = device.send(self._scaled(slice(None)))
 
-    @property
-    def everything(self) -> Indices:
-        """All row numbers."""
-        return np.arange(self.n_rows)
+    def as_indices(self, rows: Indices) -> Array:
+        """Row numbers where they are looked up: on the device, where the rows are held there."""
+        return rows if self._held is None else self.device.send(rows, floats=False)
 
     def rows(self, indices: Any) -> Array:
         """Scaled rows; a copy."""

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -136,6 +137,7 @@ class _Search:
     ) -> None:
         self.problem, self.examples, self.recipe, self.random = problem, examples, recipe, random
         self.n_batches = -(-examples.n_rows // recipe.batch_size)
+        self.bounds = np.linspace(0, examples.n_rows, self.n_batches + 1).astype(int).tolist()
         arrays, rates = start.arrays(), dict(recipe.rates)
         for name in recipe.levels:
             arrays[_step_of(name)] = examples.device.send(np.log([steps[name]]))
@@ -143,7 +145,7 @@ class _Search:
         self.adam = Adam(arrays, rates, Schedule(recipe.n_epochs * self.n_batches))
         self.good: State = self.adam.state
         self.n_halvings = 0
-        self.last_batch = np.arange(1)
+        self.last_batch: Array = examples.as_indices(np.arange(1))
         self._noise = self._make_noise()
 
     @property
@@ -158,11 +160,12 @@ class _Search:
 
     def epoch(self) -> float:
         """Go through all rows once; the mean loss of the batches."""
-        order = self.random.permutation(self.examples.n_rows)
+        order = self.examples.as_indices(self.random.permutation(self.examples.n_rows))
         window: list[Array] = []
         sums: list[float] = []
         n_summed = 0
-        for number, batch in enumerate(np.array_split(order, self.n_batches), start=1):
+        for number, (start, stop) in enumerate(pairwise(self.bounds), start=1):
+            batch = order[start:stop]
             value, slopes = self._value_and_slopes(batch)
             window.append(value)
             before, self.last_batch = self.adam.state, batch
@@ -237,7 +240,7 @@ class _Search:
         rows = self.examples.rows(batch)
         if self._noise is not None:
             start = self.random.randint(_SPARE_NOISE)
-            piece = self._noise[start : start + len(batch) * self.examples.n_features]
+            piece = self._noise[start : start + math.prod(rows.shape)]
             rows += self.examples.device.namespace.reshape(piece, rows.shape)
         return rows
 

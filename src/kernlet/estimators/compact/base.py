@@ -45,6 +45,7 @@ from kernlet.quantized import QuantizedExpansion
 from kernlet.solvers.examples import Examples, mean_and_deviation
 
 _USUAL_CENTERS = 100
+_REGRESSION_FACTORS = (1.0, 1 / 4, 1 / 16, 1 / 64)
 _LARGEST_AUTO = 1024  # centers at which a path of sizes ends
 
 #: Constraints on the parameters that both estimators have.
@@ -185,7 +186,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
     def _workshop(self, task: Task, initial: Initial | None, seed: int) -> Workshop:
         device = find_device(self.device)
         scaling = initial.scaling if initial is not None else None
-        shift, scale = scaling or mean_and_deviation(task.X)
+        # in float32 as they are stored: what is trained is what predicts
+        shift, scale = (float(np.float32(v)) for v in scaling or mean_and_deviation(task.X))
         if not math.isfinite(1 / scale**2) or not np.isfinite(np.float32(scale)):
             raise ValueError(
                 f"The numbers in X have a deviation of {scale:g}, beyond what float32 can hold. "
@@ -368,6 +370,7 @@ class _Starts:
             self.task.first_targets(rows),
             self.task.weights[rows],
             self.task.groups[rows],
+            (1.0,) if self.task.table is not None else _REGRESSION_FACTORS,
         )
 
 
@@ -411,6 +414,7 @@ class _Monitor:
 
     def pick(self, trained: Machine) -> Machine:
         """The machine to go on with: the best one seen where training stops early."""
+        self.stops = False  # what comes after the first training goes on to its end
         return trained if self.best[1] is None else self.best[1]
 
     def end(self) -> None:

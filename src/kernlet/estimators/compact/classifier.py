@@ -225,8 +225,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         """
         values = self.decision_function(X) / self.temperature_
         if values.ndim == 1:
-            second = expit(values)
-            return np.stack([1 - second, second], axis=1)
+            return np.stack([expit(-values), expit(values)], axis=1)
         return softmax(values, axis=1)
 
     def predict_log_proba(self, X: Any) -> Floats:

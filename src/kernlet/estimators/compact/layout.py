@@ -13,9 +13,9 @@ STORAGE = {
     "int8": ("int8", "int8", "int8"),
     "int4": ("int4", "int4", "int4"),
 }
-_RANKS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
+_RANKS = (8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
 _LARGEST_METRIC = 32  # features up to which a square matrix in front is tried
-_SHARES = (0.03, 0.6)  # of the bytes that a projection should take
+_SHARES = (0.03, 0.65)  # of the bytes that a projection should take
 _MOST_RANKS = 5
 
 

@@ -303,7 +303,7 @@ def spend_bytes(
         ranks = {max(tried, key=lambda t: t.score).layout.rank, None}
         tried += run([other for other in second if other.rank in ranks], _SHORT)
         path = [t.point for t in tried]
-        finalists = _finalists(tried)
+        finalists = [t.layout for t in sorted(tried, key=lambda t: -t.score)[:_FINALISTS]]
     full = run(finalists, 1.0)
     path += [t.point for t in full]
     best = max(full, key=lambda t: t.score)
@@ -313,16 +313,6 @@ def spend_bytes(
         f"{len(path)} trials."
     )
     return best, path, reason
-
-
-def _finalists(tried: list[Trial]) -> list[Layout]:
-    """The best of the short trials, and the best one without a projection."""
-    order = sorted(tried, key=lambda t: -t.score)
-    chosen = order[:_FINALISTS]
-    plain = [t for t in order if t.layout.rank is None]
-    if plain and not any(t.layout.rank is None for t in chosen):
-        chosen[-1] = plain[0]
-    return [t.layout for t in chosen]
 
 
 def _is_rising(trials: list[Trial]) -> bool:

@@ -18,8 +18,9 @@ from sklearn.model_selection import train_test_split
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.problems.losses import CrossEntropy
 from kernlet.problems.rounding import rounded, through_rounding
-from kernlet.solvers.adam import Adam, Arrays, Schedule
-from kernlet.solvers.examples import HELD_BYTES, Examples, mean_and_deviation
+from kernlet.recorded import recorded
+from kernlet.solvers.adam import Adam, Arrays, Schedule, State
+from kernlet.solvers.examples import Examples, mean_and_deviation
 from kernlet.tables import FORMATS, Format, Table, best_step, encode
 
 FORMAT_PAIRS = (("int8", "int8"), ("int4", "int4"), ("ternary", "int4"), ("int4", "int6"))
@@ -31,7 +32,6 @@ _BOTTLENECKS = ((1 / 3, 1 / 2), (2 / 3, 3 / 4))  # most of the bytes, and of the
 _MAX_WIDTH = 2**15
 _STEP_RATE = 0.02  # of the logarithms of rounding steps, as in joint_descent
 _SPARE_NOISE = 1_000_003
-_TINY = 1e-18
 
 
 @dataclass(frozen=True)
@@ -297,35 +297,40 @@ def _train(
     n_batches = -(-n_rows // batch_size)
     bounds = np.linspace(0, n_rows, n_batches + 1).astype(int).tolist()
     rates = {n: _STEP_RATE if n.endswith("step") else speed * setting.rate for n in arrays}
-    search = Adam(arrays, rates, Schedule(n_epochs * n_batches))
+    adam = Adam(arrays, rates, Schedule(n_epochs * n_batches))
     noise = _noise(setting.noise, (n_rows if n_batches == 1 else batch_size) * n_features, random)
     noise = device.send(noise)
     tables = [name for name in arrays if name[0] == "W" and name[1:].isdigit()]
+
+    def step(vector: Any, mean: Any, square: Any, batch: Any, piece: Any, size: Any) -> State:
+        rows = examples.rows(batch)
+        if setting.noise:
+            rows += piece.reshape(rows.shape)
+        arrays = adam.arrays(vector)
+        stored = dict(arrays)
+        for name, n_levels in levels.items():
+            stored[name] = rounded(arrays[name], arrays[f"{name}_log_step"], n_levels)
+        slopes = slopes_of(stored, rows, examples.targets(batch))
+        for name, n_levels in levels.items():
+            slopes[name], slopes[f"{name}_log_step"] = through_rounding(
+                slopes[name], arrays[name], arrays[f"{name}_log_step"], n_levels
+            )
+        if setting.decay:
+            for name in tables:
+                slopes[name] = slopes[name] + setting.decay * arrays[name]
+        return adam.moved(State(vector, mean, square), slopes, size)
+
+    take = recorded(step, device) if examples.is_held else step
+    state, n_steps = adam.start, 0
     for _ in range(n_epochs):
-        order = random.permutation(n_rows)
-        if 4 * n_rows * n_features <= HELD_BYTES:
-            order = device.send(order, floats=False)
+        order = examples.as_indices(random.permutation(n_rows))
         for start, stop in pairwise(bounds):
-            batch = order[start:stop]
-            rows = examples.rows(batch)
-            if setting.noise:
-                first = random.randint(_SPARE_NOISE)
-                rows += noise[first : first + (stop - start) * n_features].reshape(rows.shape)
-            arrays = search.arrays
-            stored = dict(arrays)
-            for name, n_levels in levels.items():
-                stored[name] = rounded(arrays[name], arrays[f"{name}_log_step"], n_levels)
-            slopes = slopes_of(stored, rows, examples.targets(batch))
-            for name, n_levels in levels.items():
-                slopes[name], slopes[f"{name}_log_step"] = through_rounding(
-                    slopes[name], arrays[name], arrays[f"{name}_log_step"], n_levels
-                )
-            if setting.decay:
-                for name in tables:
-                    slopes[name] = slopes[name] + setting.decay * arrays[name]
-            # gradients of 0 would leave numbers too small for fast arithmetic in the moments
-            search.step({name: slope + _TINY for name, slope in slopes.items()})
-    return search.arrays
+            first = random.randint(_SPARE_NOISE)
+            piece = noise[first : first + (stop - start) * n_features * bool(setting.noise)]
+            size = device.send(np.array(adam.size(n_steps)))
+            state = State(*take(*state, order[start:stop], piece, size))
+            n_steps += 1
+    return adam.arrays(device.namespace.asarray(state.vector, copy=True))
 
 
 def _noise(deviation: float, n_numbers: int, random: np.random.RandomState) -> Any:

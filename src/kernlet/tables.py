@@ -13,6 +13,7 @@ from kernlet.kernels.kernel import Floats
 
 Bytes = NDArray[np.uint8]
 _TRITS = 5  # ternary codes in a byte: 3^5 = 243 values
+_LARGEST_SHORT = 2.0**15  # of a float16 table; larger numbers go into its step
 _SAMPLE = 100_000  # numbers that tell the best step
 _TRIT_VALUES = 3 ** np.arange(_TRITS)
 
@@ -45,7 +46,12 @@ class Format:
         """
         if self.name == "ternary":
             return -(-n_numbers // _TRITS) + 4
-        return math.ceil(n_numbers * self.bits / 8) + (4 if self.n_levels else 0)
+        return math.ceil(n_numbers * self.bits / 8) + (4 if self.has_step else 0)
+
+    @property
+    def has_step(self) -> bool:
+        """Whether a step multiplies what is stored."""
+        return self.name != "float32"
 
 
 FORMATS = {
@@ -65,10 +71,10 @@ FORMATS = {
 class Table:
     """An array as it is stored.
 
-    Numbers of a format with levels are codes times a step: code c, from -n_levels to n_levels,
-    means c * step in float32. Codes are written as c + n_levels, in the order of the rows, the
-    first one in the lowest bits of the first byte; five ternary codes share a byte as digits of
-    a number in base 3, the first one lowest.
+    Numbers of all formats but float32 are codes times a step, in float32. A code of float16 is a
+    float16 number; other codes are whole numbers from -n_levels to n_levels. These are written as
+    code + n_levels, in the order of the rows, the first one in the lowest bits of the first byte;
+    five ternary codes share a byte as digits of a number in base 3, the first one lowest.
 
     Parameters
     ----------
@@ -95,7 +101,7 @@ class Table:
     @property
     def nbytes(self) -> int:
         """Bytes of the codes and of the step."""
-        return int(self.data.nbytes) + (4 if self.format.n_levels else 0)
+        return int(self.data.nbytes) + (4 if self.format.has_step else 0)
 
     def codes(self) -> NDArray[np.int8]:
         """The whole numbers that the step multiplies."""
@@ -108,7 +114,7 @@ class Table:
     def decoded(self) -> Floats:
         """The numbers, in float32."""
         if self.format.n_levels is None:
-            return np.asarray(self.data, dtype=np.float32).reshape(self.shape)
+            return self.data.astype(np.float32).reshape(self.shape) * np.float32(self.step)
         return self.codes().astype(np.float32) * np.float32(self.step)
 
 
@@ -132,7 +138,13 @@ def encode(values: Any, format: Format, step: float | None = None) -> Table:
     if step is not None and not step > 0:
         raise ValueError(f"The step of a table must be positive, not {step}.")
     if format.n_levels is None:
-        return Table(format, values.shape, _short(values, format))
+        largest = float(np.abs(values).max(initial=0.0))
+        if format.has_step and step is None:
+            step = max(1.0, largest / _LARGEST_SHORT)
+        step = float(np.float32(step or 1.0))
+        if largest / step > np.finfo(format.name).max:
+            raise ValueError(f"The machine has numbers of {largest:g}: scale the data.")
+        return Table(format, values.shape, (values / step).astype(format.name), step)
     step = float(np.float32(best_step(values, format.n_levels) if step is None else step))
     codes = np.clip(np.rint(values / np.float32(step)), -format.n_levels, format.n_levels)
     packed = _pack((codes + format.n_levels).astype(np.uint8).ravel(), format)
@@ -171,16 +183,6 @@ def best_step(values: Any, n_levels: int) -> float:
         for step in steps
     ]
     return float(steps[int(np.argmin(errors))])
-
-
-def _short(values: Any, format: Format) -> Floats:
-    largest = np.finfo(format.name).max
-    if np.abs(values).max(initial=0.0) > largest:
-        raise ValueError(
-            f"The machine has numbers beyond {largest:g}, which {format.name} cannot hold. "
-            "Scale the data, or use a storage of more bits."
-        )
-    return np.asarray(values, dtype=format.name)
 
 
 def _pack(codes: Bytes, format: Format) -> Bytes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from array_api_compat import array_namespace
 
@@ -39,27 +40,24 @@ class Schedule:
         return 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """Where a search stands: all arrays as one vector, and the running moments of its gradient."""
+class State(NamedTuple):
+    """All arrays as one vector, and the running moments of its gradient."""
 
     vector: Array
     mean: Array
     square: Array
-    n_steps: int = 0
 
 
 class Adam:
     """Adam (Kingma and Ba, 2015) with a rate of its own for each array.
 
     All arrays live in one vector, so that a step is a dozen operations however many arrays there
-    are. A step makes a new ``state`` and leaves the old one as it was: to keep a state is to be
-    able to go back to it.
+    are. A step makes a new :class:`State` and leaves the old one as it was.
 
     Parameters
     ----------
     arrays : dict of str to array
-        Starting values, of any array library; they are copied.
+        Starting values, of any array library.
     rates : dict of str to float
     schedule : Schedule
 
@@ -67,10 +65,12 @@ class Adam:
     --------
     >>> import numpy as np
     >>> from kernlet.solvers.adam import Adam, Schedule
-    >>> search = Adam({"x": np.array([3.0])}, {"x": 0.3}, Schedule(200))
-    >>> for _ in range(200):
-    ...     search.step({"x": 2 * search.arrays["x"]})
-    >>> bool(abs(search.arrays["x"][0]) < 1e-3)
+    >>> adam = Adam({"x": np.array([3.0])}, {"x": 0.3}, Schedule(200))
+    >>> state = adam.start
+    >>> for step in range(200):
+    ...     x = adam.arrays(state.vector)["x"]
+    ...     state = adam.moved(state, {"x": 2 * x}, adam.size(step))
+    >>> bool(abs(state.vector[0]) < 1e-3)
     True
     """
 
@@ -80,36 +80,35 @@ class Adam:
         vector = self._joined(arrays)
         xp = array_namespace(vector)
         scales = {name: xp.full_like(array, rates[name]) for name, array in arrays.items()}
-        self.rates = self._joined(scales)
-        self.state = State(vector, xp.zeros_like(vector), xp.zeros_like(vector))
+        self._rates = self._joined(scales)
+        self.start = State(vector, xp.zeros_like(vector), xp.zeros_like(vector))
 
-    @property
-    def arrays(self) -> Arrays:
-        """The arrays as they are now, by name."""
-        xp = array_namespace(self.state.vector)
+    def arrays(self, vector: Array) -> Arrays:
+        """The arrays in a vector, by name."""
+        xp = array_namespace(vector)
         arrays, start = {}, 0
         for name, shape in self._shapes.items():
             stop = start + math.prod(shape)
-            arrays[name] = xp.reshape(self.state.vector[start:stop], shape)
+            arrays[name] = xp.reshape(vector[start:stop], shape)
             start = stop
         return arrays
 
-    def step(self, gradient: Arrays) -> None:
-        """Go one step against a gradient, which has an entry for each array."""
-        xp = array_namespace(self.state.vector)
-        slope = self._joined(gradient) + _TINY
-        n_steps = self.state.n_steps + 1
-        mean = self.state.mean + 0.1 * (slope - self.state.mean)
-        square = self.state.square + 0.001 * (slope * slope - self.state.square)
-        bias = math.sqrt(1 - 0.999**n_steps) / (1 - 0.9**n_steps)
-        size = self.schedule.factor(self.state.n_steps) * bias
-        vector = self.state.vector - (size * self.rates) * mean / (xp.sqrt(square) + 1e-8)
-        self.state = State(vector, mean, square, n_steps)
+    def size(self, step: int) -> float:
+        """What the rates are multiplied by at a step: the schedule, and Adam's own correction."""
+        bias = math.sqrt(1 - 0.999 ** (step + 1)) / (1 - 0.9 ** (step + 1))
+        return self.schedule.factor(step) * bias
 
-    def slow_down(self, state: State, factor: float) -> None:
-        """Go back to an earlier state, keep the place in the schedule, and multiply the rates."""
-        self.state = replace(state, n_steps=self.state.n_steps)
-        self.rates = factor * self.rates
+    def moved(self, state: State, gradient: Arrays, size: Array) -> State:
+        """The state after a step of a size against a gradient, which has an entry for each array.
+
+        A size may be an array of no dimension, so that the step can be recorded.
+        """
+        xp = array_namespace(state.vector)
+        slope = self._joined(gradient) + _TINY
+        mean = state.mean + 0.1 * (slope - state.mean)
+        square = state.square + 0.001 * (slope * slope - state.square)
+        vector = state.vector - (size * self._rates) * mean / (xp.sqrt(square) + 1e-8)
+        return State(vector, mean, square)
 
     def _joined(self, arrays: Arrays) -> Array:
         first = next(iter(arrays.values()))

@@ -49,13 +49,18 @@ class Examples:
         self.n_rows, self.n_features = X.shape
         self._table = None if table is None else device.send(table)
         if table is None:
-            self._targets = device.send(np.reshape(targets, (self.n_rows, -1)))
+            self._targets = device.send(targets if np.ndim(targets) == 2 else targets[:, None])
         else:
             self._targets = device.send(np.asarray(targets, dtype=np.int64), floats=False)
         self._weights = device.send(weights)
         self._X, self._held = X, None
         if 4 * self.n_rows * self.n_features <= HELD_BYTES:
             self._held = device.send(self._scaled(slice(None)))
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all rows are on the device."""
+        return self._held is not None
 
     def as_indices(self, rows: Indices) -> Array:
         """Row numbers where they are looked up: on the device, where the rows are held there."""

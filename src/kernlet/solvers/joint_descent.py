@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernlet.kernels.lifted import Array
 from kernlet.problems.joint_margin import JointMargin, Machine
 from kernlet.problems.rounding import rounded, through_rounding
+from kernlet.recorded import Function, recorded
 from kernlet.solvers.adam import Adam, Arrays, Schedule, State
 from kernlet.solvers.examples import Examples
 
@@ -143,75 +144,89 @@ class _Search:
             arrays[_step_of(name)] = examples.device.send(np.log([steps[name]]))
             rates[_step_of(name)] = _STEP_RATE
         self.adam = Adam(arrays, rates, Schedule(recipe.n_epochs * self.n_batches))
-        self.good: State = self.adam.state
-        self.n_halvings = 0
+        self.state = self.good = self.adam.start
+        self.n_steps = self.n_halvings = 0
         self.last_batch: Array = examples.as_indices(np.arange(1))
         self._noise = self._make_noise()
+        take_step: Function = self._take_step
+        self._step = take_step
+        if examples.is_held:
+            self._step = recorded(take_step, examples.device)
+        self._overwrites = self._step is not take_step
 
     @property
     def machine(self) -> Machine:
         """The machine as it is stored."""
-        return self._stored(self.adam.arrays)
+        return self._stored(self.adam.arrays(self.state.vector))
 
     @property
     def steps(self) -> dict[str, float]:
-        arrays = self.adam.arrays
+        """Rounding steps."""
+        arrays = self.adam.arrays(self.state.vector)
         return {name: math.exp(float(arrays[_step_of(name)][0])) for name in self.recipe.levels}
 
     def epoch(self) -> float:
         """Go through all rows once; the mean loss of the batches."""
         order = self.examples.as_indices(self.random.permutation(self.examples.n_rows))
-        window: list[Array] = []
         sums: list[float] = []
-        n_summed = 0
+        n_summed = n_window = 0
+        total: Array = self.examples.device.send(np.zeros(()))
         for number, (start, stop) in enumerate(pairwise(self.bounds), start=1):
-            batch = order[start:stop]
-            value, slopes = self._value_and_slopes(batch)
-            window.append(value)
-            before, self.last_batch = self.adam.state, batch
-            self.adam.step(slopes)
-            if len(window) == _CHECK_EVERY or number == self.n_batches:
-                total = float(sum(window[1:], window[0]))
-                self._guard(total, before)
-                if math.isfinite(total):
-                    sums.append(total)
-                    n_summed += len(window)
-                window = []
+            self.last_batch = order[start:stop]
+            before = self.state
+            if number == self.n_batches or n_window == _CHECK_EVERY - 1:
+                before = self._kept(before)
+            *state, total = self._step(*before, total, *self._inputs(self.last_batch))
+            self.state = State(*state)
+            self.n_steps += 1
+            n_window += 1
+            if n_window == _CHECK_EVERY or number == self.n_batches:
+                loss = float(total)
+                self._guard(loss, before)
+                if math.isfinite(loss):
+                    sums.append(loss)
+                    n_summed += n_window
+                total, n_window = self.examples.device.send(np.zeros(())), 0
             if self.n_halvings > _MAX_HALVINGS:
                 break
+        self.state = self._kept(self.state)
         return sum(sums) / n_summed if n_summed else math.nan
 
     def finish(self) -> None:
         """Take the last step back where it made the loss of the last batch infinite."""
-        value, _ = self._value_and_slopes(self.last_batch)
-        self._guard(float(value), self.adam.state)
+        batch, noise, _ = self._inputs(self.last_batch)
+        value, _ = self._value_and_slopes(self.adam.arrays(self.state.vector), batch, noise)
+        self._guard(float(value), self.state)
 
-    def _guard(self, loss: float, before: State) -> None:
-        """Keep a state whose loss was finite; go back to the last one kept after other losses."""
-        if math.isfinite(loss) and self._is_finite():
-            self.good = before
-            return
-        self.n_halvings += 1
-        self.adam.slow_down(self.good, 0.5)
-        warnings.warn(
-            f"The loss was no longer finite: the last steps were undone, and the learning rates "
-            f"are now 1/{2**self.n_halvings} of what they were.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+    def _inputs(self, batch: Array) -> tuple[Array, Array, Array]:
+        """What changes from step to step: rows, noise and size."""
+        device = self.examples.device
+        size = self.adam.size(self.n_steps) / 2**self.n_halvings
+        n_numbers = batch.shape[0] * self.examples.n_features if self.recipe.noise else 0
+        start = self.random.randint(_SPARE_NOISE)
+        return batch, self._noise[start : start + n_numbers], device.send(np.array(size))
 
-    def _is_finite(self) -> bool:
-        vector = self.adam.state.vector
-        xp = self.examples.device.namespace
-        return bool(xp.all(xp.isfinite(vector)))
+    def _take_step(
+        self,
+        vector: Array,
+        mean: Array,
+        square: Array,
+        total: Array,
+        batch: Array,
+        noise: Array,
+        size: Array,
+    ) -> tuple[Array, ...]:
+        """The next state, and the sum of the losses with that of this batch."""
+        value, slopes = self._value_and_slopes(self.adam.arrays(vector), batch, noise)
+        moved = self.adam.moved(State(vector, mean, square), slopes, size)
+        return (*moved, total + value)
 
-    def _value_and_slopes(self, batch: Array) -> tuple[Array, Arrays]:
-        arrays = self.adam.arrays
+    def _value_and_slopes(self, arrays: Arrays, batch: Array, noise: Array) -> tuple[Array, Arrays]:
+        rows = self.examples.rows(batch)
+        if noise.shape[0]:
+            rows += self.examples.device.namespace.reshape(noise, rows.shape)
         value, gradient = self.problem.value_and_gradient(
-            self._stored(arrays),
-            self._noisy_rows(batch),
-            self.examples.targets(batch),
-            self.examples.weights(batch),
+            self._stored(arrays), rows, self.examples.targets(batch), self.examples.weights(batch)
         )
         slopes = gradient.arrays()
         for name, n_levels in self.recipe.levels.items():
@@ -220,6 +235,31 @@ class _Search:
             )
         return value, slopes
 
+    def _guard(self, loss: float, before: State) -> None:
+        """Keep a state whose loss was finite; go back to the last one kept after other losses."""
+        if math.isfinite(loss) and self._is_finite():
+            self.good = before
+            return
+        self.n_halvings += 1
+        self.state = self.good
+        warnings.warn(
+            f"The loss was no longer finite: the last steps were undone, and the learning rates "
+            f"are now 1/{2**self.n_halvings} of what they were.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    def _is_finite(self) -> bool:
+        xp = self.examples.device.namespace
+        return bool(xp.all(xp.isfinite(self.state.vector)))
+
+    def _kept(self, state: State) -> State:
+        """A state that the next step does not write over."""
+        if not self._overwrites:
+            return state
+        xp = self.examples.device.namespace
+        return State(*(xp.asarray(array, copy=True) for array in state))
+
     def _stored(self, arrays: Arrays) -> Machine:
         steps = {_step_of(name) for name in self.recipe.levels}
         stored = {name: array for name, array in arrays.items() if name not in steps}
@@ -227,22 +267,13 @@ class _Search:
             stored[name] = rounded(arrays[name], arrays[_step_of(name)], n_levels)
         return Machine(**stored)
 
-    def _make_noise(self) -> Array | None:
+    def _make_noise(self) -> Array:
         """One long list of noise, of which each batch takes a piece at random."""
-        if not self.recipe.noise:
-            return None
-        largest = min(self.recipe.batch_size, self.examples.n_rows) * self.examples.n_features
         generator = np.random.default_rng(self.random.randint(2**31 - 1))
-        noise = generator.standard_normal(largest + _SPARE_NOISE, dtype=np.float32)
+        largest = min(self.recipe.batch_size, self.examples.n_rows) * self.examples.n_features
+        n_numbers = largest + _SPARE_NOISE if self.recipe.noise else 0
+        noise = generator.standard_normal(n_numbers, dtype=np.float32)
         return self.examples.device.send(noise * np.float32(self.recipe.noise))
-
-    def _noisy_rows(self, batch: Array) -> Array:
-        rows = self.examples.rows(batch)
-        if self._noise is not None:
-            start = self.random.randint(_SPARE_NOISE)
-            piece = self._noise[start : start + math.prod(rows.shape)]
-            rows += self.examples.device.namespace.reshape(piece, rows.shape)
-        return rows
 
 
 def _step_of(name: str) -> str:

@@ -328,6 +328,7 @@ def test_callbacks_can_stop(moons):
     assert set(small.predict(X)) <= {0, 1}
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("n_centers", [5, "auto"])
 def test_scoring_monitor_and_progress_bar(moons, n_centers):
     X, _, y, _ = moons

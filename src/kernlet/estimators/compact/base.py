@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from numbers import Integral, Real
@@ -25,6 +26,7 @@ from kernlet.estimators.compact.initial import Initial
 from kernlet.estimators.compact.layout import STORAGE, Layout
 from kernlet.estimators.compact.search import (
     PathPoint,
+    RunTrials,
     Trial,
     Workshop,
     spend_bytes,
@@ -32,6 +34,7 @@ from kernlet.estimators.compact.search import (
 )
 from kernlet.estimators.compact.start import Sample, cluster_start, kmeans, point_start, sample_rows
 from kernlet.estimators.compact.training import (
+    SECOND_RATE,
     Effort,
     pack,
     usual_batch,
@@ -167,12 +170,13 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         shop = self._workshop(task, initial, seed)
         self.history_ = []
+        self._was_stopped = False
         context = self._init_callback_context(max_subtasks=2)
         context.call_on_fit_task_begin(estimator=self, X=task.X, y=task.y)
         trial, path, self.choice_ = self._choose(shop, task, initial, context)
         self.path_ = tuple(path)
         trained = trial.trained
-        if len(task.held_out):
+        if len(task.held_out) and not self._was_stopped:
             monitor = _Monitor(self, shop, task, trial.layout, context, "settling")
             trained = shop.settle(trial, monitor.on_epoch)
             monitor.end()
@@ -214,18 +218,20 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
             kept,
             examples(task.held_out),
             kept if not len(task.held_out) else examples(np.arange(len(task.weights))),
-            _Starts(task, kept, initial),
+            _Starts(task, kept, initial, self.noise),
             self._judge(task),
-            self._effort(len(task.kept)),
+            self._effort(len(task.kept), initial),
             seed,
         )
 
-    def _effort(self, n_rows: int) -> Effort:
+    def _effort(self, n_rows: int, initial: Initial | None) -> Effort:
+        """A compact machine to start from has been trained before, and goes on slowly."""
+        goes_on = initial is not None and isinstance(initial.machine, QuantizedExpansion)
         return Effort(
             self.n_epochs or usual_epochs(n_rows),
             self.batch_size or usual_batch(n_rows),
             self.noise,
-            self.learning_rate,
+            self.learning_rate * (SECOND_RATE if goes_on else 1.0),
         )
 
     def _judge(self, task: Task) -> Any:
@@ -246,7 +252,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
             self._require_validation(task, 'n_centers="auto"')
             first = replace(layout, n_centers=max(2, task.n_outputs))
             largest = max(1, min(_LARGEST_AUTO, most // 2))
-            return walk_sizes(self._runner(shop, context), first, largest)
+            with self._trials(shop, context) as run:
+                return walk_sizes(run, first, largest)
         wanted = self.n_centers or (most if initial is not None else _USUAL_CENTERS)
         layout = replace(layout, n_centers=min(wanted, most))
         return self._train_one(shop, task, layout, context)
@@ -259,8 +266,9 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         most = min(most, max(1, len(task.kept) // 2))
         if isinstance(self.n_centers, Integral):
             most = min(most, int(self.n_centers))
-        run = self._runner(shop, context)
-        return spend_bytes(run, layout, int(self.max_bytes), most, self.storage, self.projection)
+        sizes = layout, int(self.max_bytes), len(task.kept), most
+        with self._trials(shop, context) as run:
+            return spend_bytes(run, *sizes, self.storage, self.projection)
 
     def _plain_layout(self, task: Task) -> Layout:
         """What the parameters say, with "auto" as none."""
@@ -280,7 +288,9 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
             ("n_centers", self.n_centers, machine.n_centers),
             ("projection", self.projection, rank),
         ):
-            if isinstance(wanted, Integral) and wanted != there:
+            if not isinstance(wanted, Integral) or wanted == there:
+                continue
+            if name == "projection" or int(wanted) < machine.n_centers:
                 raise ValueError(
                     f"{name}={wanted}, but the machine to start from has {there}; leave {name} "
                     "out, or start afresh."
@@ -293,9 +303,15 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         if self.storage != "auto":
             formats = STORAGE[self.storage]
         width = "per_center" if len(machine.gamma) > 1 else self.width
-        return Layout(
+        layout = Layout(
             machine.n_features, machine.n_outputs, machine.n_centers, rank, formats, width
         )
+        if self.max_bytes is not None and layout.nbytes > self.max_bytes:
+            raise ValueError(
+                f"The machine to start from takes {layout.nbytes} bytes, more than "
+                f"max_bytes={self.max_bytes}; give a smaller storage, or start afresh."
+            )
+        return layout
 
     def _require_validation(self, task: Task, what: str) -> None:
         if not len(task.held_out):
@@ -313,11 +329,13 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         monitor.end()
         return trial, [trial.point], f"{trial.layout.describe()}: as the parameters say."
 
-    def _runner(self, shop: Workshop, context: CallbackContext) -> Any:
+    @contextmanager
+    def _trials(self, shop: Workshop, context: CallbackContext) -> Iterator[RunTrials]:
         """Trains layouts side by side, each as a task."""
         search = context.subcontext(
             task_name="search", max_subtasks=None, sequential_subtasks=False
         )
+        search.call_on_fit_task_begin(estimator=self)
         n_jobs = self.n_jobs if shop.kept.device.is_numpy else None
         ids = count()
 
@@ -328,7 +346,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
                 for task, layout in zip(tasks, layouts, strict=True)
             )
 
-        return run
+        yield run
+        search.call_on_fit_task_end(estimator=self)
 
 
 def _one_trial(
@@ -350,17 +369,18 @@ class _Starts:
     task: Task
     kept: Examples
     initial: Initial | None
+    noise: float
 
     def __call__(self, layout: Layout, random: np.random.RandomState) -> Machine:
         sample = self._sample(layout.n_centers, random)
         if self.initial is None:
-            return cluster_start(sample, layout.n_centers, layout.rank, random)
+            return cluster_start(sample, layout.n_centers, layout.rank, random, self.noise)
         shift, scale = self.kept.shift, self.kept.scale
         machine = self.initial.scaled_machine(shift, scale)
         if machine is not None and _has_shape(machine, layout):
             return machine
         points = kmeans(self.initial.scaled_points(shift, scale), layout.n_centers, random)
-        return point_start(sample, points, layout.rank)
+        return point_start(sample, points, layout.rank, self.noise)
 
     def _sample(self, n_centers: int, random: np.random.RandomState) -> Sample:
         chosen = sample_rows(self.kept.n_rows, n_centers, random)
@@ -392,8 +412,9 @@ class _Monitor:
         name: str,
     ) -> None:
         self.estimator, self.shop, self.layout = estimator, shop, layout
-        self.rows = task.validation_for_callbacks()
-        self.stops = estimator.early_stopping and len(task.held_out) > 0 and name == "training"
+        self.is_first = name == "training"  # the second one sees the rows held out
+        self.rows = task.validation_for_callbacks() if self.is_first else {}
+        self.stops = estimator.early_stopping and len(task.held_out) > 0 and self.is_first
         self.context = context.subcontext(task_name=name, max_subtasks=None)
         self.context.call_on_fit_task_begin(estimator=estimator)
         self.best: tuple[float, Machine | None] = (-math.inf, None)
@@ -401,7 +422,7 @@ class _Monitor:
 
     def on_epoch(self, epoch: int, loss: float, machine: Machine) -> bool:
         """Keep what happened; true to end the training."""
-        score = self.shop.score(machine)
+        score = self.shop.score(machine) if self.is_first else math.nan
         self.estimator.history_.append({"loss": loss, "score": score})
         task = self.context.subcontext(task_name="epoch")
         task.call_on_fit_task_begin(estimator=self.estimator, **self.rows)
@@ -410,6 +431,7 @@ class _Monitor:
             **self.rows,
             reconstruction_attributes=lambda: self._so_far(machine),
         )
+        self.estimator._was_stopped |= bool(wants_stop)
         return bool(wants_stop) or self._has_waited_enough(score, machine)
 
     def pick(self, trained: Machine) -> Machine:

@@ -68,7 +68,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     init : "kmeans", array-like or a fitted classifier, default="kmeans"
         What to start from: k-means in every class, given centers, or a machine to refine: a
         kernlet classifier, an SVC or whatever else :func:`kernlet.compress` takes. With a smaller
-        ``n_centers``, clusters of its centers.
+        ``n_centers``, clusters of its centers; a compact machine keeps its size.
     class_weight : dict, "balanced" or None, default=None
     validation_fraction : float or None, default=0.2
         Share of the rows on which choices are made and probabilities calibrated. A last short
@@ -103,7 +103,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     temperature_ : float
         By which decision values are divided for probabilities.
     history_ : list of dict
-        Loss and validated score of every epoch; where a size was chosen, of the last training.
+        Loss and validated score of every epoch; where a size was chosen, of the last training,
+        which sees all rows and has no validated score.
     n_iter_ : int
         Epochs.
     n_features_in_ : int
@@ -323,11 +324,13 @@ def _temperature(outputs: Floats, codes: Indices, weights: Floats) -> float:
         return 1.0
     logits = np.hstack([np.zeros_like(outputs), outputs]) if outputs.shape[1] == 1 else outputs
     logits = logits.astype(np.float64)
-    rows = np.arange(len(codes))
+    n_rows, n_classes = logits.shape
+    chances = np.full(logits.shape, 1 / (n_classes * (n_rows + 1)))  # one row more, of any class
+    chances[np.arange(n_rows), codes] += n_rows / (n_rows + 1)
 
     def surprise(log_temperature: float) -> float:
         logs = log_softmax(logits / np.exp(log_temperature), axis=1)
-        return -float(weights @ logs[rows, codes])
+        return -float(weights @ np.sum(chances * logs, axis=1))
 
     found = minimize_scalar(surprise, bounds=(-3.0, 3.0), method="bounded")
     return float(np.exp(found.x))

@@ -75,8 +75,7 @@ class CompactPathDisplay:
         check_is_fitted(estimator)
         if by not in ("n_centers", "nbytes"):
             raise ValueError(f'by={by!r} must be "n_centers" or "nbytes".')
-        longest = max(point.n_epochs for point in estimator.path_)
-        path = [point for point in estimator.path_ if point.n_epochs >= 0.9 * longest]
+        path = [point for point in estimator.path_ if point.is_full]
         path = sorted(path, key=lambda point: getattr(point, by))
         is_classifier = estimator.__sklearn_tags__().estimator_type == "classifier"
         return cls(

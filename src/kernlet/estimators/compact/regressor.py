@@ -163,8 +163,6 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         rows = np.flatnonzero(weights)
-        if not len(rows):
-            raise ValueError("All rows have sample_weight 0; give some of them a positive one.")
         if len(rows) < len(weights):
             X, y, weights = X[rows], y[rows], weights[rows]
         self._is_flat = y.ndim == 1
@@ -204,9 +202,11 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     def _scale_targets(self, y: Any, weights: Floats) -> tuple[Floats, float]:
         columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         mean = np.average(columns, axis=0, weights=weights)
-        scale = float(np.sqrt(np.average(((columns - mean) ** 2).mean(axis=1), weights=weights)))
-        if not np.isfinite(scale) or scale > 1e30:
+        if np.abs(columns).max() > 1e30:
             raise ValueError("The numbers in y are too large; divide them by a common factor.")
+        scale = float(np.sqrt(np.average(((columns - mean) ** 2).mean(axis=1), weights=weights)))
+        if scale <= 1e-12 * np.abs(mean).max():  # a constant, up to rounding
+            scale = 0.0
         self._target_mean, self._target_scale = mean, scale or 1.0
         return mean, scale or 1.0
 
@@ -275,10 +275,10 @@ def _in_units(expansion: QuantizedExpansion, mean: Floats, scale: float) -> Quan
     coef = expansion.tables["coef"]
     assert coef is not None
     assert expansion.front is not None
-    if coef.format.n_levels is None:
-        scaled = encode(scale * coef.decoded().astype(np.float64), coef.format)
-    else:
+    if coef.format.has_step:
         scaled = replace(coef, step=float(np.float32(coef.step * scale)))
+    else:
+        scaled = encode(scale * coef.decoded().astype(np.float64), coef.format)
     intercept = expansion.intercept.astype(np.float64) * scale + mean
     return QuantizedExpansion(
         expansion.gamma,

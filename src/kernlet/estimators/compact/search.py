@@ -36,6 +36,8 @@ _SHORT = 1 / 3  # of the epochs: the first round of a search in a budget
 _FINALISTS = 3
 _SETTLING = 0.25  # of the epochs: the last training, on all rows
 _BLOCK = 4096
+_ENOUGH_CENTERS = 64  # to see whether more help
+_MANY = 0.1  # centers over rows at which fewer may do better
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ class PathPoint:
         Formats of centers, coefficients and projection.
     n_epochs : int
         Epochs of the trial.
+    is_full : bool
+        Whether the trial was as long as the training of a machine; short ones only tell what to
+        try in full.
     """
 
     n_centers: int
@@ -66,6 +71,7 @@ class PathPoint:
     rank: int | None
     storage: tuple[str, ...]
     n_epochs: int
+    is_full: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +86,7 @@ class Trial:
         Of the rows held out.
     score, standard_error : float
         Of these outputs; not a number where nothing is held out.
+    is_full : bool
     """
 
     layout: Layout
@@ -87,6 +94,7 @@ class Trial:
     outputs: Floats
     score: float
     standard_error: float
+    is_full: bool
 
     @property
     def point(self) -> PathPoint:
@@ -101,6 +109,7 @@ class Trial:
             layout.rank,
             formats,
             len(self.trained.losses),
+            self.is_full,
         )
 
 
@@ -147,10 +156,10 @@ class Workshop:
         trained = train(
             self.problem, layout, start, self.kept, effort, random, on_epoch=on_epoch, pick=pick
         )
-        return self._judged(layout, trained)
+        return self._judged(layout, trained, share >= 1)
 
     def settle(self, trial: Trial, on_epoch: OnEpoch | None = None) -> Trained:
-        """Go on with a trial on all rows, at small rates and for few epochs."""
+        """Go on with a trial on all rows, at small rates and for few epochs, if that helps."""
         random = np.random.RandomState(seed_of(self.seed, 1))
         recipe = replace(self.effort.recipe(SECOND_RATE, _SETTLING), levels=trial.layout.levels)
         machine = on_device(
@@ -175,6 +184,8 @@ class Workshop:
             steps=steps,
             on_epoch=on_epoch,
         )
+        if not self._loss(found.machine) < self._loss(machine):
+            return trial.trained
         expansion = pack(
             found.machine, found.steps, trial.layout, self.everything.shift, self.everything.scale
         )
@@ -192,26 +203,37 @@ class Workshop:
         ]
         return np.concatenate([np.empty((0, machine.weights.shape[0]), np.float32), *blocks])
 
+    def _loss(self, machine: Machine) -> float:
+        """The sum of the losses of all rows."""
+        total = 0.0
+        for start in range(0, self.everything.n_rows, _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, self.everything.n_rows))
+            outputs = self.problem.outputs(machine, self.everything.rows(rows))
+            losses, _ = self.problem.loss.value_and_pull(outputs, self.everything.targets(rows))
+            weights = to_numpy(self.everything.weights(rows)).astype(np.float64)
+            total += float(weights @ to_numpy(losses))
+        return total
+
     def score(self, machine: Machine) -> float:
         """The score of a machine on the rows held out."""
         if not self.held_out.n_rows:
             return float("nan")
         return self.judge(self.outputs(machine, self.held_out))[0]
 
-    def _judged(self, layout: Layout, trained: Trained) -> Trial:
+    def _judged(self, layout: Layout, trained: Trained, is_full: bool) -> Trial:
         stored = decoded_machine(trained.expansion)
         machine = on_device(stored, self.held_out, layout.width)
         outputs = self.outputs(machine, self.held_out)
         score, error = self.judge(outputs) if len(outputs) else (float("nan"), float("nan"))
-        return Trial(
-            layout, replace(trained, machine=_on_cpu(trained.machine)), outputs, score, error
-        )
+        trained = replace(trained, machine=_on_cpu(trained.machine))
+        return Trial(layout, trained, outputs, score, error, is_full)
 
 
 def walk_sizes(run: RunTrials, layout: Layout, largest: int) -> tuple[Trial, list[PathPoint], str]:
     """Try ever larger machines; the smallest within one standard error of the best is chosen.
 
-    Sizes double; the walk ends where two in a row are no better than the best before them.
+    Sizes double; beyond 64 centers the walk ends where two in a row are no better than the best
+    before them.
 
     Parameters
     ----------
@@ -235,7 +257,8 @@ def walk_sizes(run: RunTrials, layout: Layout, largest: int) -> tuple[Trial, lis
         pair = [replace(layout, n_centers=size) for size in sizes[start : start + 2]]
         best_before = max((t.score for t in trials), default=-np.inf)
         trials += run(pair, 1.0)
-        if max(t.score for t in trials[start:]) <= best_before:
+        is_late = pair[-1].n_centers >= _ENOUGH_CENTERS
+        if is_late and max(t.score for t in trials[start:]) <= best_before:
             break
     best = max(trials, key=lambda t: t.score)
     good = best.score - best.standard_error
@@ -259,7 +282,13 @@ def walk_sizes(run: RunTrials, layout: Layout, largest: int) -> tuple[Trial, lis
 
 
 def spend_bytes(
-    run: RunTrials, layout: Layout, max_bytes: int, most: int, storage: str, projection: Any
+    run: RunTrials,
+    layout: Layout,
+    max_bytes: int,
+    n_rows: int,
+    most: int,
+    storage: str,
+    projection: Any,
 ) -> tuple[Trial, list[PathPoint], str]:
     """Choose rank, formats and number of centers that fill a number of bytes.
 
@@ -273,6 +302,8 @@ def spend_bytes(
     layout : Layout
         Sizes of the problem.
     max_bytes : int
+    n_rows : int
+        To train on.
     most : int
         The largest number of centers.
     storage : str
@@ -301,7 +332,13 @@ def spend_bytes(
     if len(finalists) > 1:
         tried = run(first, _SHORT)
         ranks = {max(tried, key=lambda t: t.score).layout.rank, None}
-        tried += run([other for other in second if other.rank in ranks], _SHORT)
+        others = [other for other in second if other.rank in ranks]
+        others += [
+            replace(t.layout, n_centers=t.layout.n_centers // 2)
+            for t in tried
+            if t.layout.rank in ranks and t.layout.n_centers > _MANY * n_rows
+        ]
+        tried += run(others, _SHORT)
         path = [t.point for t in tried]
         finalists = [t.layout for t in sorted(tried, key=lambda t: -t.score)[:_FINALISTS]]
     full = run(finalists, 1.0)

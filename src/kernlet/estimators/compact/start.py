@@ -120,14 +120,21 @@ def cluster_centers(
     return np.vstack(centers), np.concatenate(groups)
 
 
-def first_gamma(sample: Sample, centers: Floats, groups: Indices) -> float:
-    """Two over the mean squared distance from a row to the nearest center of its group."""
+def first_gamma(sample: Sample, centers: Floats, groups: Indices, noise: float = 0.0) -> float:
+    """Two over the mean squared distance from a row to the nearest center of its group.
+
+    Every center takes one row out of the mean, since a lone row is its own center; the noise that
+    rows will have in training is added.
+    """
     distances = np.empty(len(sample.rows))
     for group in np.unique(groups):
         mine = sample.groups == group if group >= 0 else np.full(len(distances), True)
         some = centers[groups == group]
         distances[mine] = _squared_distances(sample.rows[mine], some).min(axis=1)
     mean = float(np.average(distances, weights=sample.weights))
+    n_rows, n_features = sample.rows.shape
+    mean *= n_rows / max(1, n_rows - len(centers))
+    mean += noise**2 * n_features
     spread = float(sample.rows.var(axis=0).sum())
     if mean > 1e-3 * spread:
         return 2.0 / mean
@@ -145,7 +152,11 @@ def first_coefficients(sample: Sample, centers: Floats, gamma: float) -> Floats:
 
 
 def cluster_start(
-    sample: Sample, n_centers: int, rank: int | None, random: np.random.RandomState
+    sample: Sample,
+    n_centers: int,
+    rank: int | None,
+    random: np.random.RandomState,
+    noise: float = 0.0,
 ) -> Machine:
     """A machine to start from, of k-means centers behind principal directions.
 
@@ -155,6 +166,8 @@ def cluster_start(
     n_centers : int
     rank : int or None
     random : RandomState
+    noise : float
+        That the rows will have in training.
 
     Returns
     -------
@@ -164,16 +177,16 @@ def cluster_start(
     projection = None if rank is None else principal_projection(sample, rank)
     sample = sample.projected(projection)
     centers, groups = cluster_centers(sample, n_centers, random)
-    return _complete(sample, centers, first_gamma(sample, centers, groups), projection)
+    return _complete(sample, centers, first_gamma(sample, centers, groups, noise), projection)
 
 
-def point_start(sample: Sample, points: Floats, rank: int | None) -> Machine:
+def point_start(sample: Sample, points: Floats, rank: int | None, noise: float = 0.0) -> Machine:
     """A machine to start from, over given centers in scaled inputs."""
     projection = None if rank is None else principal_projection(sample, rank)
     sample = sample.projected(projection)
     centers = points if projection is None else points @ projection.T
     everyone = np.full(len(centers), -1)
-    return _complete(sample, centers, first_gamma(sample, centers, everyone), projection)
+    return _complete(sample, centers, first_gamma(sample, centers, everyone, noise), projection)
 
 
 def _complete(sample: Sample, centers: Floats, gamma: float, projection: Floats | None) -> Machine:

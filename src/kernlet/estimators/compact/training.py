@@ -53,8 +53,10 @@ def usual_epochs(n_rows: int) -> int:
 
 
 def usual_batch(n_rows: int) -> int:
-    """Rows of a batch."""
-    return 512 if n_rows >= _LARGE else 256
+    """Rows of a batch: 256, twice that for many rows, and an eighth of few rows."""
+    if n_rows >= _LARGE:
+        return 512
+    return int(np.clip(n_rows // 8, 16, 256))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +172,7 @@ def pack(
         for name, format in zip(names, layout.formats, strict=True)
         if name in arrays
     }
-    gamma: Floats = np.exp(arrays["log_gamma"])
+    gamma: Floats = np.exp(np.clip(arrays["log_gamma"], -80.0, 80.0))
     return QuantizedExpansion(
         gamma,
         tables["centers"],

@@ -17,7 +17,7 @@ from kernlet.kernels.kernel import Floats
 from kernlet.problems.joint_margin import Machine
 from kernlet.reduce.synthetic import apportion
 
-_SAMPLE = 20_000  # rows that a start looks at, or twenty a center if that is more
+_SAMPLE = 10_000  # rows that a start looks at, or twenty a center if that is more
 _RIDGE = 1e-3
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def by_bytes(quick: bool) -> Iterator[Table]:
     cells = Cells(CELLS)
     pairs = PAIRS[-3:] if quick else PAIRS
     cells.fill("compact", _compact, [(name, n, seed) for name, n, _ in pairs for seed in SEEDS])
-    cells.fill("tuned", _tuned, [(name, n) for name, n, _ in pairs])
+    _tune(cells, [(name, n) for name, n, _ in pairs])
     cells.fill(
         "perceptron",
         _perceptron,
@@ -219,8 +220,16 @@ class Cells:
         run = Parallel(n_jobs=JOBS, return_as="generator_unordered", verbose=5)
         for key, result in run(delayed(_keyed)(key, work, call) for key, call in missing.items()):
             self.cells[key] = result
-            with written_whole(self.path) as part:
-                part.write_text(json.dumps(self.cells, indent=1, sort_keys=True) + "\n")
+            self._write()
+
+    def put(self, result: Any, name: str, *arguments: Any) -> None:
+        """Keep a result."""
+        self.cells[_key(name, arguments)] = result
+        self._write()
+
+    def _write(self) -> None:
+        with written_whole(self.path) as part:
+            part.write_text(json.dumps(self.cells, indent=1, sort_keys=True) + "\n")
 
 
 def _keyed(key: str, work: Callable[..., Any], call: tuple[Any, ...]) -> tuple[str, Any]:
@@ -249,13 +258,30 @@ def _compact(name: str, max_bytes: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _tuned(name: str, max_bytes: int) -> dict[str, Any]:
+def _tune(cells: Cells, pairs: list[tuple[str, int]]) -> None:
+    """Choose a setting for every size, on training rows held out."""
+    for name, max_bytes in pairs:
+        if _key("tuned", (name, max_bytes)) in cells.cells:
+            continue
+        data = load(name)
+        grid = compact_mlp.settings(data.X.shape[1], data.n_classes, max_bytes)
+        numbers = range(len(grid))
+        cells.fill("setting", _setting, [(name, max_bytes, number) for number in numbers])
+        scores = [cells.get("setting", name, max_bytes, number) for number in numbers]
+        best = int(np.argmax(scores))
+        cells.put(
+            {"setting": asdict(grid[best]), "n_settings": len(grid), "validated": scores[best]},
+            "tuned",
+            name,
+            max_bytes,
+        )
+
+
+def _setting(name: str, max_bytes: int, number: int) -> float:
     data = load(name)
     classes, codes = np.unique(data.y, return_inverse=True)
-    best, results = compact_mlp.tune(data.X, codes, len(classes), max_bytes, find_device(DEVICE), 0)
-    setting = {field: getattr(best, field) for field in best.__dataclass_fields__}
-    scores = [score for _, score in results]
-    return {"setting": setting, "n_settings": len(results), "validated": max(scores)}
+    setting = compact_mlp.settings(data.X.shape[1], len(classes), max_bytes)[number]
+    return compact_mlp.validated(setting, data.X, codes, len(classes), find_device(DEVICE), seed=0)
 
 
 def _perceptron(name: str, max_bytes: int, seed: int, setting: dict[str, Any]) -> dict[str, Any]:

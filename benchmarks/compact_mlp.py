@@ -12,7 +12,6 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.model_selection import train_test_split
 
 from kernlet.devices import NUMPY, Device, to_numpy
@@ -219,39 +218,14 @@ def fit(setting: Setting, X: Any, codes: Any, n_classes: int, device: Device, se
     )
 
 
-def tune(
-    X: Any,
-    codes: Any,
-    n_classes: int,
-    max_bytes: int,
-    device: Device,
-    seed: int,
-    n_jobs: int = 1,
-) -> tuple[Setting, list[tuple[Setting, float]]]:
-    """The setting that does best on a fifth of the rows, trained on the others, and all scores."""
+def validated(
+    setting: Setting, X: Any, codes: Any, n_classes: int, device: Device, seed: int
+) -> float:
+    """The accuracy on a fifth of the rows, always the same, of a network trained on the others."""
     rows = np.arange(X.shape[0])
     train, check = train_test_split(rows, test_size=0.2, stratify=codes, random_state=0)
-    grid = settings(X.shape[1], n_classes, max_bytes)
-    data = X[train], codes[train], X[check], codes[check]
-    scores = Parallel(n_jobs=n_jobs)(
-        delayed(_score)(setting, *data, n_classes, device, seed) for setting in grid
-    )
-    results = list(zip(grid, scores, strict=True))
-    return max(results, key=lambda result: result[1])[0], results
-
-
-def _score(
-    setting: Setting,
-    X: Any,
-    codes: Any,
-    X_check: Any,
-    codes_check: Any,
-    n_classes: int,
-    device: Device,
-    seed: int,
-) -> float:
-    network = fit(setting, X, codes, n_classes, device, seed)
-    return float(np.mean(network.predict(X_check) == codes_check))
+    network = fit(setting, X[train], codes[train], n_classes, device, seed)
+    return float(np.mean(network.predict(X[check]) == codes[check]))
 
 
 def _examples(

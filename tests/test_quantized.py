@@ -83,7 +83,7 @@ def test_sparse_rows_give_the_values_of_dense_ones(projected):
     [
         # tables with their steps, gamma, intercept, shift and scale
         ("float32", False, "one", 4 * 30 + 4 * 15 + 4 + 12 + 8),
-        ("float16", False, "many", 2 * 30 + 2 * 15 + 20 + 12 + 8),
+        ("float16", False, "many", (2 * 30 + 4) + (2 * 15 + 4) + 20 + 12 + 8),
         ("int8", False, "one", (30 + 4) + (15 + 4) + 4 + 12 + 8),
         ("int6", False, "one", (23 + 4) + (12 + 4) + 4 + 12 + 8),
         ("int4", False, "many", (15 + 4) + (8 + 4) + 20 + 12 + 8),

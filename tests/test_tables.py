@@ -79,7 +79,7 @@ def test_bytes_are_those_the_format_says(name, count):
     ("name", "count", "n_bytes"),
     [
         ("float32", 3, 12),
-        ("float16", 3, 6),
+        ("float16", 3, 10),
         ("int8", 3, 7),
         ("int6", 3, 7),
         ("int6", 4, 7),
@@ -162,7 +162,42 @@ def test_tables_of_zeros_are_zero(name, shape):
     assert table.step == 1.0
 
 
-@pytest.mark.parametrize("value", [65536.0, -1e6, np.inf])
-def test_numbers_that_float16_cannot_hold_are_refused_with_a_way_out(value):
-    with pytest.raises(ValueError, match=r"beyond 65504, which float16 .* more bits|NaN or inf"):
-        encode(np.array([0.0, value]), FORMATS["float16"])
+@settings(max_examples=60, deadline=None)
+@given(
+    values=arrays(np.float64, st.integers(1, 20), elements=st.floats(-(2.0**15), 2.0**15, width=32))
+)
+def test_numbers_within_the_range_of_float16_have_the_step_one(values):
+    table = encode(values, FORMATS["float16"])
+    assert table.step == 1.0
+    np.testing.assert_array_equal(table.decoded(), values.astype(np.float16).astype(np.float32))
+
+
+@pytest.mark.parametrize("largest", [2.0**15 + 64, 65536.0, -1e6, 1e20, 1e30])
+def test_numbers_beyond_the_range_of_float16_go_into_its_step(largest):
+    values = largest * np.array([1.0, -0.3, 0.01, 0.0])
+    table = encode(values, FORMATS["float16"])
+    assert table.step > 1.0
+    assert np.isfinite(table.data).all()
+    np.testing.assert_allclose(table.decoded(), values, rtol=1e-3)
+
+
+def test_a_step_given_to_float16_is_kept():
+    table = encode(np.array([1e6, 2e6]), FORMATS["float16"], step=1000.0)
+    assert table.step == 1000.0
+    np.testing.assert_allclose(table.decoded(), [1e6, 2e6], rtol=1e-3)
+    with pytest.raises(ValueError, match="numbers of 1e\\+06: scale the data"):
+        encode(np.array([1e6]), FORMATS["float16"], step=1.0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@every_format
+def test_what_is_no_number_is_refused(name, value):
+    with pytest.raises(ValueError, match="NaN or infinity; the training has failed"):
+        encode(np.array([0.0, value]), FORMATS[name])
+
+
+@pytest.mark.parametrize("step", [0.0, -1.0, np.nan])
+@every_format
+def test_steps_that_are_not_positive_are_refused(name, step):
+    with pytest.raises(ValueError, match="step of a table must be positive"):
+        encode(np.ones(2), FORMATS[name], step=step)

@@ -142,7 +142,7 @@ def encode(values: Any, format: Format, step: float | None = None) -> Table:
         if format.has_step and step is None:
             step = max(1.0, largest / _LARGEST_SHORT)
         step = float(np.float32(step or 1.0))
-        if largest / step > np.finfo(format.name).max:
+        if largest / step > float(np.finfo(format.name).max):
             raise ValueError(f"The machine has numbers of {largest:g}: scale the data.")
         return Table(format, values.shape, (values / step).astype(format.name), step)
     step = float(np.float32(best_step(values, format.n_levels) if step is None else step))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_numpy_array
 
 #: An array of any library that follows the array API standard: numpy, torch and others.
 Array = Any
@@ -16,17 +16,25 @@ Array = Any
 _LEAST = -60.0
 
 
+def row_products(A: Array, B: Array) -> Array:
+    """Inner products of the rows of A with those of B."""
+    xp = array_namespace(A)
+    if is_numpy_array(A):
+        return xp.vecdot(A, B)
+    return xp.sum(A * B, axis=1)  # torch would make a product of matrices of every pair
+
+
 def lifted_rows(U: Array) -> Array:
     """(u, |u|^2, 1) of every row u."""
     xp = array_namespace(U)
-    squares = xp.vecdot(U, U)[:, None]
+    squares = row_products(U, U)[:, None]
     return xp.concat([U, squares, xp.ones_like(squares)], axis=1)
 
 
 def lifted_centers(Z: Array, gamma: Array) -> Array:
     """(2 gamma z, -gamma, -gamma |z|^2) of every center z, for one gamma or one a center."""
     xp = array_namespace(Z)
-    squares = xp.vecdot(Z, Z)[:, None]
+    squares = row_products(Z, Z)[:, None]
     gamma = gamma[:, None] * xp.ones_like(squares)
     return xp.concat([2 * gamma * Z, -gamma, -gamma * squares], axis=1)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from array_api_compat import array_namespace
 
-from kernlet.kernels.lifted import Array, gaussian, lifted_centers, lifted_rows
+from kernlet.kernels.lifted import Array, gaussian, lifted_centers, lifted_rows, row_products
 from kernlet.problems.losses import Loss
 
 
@@ -115,8 +115,8 @@ def _through_lifted_centers(machine: Machine, slopes: Array) -> tuple[Array, Arr
     Z, gamma = machine.centers, xp.exp(machine.log_gamma)
     by_products, by_gamma, by_squares = slopes[:, :-2], slopes[:, -2], slopes[:, -1]
     by_centers = 2 * gamma[:, None] * (by_products - by_squares[:, None] * Z)
-    by_gamma = 2 * xp.vecdot(Z, by_products) - by_gamma
-    by_gamma = by_gamma - by_squares * xp.vecdot(Z, Z)
+    by_gamma = 2 * row_products(Z, by_products) - by_gamma
+    by_gamma = by_gamma - by_squares * row_products(Z, Z)
     if gamma.shape[0] == 1:
         by_gamma = xp.sum(by_gamma)[None]
     return by_centers, gamma * by_gamma

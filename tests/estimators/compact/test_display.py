@@ -44,19 +44,12 @@ def test_every_size_of_a_path_is_drawn(auto):
     assert f"chosen: {auto.n_centers_}" in display.ax_.get_legend().get_texts()[0].get_text()
 
 
-def full_trials(path):
-    """The last two or three: short ones come first."""
-    shares = [p.n_epochs / (1.0 if p.storage[0] == "int8" else 1.5) for p in path]
-    return [p for p, share in zip(path, shares, strict=True) if share == max(shares)]
-
-
-@pytest.mark.xfail(
-    strict=True, reason="known bug: full trials in eight bits have fewer epochs and count as short"
-)
 def test_full_trials_of_a_budget_are_drawn_and_short_ones_are_not(budget):
     display = budget.plot_path(by="nbytes")
-    expected = sorted(point.nbytes for point in full_trials(budget.path_))
-    assert display.sizes.tolist() == expected
+    full = [point for point in budget.path_ if point.is_full]
+    assert 0 < len(full) < len(budget.path_)
+    assert {point.n_epochs for point in full} <= {12, 18}
+    assert display.sizes.tolist() == sorted(point.nbytes for point in full)
     assert display.chosen == budget.nbytes_
     assert display.chosen in display.sizes
     assert display.ax_.get_xlabel() == "Bytes"

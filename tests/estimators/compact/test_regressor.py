@@ -126,9 +126,6 @@ def test_units_of_the_targets_do_not_matter(sine, storage, scale, offset):
     agrees_in_other_units(sine, storage, scale, offset)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="known bug: coefficients in the units of y leave the range of float16"
-)
 @pytest.mark.parametrize("scale", [1e6, 1e-8])
 def test_units_of_the_targets_do_not_matter_in_float16(sine, scale):
     agrees_in_other_units(sine, "float16", scale, 0.0)
@@ -212,9 +209,6 @@ def test_same_answer_with_the_same_seed_whatever_n_jobs(sine):
     assert one.path_ == two.path_
 
 
-@pytest.mark.xfail(
-    strict=True, reason="known bug: few steps at these rates throw a good machine off"
-)
 @pytest.mark.parametrize("n_centers", [20, 50])
 def test_the_last_training_ruins_nothing(n_centers):
     X = np.random.default_rng(0).normal(size=(200, 10))
@@ -223,7 +217,6 @@ def test_the_last_training_ruins_nothing(n_centers):
     assert small.score(X, y) > min(small.validation_score_, 0.9) - 0.1
 
 
-@pytest.mark.xfail(strict=True, reason="known bug: Examples cannot hold no rows and numbers")
 def test_without_a_validation_part(sine):
     X, y = sine
     small = machine(validation_fraction=None).fit(X, y)
@@ -233,7 +226,6 @@ def test_without_a_validation_part(sine):
         machine("auto", validation_fraction=None).fit(X, y)
 
 
-@pytest.mark.xfail(strict=True, reason="known bug: Examples cannot hold no rows and numbers")
 @pytest.mark.parametrize("n_rows", [1, 2, 7])
 def test_a_handful_of_rows(n_rows):
     X = np.arange(float(n_rows))[:, None]

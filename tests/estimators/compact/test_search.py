@@ -29,7 +29,7 @@ class FakeRun:
         losses = tuple([1.0] * max(1, round(share * 30)))
         trained = Trained(FakeExpansion(layout.nbytes), None, losses)
         score = self.score(layout, share)
-        return Trial(layout, trained, np.empty((0, 1)), score, self.error)
+        return Trial(layout, trained, np.empty((0, 1)), score, self.error, share >= 1)
 
 
 def by_size(scores):
@@ -70,10 +70,18 @@ def test_no_warning_where_the_score_has_settled(last):
 
 
 def test_two_sizes_without_a_gain_end_the_walk():
-    run, chosen, path, _ = walk({2: 0.5, 4: 0.9, 8: 0.9, 16: 0.8, 32: 1.0, 64: 1.0})
-    assert [layout.n_centers for layout, _ in run.calls] == [2, 4, 8, 16]
+    scores = {16: 0.5, 32: 0.9, 64: 0.9, 128: 0.8, 256: 1.0, 512: 1.0}
+    run, chosen, path, _ = walk(scores, largest=512, first=16)
+    assert [layout.n_centers for layout, _ in run.calls] == [16, 32, 64, 128]
     assert len(path) == 4
-    assert chosen.layout.n_centers == 4
+    assert chosen.layout.n_centers == 32
+
+
+def test_the_walk_does_not_end_before_64_centers():
+    scores = {2: 0.9, 4: 0.9, 8: 0.5, 16: 0.5, 32: 0.9, 64: 0.95, 128: 0.9, 256: 0.9, 512: 1.0}
+    run, chosen, _, _ = walk(scores, largest=512)
+    assert [layout.n_centers for layout, _ in run.calls] == [2, 4, 8, 16, 32, 64, 128, 256]
+    assert chosen.layout.n_centers == 64
 
 
 def test_sizes_end_at_the_largest():
@@ -84,9 +92,9 @@ def test_sizes_end_at_the_largest():
     assert chosen.layout.n_centers == 3
 
 
-def spend(score, max_bytes=2000, storage="auto", projection="auto", most=500):
-    run = FakeRun(score)
-    return run, *spend_bytes(run, Layout(64, 10, 1), max_bytes, most, storage, projection)
+def spend(score, max_bytes=2000, storage="auto", projection="auto", most=500, n_rows=10_000):
+    run, layout = FakeRun(score), Layout(64, 10, 1)
+    return run, *spend_bytes(run, layout, max_bytes, n_rows, most, storage, projection)
 
 
 def made_up(layout, share):
@@ -106,6 +114,7 @@ def test_every_trial_stays_within_the_bytes(max_bytes):
     assert all(point.nbytes <= max_bytes for point in path)
     assert f"{best.layout.nbytes} of {max_bytes} bytes" in reason
     assert len(path) == len(run.calls)
+    assert [point.is_full for point in path] == [share == 1.0 for _, share in run.calls]
 
 
 def test_the_best_full_trial_wins():
@@ -146,6 +155,15 @@ def test_no_more_centers_than_allowed():
     assert {layout.n_centers for layout, _ in run.calls} == {12}
 
 
+def test_with_few_rows_half_as_many_centers_are_tried_too():
+    run, best, _, _ = spend(lambda layout, share: -layout.n_centers, 10_000, most=12, n_rows=100)
+    first = [layout for layout, share in run.calls if layout.n_centers == 12 and share < 1]
+    halves = [layout for layout, share in run.calls if layout.n_centers == 6 and share < 1]
+    assert set(halves) <= {replace(layout, n_centers=6) for layout in first}
+    assert None in {layout.rank for layout in halves}
+    assert best.layout.n_centers == 6
+
+
 @pytest.mark.parametrize("storage", ["auto", "float32"])
 def test_too_few_bytes_are_refused(storage):
     with pytest.raises(ValueError, match="max_bytes=50 is too little for 64 features and 10 out"):
@@ -159,4 +177,6 @@ def test_points_of_a_path_name_what_is_stored():
     assert point.storage == ("int4", "int6", "ternary")
     assert (point.n_centers, point.rank, point.nbytes) == (7, 8, layout.nbytes)
     assert point.n_epochs == 30
+    assert point.is_full
+    assert not run.trial(layout, 0.5).point.is_full
     assert run.trial(replace(layout, rank=None), 1.0).point.storage == ("int4", "int6")

@@ -100,9 +100,6 @@ def test_constant_targets(sine, value):
     np.testing.assert_allclose(small.predict(X), value, rtol=1e-3, atol=0.3)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="known bug: rounding of the mean is taken for a deviation of the targets"
-)
 def test_constant_targets_have_a_score_that_makes_sense(sine):
     X, _ = sine
     assert abs(machine(n_epochs=5).fit(X, np.full(len(X), 0.1)).validation_score_) < 10

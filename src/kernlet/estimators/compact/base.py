@@ -46,6 +46,7 @@ from kernlet.problems.joint_margin import JointMargin, Machine
 from kernlet.problems.losses import Loss
 from kernlet.quantized import QuantizedExpansion
 from kernlet.solvers.examples import Examples, mean_and_deviation
+from kernlet.solvers.joint_descent import RATES
 
 _USUAL_CENTERS = 100
 _REGRESSION_FACTORS = (1.0, 1 / 4, 1 / 16, 1 / 64)
@@ -136,6 +137,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
     history_: list[dict[str, float]]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = COMPACT_CONSTRAINTS
+    _rates: ClassVar[dict[str, float]] = RATES
 
     @property
     def n_centers_(self) -> int:
@@ -232,6 +234,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
             self.batch_size or usual_batch(n_rows),
             self.noise,
             self.learning_rate * (SECOND_RATE if goes_on else 1.0),
+            self._rates,
         )
 
     def _judge(self, task: Task) -> Any:

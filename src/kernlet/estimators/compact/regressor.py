@@ -20,6 +20,7 @@ from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.losses import Huber, SquaredError
 from kernlet.quantized import QuantizedExpansion
+from kernlet.solvers.joint_descent import RATES
 from kernlet.tables import encode
 
 
@@ -44,7 +45,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         Where the line begins, in deviations of y.
     noise : float, default=0.02
     learning_rate : float, default=1.0
-        Multiplies the learning rates (.1 for centers, .5 for coefficients).
+        Multiplies the learning rates (.1 for centers, .2 for coefficients, .01 for log gamma).
     n_epochs : int, default=None
     batch_size : int, default=None
     init : "kmeans", array-like or a fitted regressor, default="kmeans"
@@ -91,6 +92,13 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         **COMPACT_CONSTRAINTS,
         "loss": [StrOptions({"squared_error", "huber"})],
         "delta": [Interval(Real, 0, None, closed="neither")],
+    }
+    # Slower than for classes: a width that shrinks too fast fits the noise of single rows.
+    _rates: ClassVar[dict[str, float]] = {
+        **RATES,
+        "weights": 0.2,
+        "intercept": 0.2,
+        "log_gamma": 0.01,
     }
 
     def __init__(
@@ -168,6 +176,8 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         self._is_flat = y.ndim == 1
         mean, scale = self._scale_targets(y, weights)
         targets = (y.reshape(len(y), -1) - mean) / scale
+        if np.abs(targets).max() < 1e-9:  # a constant, up to rounding
+            targets = np.zeros_like(targets)
         initial = self._initial(before, X.shape[1], targets.shape[1], mean, scale)
         trial = self._fit_task(self._task(X, y, targets, weights), initial)
         self.validation_score_ = trial.score

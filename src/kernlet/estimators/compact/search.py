@@ -184,12 +184,13 @@ class Workshop:
             steps=steps,
             on_epoch=on_epoch,
         )
+        losses = trial.trained.losses + found.losses
         if not self._loss(found.machine) < self._loss(machine):
-            return trial.trained
+            return replace(trial.trained, losses=losses)
         expansion = pack(
             found.machine, found.steps, trial.layout, self.everything.shift, self.everything.scale
         )
-        return Trained(expansion, found.machine, trial.trained.losses + found.losses)
+        return Trained(expansion, found.machine, losses)
 
     def outputs(self, machine: Machine, examples: Examples) -> Floats:
         """Outputs of all rows, as numpy's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,16 +34,19 @@ class Effort:
     noise : float
     learning_rate : float
         Multiplies all rates.
+    rates : dict of str to float
+        Of the arrays.
     """
 
     n_epochs: int
     batch_size: int
     noise: float = 0.1
     learning_rate: float = 1.0
+    rates: dict[str, float] = field(default_factory=lambda: dict(RATES))
 
     def recipe(self, factor: float = 1.0, share: float = 1.0) -> Recipe:
         """The recipe of a training, with rates times a factor and a share of the epochs."""
-        rates = {name: factor * self.learning_rate * rate for name, rate in RATES.items()}
+        rates = {name: factor * self.learning_rate * rate for name, rate in self.rates.items()}
         return Recipe(max(1, math.ceil(share * self.n_epochs)), self.batch_size, self.noise, rates)
 
 

@@ -41,7 +41,7 @@ class Measurement:
     nbytes: int
     fit_seconds: float
     predict_seconds: float
-    loo_bound: float
+    loo_bound: float | None
     gap: float | None
 
 
@@ -99,10 +99,11 @@ def markdown_table(measurements: Iterable[Measurement]) -> str:
 
 def _line(m: Measurement) -> str:
     gap = "-" if m.gap is None else f"{m.gap:.0e}"
+    bound = "-" if m.loo_bound is None else f"<= {100 * m.loo_bound:.0f} %"
     return (
         f"| {m.data} | {m.machine} | {100 * m.accuracy:.1f} % | {m.centers:,} | {m.nbytes:,} "
         f"| {m.fit_seconds:.2f} s | {1000 * m.predict_seconds:.1f} ms "
-        f"| <= {100 * m.loo_bound:.0f} % | {gap} |"
+        f"| {bound} | {gap} |"
     )
 
 
@@ -117,8 +118,8 @@ def _nbytes(machine: Any) -> int:
     return int(machine.expansion_.nbytes)
 
 
-def _loo_bound(machine: Any, n_rows: int) -> float:
+def _loo_bound(machine: Any, n_rows: int) -> float | None:
     """For an SVC the share of support vectors: no other row can change the machine."""
     if isinstance(machine, SVC):
         return len(machine.support_) / n_rows
-    return float(machine.loo_error_bound_)
+    return getattr(machine, "loo_error_bound_", None)

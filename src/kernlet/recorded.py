@@ -20,7 +20,8 @@ def recorded(function: Function, device: Device) -> Function:
     ----------
     function : callable
         Of arrays on the device, to a sequence of arrays. It must do the same operations whatever
-        the numbers are, never wait for an answer, and touch no other arrays that change.
+        the numbers are, never wait for an answer, and touch no other arrays that change. It may
+        write over what it is given.
     device : Device
 
     Returns
@@ -57,7 +58,7 @@ class _Recording:
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):  # libraries set themselves up outside the recording
             for _ in range(3):
-                function(*self.inputs)
+                function(*(array.clone() for array in arrays))
         torch.cuda.current_stream().wait_stream(aside)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):

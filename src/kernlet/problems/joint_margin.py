@@ -114,7 +114,8 @@ def _through_lifted_centers(machine: Machine, slopes: Array) -> tuple[Array, Arr
     xp = array_namespace(slopes)
     Z, gamma = machine.centers, xp.exp(machine.log_gamma)
     by_products, by_gamma, by_squares = slopes[:, :-2], slopes[:, -2], slopes[:, -1]
-    by_centers = 2 * gamma[:, None] * (by_products - by_squares[:, None] * Z)
+    by_centers = by_products - by_squares[:, None] * Z
+    by_centers *= 2 * gamma[:, None]
     by_gamma = 2 * row_products(Z, by_products) - by_gamma
     by_gamma = by_gamma - by_squares * row_products(Z, Z)
     if gamma.shape[0] == 1:

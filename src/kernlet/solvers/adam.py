@@ -47,17 +47,22 @@ class State(NamedTuple):
     mean: Array
     square: Array
 
+    def copy(self) -> State:
+        """The same numbers in other memory."""
+        xp = array_namespace(self.vector)
+        return State(*(xp.asarray(array, copy=True) for array in self))
+
 
 class Adam:
     """Adam (Kingma and Ba, 2015) with a rate of its own for each array.
 
     All arrays live in one vector, so that a step is a dozen operations however many arrays there
-    are. A step makes a new :class:`State` and leaves the old one as it was.
+    are; :meth:`State.copy` keeps a state that a step would write over.
 
     Parameters
     ----------
     arrays : dict of str to array
-        Starting values, of any array library.
+        Starting values, of any array library; they are copied.
     rates : dict of str to float
     schedule : Schedule
 
@@ -101,13 +106,26 @@ class Adam:
     def moved(self, state: State, gradient: Arrays, size: Array) -> State:
         """The state after a step of a size against a gradient, which has an entry for each array.
 
-        A size may be an array of no dimension, so that the step can be recorded.
+        The state that is given is written over. A size may be an array of no dimension, so that
+        the step can be recorded.
         """
         xp = array_namespace(state.vector)
-        slope = self._joined(gradient) + _TINY
-        mean = state.mean + 0.1 * (slope - state.mean)
-        square = state.square + 0.001 * (slope * slope - state.square)
-        vector = state.vector - (size * self._rates) * mean / (xp.sqrt(square) + 1e-8)
+        vector, mean, square = state
+        slope = self._joined(gradient)
+        slope += _TINY
+        change = slope - mean
+        change *= 0.1
+        mean += change
+        slope *= slope
+        slope -= square
+        slope *= 0.001
+        square += slope
+        root = xp.sqrt(square)
+        root += 1e-8
+        step = size * self._rates
+        step *= mean
+        step /= root
+        vector -= step
         return State(vector, mean, square)
 
     def _joined(self, arrays: Arrays) -> Array:

@@ -27,7 +27,7 @@ RATES = {
 }
 _STEP_RATE = 0.02  # of the logarithms of rounding steps
 _CHECK_EVERY = 32  # steps between looks at the loss: each look waits for a device
-_SPARE_NOISE = 1_000_003
+_SPARE_NOISE = 65_537  # few enough for all noise to stay near the processor
 _MAX_HALVINGS = 10
 
 
@@ -144,20 +144,18 @@ class _Search:
             arrays[_step_of(name)] = examples.device.send(np.log([steps[name]]))
             rates[_step_of(name)] = _STEP_RATE
         self.adam = Adam(arrays, rates, Schedule(recipe.n_epochs * self.n_batches))
-        self.state = self.good = self.adam.start
+        self.state, self.good = self.adam.start, self.adam.start.copy()
         self.n_steps = self.n_halvings = 0
         self.last_batch: Array = examples.as_indices(np.arange(1))
         self._noise = self._make_noise()
-        take_step: Function = self._take_step
-        self._step = take_step
+        self._step: Function = self._take_step
         if examples.is_held:
-            self._step = recorded(take_step, examples.device)
-        self._overwrites = self._step is not take_step
+            self._step = recorded(self._take_step, examples.device)
 
     @property
     def machine(self) -> Machine:
         """The machine as it is stored."""
-        return self._stored(self.adam.arrays(self.state.vector))
+        return self._stored(self.adam.arrays(self.state.copy().vector))
 
     @property
     def steps(self) -> dict[str, float]:
@@ -173,14 +171,13 @@ class _Search:
         total: Array = self.examples.device.send(np.zeros(()))
         for number, (start, stop) in enumerate(pairwise(self.bounds), start=1):
             self.last_batch = order[start:stop]
-            before = self.state
-            if number == self.n_batches or n_window == _CHECK_EVERY - 1:
-                before = self._kept(before)
-            *state, total = self._step(*before, total, *self._inputs(self.last_batch))
+            is_last = number == self.n_batches or n_window == _CHECK_EVERY - 1
+            before = self.state.copy() if is_last else self.state
+            *state, total = self._step(*self.state, total, *self._inputs(self.last_batch))
             self.state = State(*state)
             self.n_steps += 1
             n_window += 1
-            if n_window == _CHECK_EVERY or number == self.n_batches:
+            if is_last:
                 loss = float(total)
                 self._guard(loss, before)
                 if math.isfinite(loss):
@@ -189,14 +186,13 @@ class _Search:
                 total, n_window = self.examples.device.send(np.zeros(())), 0
             if self.n_halvings > _MAX_HALVINGS:
                 break
-        self.state = self._kept(self.state)
         return sum(sums) / n_summed if n_summed else math.nan
 
     def finish(self) -> None:
         """Take the last step back where it made the loss of the last batch infinite."""
         batch, noise, _ = self._inputs(self.last_batch)
         value, _ = self._value_and_slopes(self.adam.arrays(self.state.vector), batch, noise)
-        self._guard(float(value), self.state)
+        self._guard(float(value), self.state.copy())
 
     def _inputs(self, batch: Array) -> tuple[Array, Array, Array]:
         """What changes from step to step: rows, noise and size."""
@@ -216,7 +212,7 @@ class _Search:
         noise: Array,
         size: Array,
     ) -> tuple[Array, ...]:
-        """The next state, and the sum of the losses with that of this batch."""
+        """The next state, in place of this one, and the sum of losses with that of the batch."""
         value, slopes = self._value_and_slopes(self.adam.arrays(vector), batch, noise)
         moved = self.adam.moved(State(vector, mean, square), slopes, size)
         return (*moved, total + value)
@@ -241,7 +237,7 @@ class _Search:
             self.good = before
             return
         self.n_halvings += 1
-        self.state = self.good
+        self.state = self.good.copy()
         warnings.warn(
             f"The loss was no longer finite: the last steps were undone, and the learning rates "
             f"are now 1/{2**self.n_halvings} of what they were.",
@@ -252,13 +248,6 @@ class _Search:
     def _is_finite(self) -> bool:
         xp = self.examples.device.namespace
         return bool(xp.all(xp.isfinite(self.state.vector)))
-
-    def _kept(self, state: State) -> State:
-        """A state that the next step does not write over."""
-        if not self._overwrites:
-            return state
-        xp = self.examples.device.namespace
-        return State(*(xp.asarray(array, copy=True) for array in state))
 
     def _stored(self, arrays: Arrays) -> Machine:
         steps = {_step_of(name) for name in self.recipe.levels}

@@ -30,7 +30,7 @@ DEVICE = os.environ.get("KERNLET_BENCH_DEVICE", "cpu")
 JOBS = int(os.environ.get("KERNLET_BENCH_JOBS", "1"))
 SEEDS = range(5)
 CELLS = Path("docs/results/compact-cells.json")
-#: Data, bytes, accuracy wanted (None where none was set) and ProtoNN's figure.
+#: Data, bytes and the accuracy wanted, where one was set.
 PAIRS: list[tuple[str, int, float | None]] = [
     ("mnist", 63_400, 98.5),
     ("mnist", 16_000, 98.2),
@@ -161,7 +161,6 @@ def calibration(quick: bool) -> Iterator[Table]:
     for name in ("usps", "satimage", "letter", "pendigits")[: 1 if quick else None]:
         data = _load(name, 100, 0)[0]
         machine = CompactKernelClassifier(100, random_state=0).fit(data.X, data.y)
-        cells: list[str] = []
         losses, errors = [], []
         temperature = machine.temperature_
         for value in (1.0, temperature):
@@ -169,8 +168,8 @@ def calibration(quick: bool) -> Iterator[Table]:
             chances = machine.predict_proba(data.X_test)
             losses.append(log_loss(data.y_test, chances, labels=machine.classes_))
             errors.append(_calibration_error(chances, machine.classes_, data.y_test))
-        cells += [f"{loss:.3f}" for loss in losses] + [f"{100 * e:.2f}" for e in errors]
-        table.add(name, f"{temperature:.2f}", *cells)
+        facts = [f"{loss:.3f}" for loss in losses] + [f"{100 * e:.2f}" for e in errors]
+        table.add(name, f"{temperature:.2f}", *facts)
     yield table
 
 

@@ -20,6 +20,7 @@ from kernlet.problems.rounding import rounded, through_rounding
 from kernlet.recorded import recorded
 from kernlet.solvers.adam import Adam, Arrays, Schedule, State
 from kernlet.solvers.examples import Examples, mean_and_deviation
+from kernlet.solvers.joint_descent import SPARE_NOISE
 from kernlet.tables import FORMATS, Format, Table, best_step, encode
 
 FORMAT_PAIRS = (("int8", "int8"), ("int4", "int4"), ("ternary", "int4"), ("int4", "int6"))
@@ -30,7 +31,6 @@ LOSS = CrossEntropy(smoothing=0.1)
 _BOTTLENECKS = ((1 / 3, 1 / 2), (2 / 3, 3 / 4))  # most of the bytes, and of the features
 _MAX_WIDTH = 2**15
 _STEP_RATE = 0.02  # of the logarithms of rounding steps, as in joint_descent
-_SPARE_NOISE = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ def _train(
     for _ in range(n_epochs):
         order = examples.as_indices(random.permutation(n_rows))
         for start, stop in pairwise(bounds):
-            first = random.randint(_SPARE_NOISE)
+            first = random.randint(SPARE_NOISE)
             piece = noise[first : first + (stop - start) * n_features * bool(setting.noise)]
             size = device.send(np.array(adam.size(n_steps)))
             state = State(*take(*state, order[start:stop], piece, size))
@@ -312,5 +312,5 @@ def _noise(deviation: float, n_numbers: int, random: np.random.RandomState) -> A
     if not deviation:
         return np.zeros(0, np.float32)
     generator = np.random.default_rng(random.randint(2**31 - 1))
-    noise = generator.standard_normal(n_numbers + _SPARE_NOISE, dtype=np.float32)
+    noise = generator.standard_normal(n_numbers + SPARE_NOISE, dtype=np.float32)
     return noise * np.float32(deviation)

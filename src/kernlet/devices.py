@@ -107,3 +107,10 @@ def is_foreign(array: Any) -> bool:
     if array_api_compat.is_numpy_array(array):
         return False
     return bool(array_api_compat.is_array_api_obj(array))
+
+
+def require_finite(array: Any) -> None:
+    """Refuse NaN and infinity in an array of any library."""
+    xp = array_namespace(array)
+    if not bool(xp.all(xp.isfinite(array))):
+        raise ValueError("Input X contains NaN or infinity; impute or remove these values first.")

@@ -170,6 +170,32 @@ class KernelExpansion:
             return device.send(np.zeros((0, self.n_outputs)))
         return xp.concat(values, axis=0)
 
+    def unfolded(self) -> KernelExpansion:
+        """The same machine without a map in front, its centers among the rows.
+
+        Returns
+        -------
+        expansion : KernelExpansion
+
+        Raises
+        ------
+        ValueError
+            For a projection, a scale of its own for each feature, and kernels other than rbf,
+            whose map cannot be taken into the centers.
+        """
+        if self.front is None:
+            return self
+        shift, scale = self.front.shift.astype(float), self.front.scale.astype(float)
+        is_plain = self.front.matrix is None and len(scale) == 1
+        if not is_plain or not isinstance(self.kernel, RBF) or sparse.issparse(self.centers):
+            raise ValueError(
+                f"{self!r} has a map in front that cannot be taken into its centers, such as a "
+                "projection. Train a smaller one instead: CompactKernelClassifier(max_bytes=...)."
+            )
+        kernel = RBF(self.kernel.gamma * float(scale[0]) ** 2)
+        centers = self.centers.astype(float) / scale + shift
+        return KernelExpansion(kernel, centers, self.coef, self.intercept)
+
     def feature_norms(self) -> Floats:
         """Norm of each output in the kernel's feature space, the intercept left out.
 

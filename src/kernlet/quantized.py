@@ -30,7 +30,7 @@ class QuantizedExpansion(KernelExpansion):
     centers : Table of shape (n_centers, rank)
     coef : Table of shape (n_outputs, n_centers)
     intercept : ndarray of shape (n_outputs,)
-        Held in float32.
+        Held in float64 where it comes so, otherwise in float32.
     shift, scale : float
         Of all inputs; held in float32.
     projection : Table of shape (rank, n_features), default=None
@@ -42,7 +42,7 @@ class QuantizedExpansion(KernelExpansion):
     >>> from kernlet.tables import FORMATS, encode
     >>> centers = encode(np.array([[0.0, 1.0], [2.0, 0.0]]), FORMATS["int4"])
     >>> coef = encode(np.array([[1.0, -1.0]]), FORMATS["int4"])
-    >>> f = QuantizedExpansion(np.array([0.5]), centers, coef, np.zeros(1))
+    >>> f = QuantizedExpansion(np.array([0.5]), centers, coef, np.zeros(1, np.float32))
     >>> f.nbytes  # 2 + 1 bytes of codes, 2 steps, 1 width, 1 intercept, shift and scale
     27
     """
@@ -74,7 +74,9 @@ class QuantizedExpansion(KernelExpansion):
             1 / np.array([scale], dtype=np.float32),
             None if projection is None else projection.decoded(),
         )
-        intercept = np.asarray(intercept, dtype=np.float32)
+        intercept = np.asarray(intercept)
+        if intercept.dtype != np.float64:
+            intercept = intercept.astype(np.float32)
         super().__init__(kernel, centers.decoded(), coef.decoded(), intercept, front)
         object.__setattr__(self, "input_scale", float(np.float32(scale)))
 

@@ -101,7 +101,8 @@ def test_a_weight_of_two_is_the_row_twice(loss, widths, projected):
     twice = np.r_[np.arange(N_ROWS), np.arange(4)]
     problem = JointMargin(loss)
     heavy = problem.value_and_gradient(machine, X, targets, weights)
-    doubled = problem.value_and_gradient(machine, X[twice], targets[twice], np.ones(N_ROWS + 4))
+    ones = np.full(N_ROWS + 4, (N_ROWS + 4) / N_ROWS)  # of the same weight in all
+    doubled = problem.value_and_gradient(machine, X[twice], targets[twice], ones)
     assert heavy[0] == pytest.approx(doubled[0])
     for name, array in heavy[1].arrays().items():
         np.testing.assert_allclose(array, doubled[1].arrays()[name], rtol=1e-9, atol=1e-13)

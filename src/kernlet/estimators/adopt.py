@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
@@ -115,6 +116,8 @@ def adopt(model: Any) -> Adopted:
 
 
 def _adopt_fitted(model: Any) -> Adopted:
+    if isinstance(model, FrozenEstimator):
+        return _adopt_fitted(model.estimator)
     for kinds, adopt_kind in _KINDS:
         if isinstance(model, kinds):
             return adopt_kind(model)
@@ -219,7 +222,7 @@ def _joined(model: Any) -> KernelExpansion:
             f"Each machine in this {type(model).__name__} has its own Pipeline. Put the "
             f"{type(model).__name__} into one Pipeline instead."
         )
-    machines = [machine.expansion for machine in inside]
+    machines = [machine.expansion.unfolded() for machine in inside]
     kernel, *others = dict.fromkeys(machine.kernel for machine in machines)
     if others:
         raise ValueError(

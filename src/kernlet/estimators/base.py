@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from kernlet.devices import is_foreign, to_numpy
+from kernlet.devices import is_foreign, require_finite, to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
@@ -56,7 +56,9 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             With two classes, one value a row, positive for ``classes_[1]``.
         """
         check_is_fitted(self)
-        if not is_foreign(X):
+        if is_foreign(X):
+            require_finite(X)
+        else:
             X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
             )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
-from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, Slopes
+from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, Slopes, least_exponent
 
 _ENOUGH_DIGITS = 1e6  # gamma |x|^2 below this leaves ten digits of k in float64
 
@@ -47,10 +47,13 @@ class RBF(Kernel):
         return np.exp(-self.gamma * cdist(X, Z, "sqeuclidean")).astype(x_norms.dtype, copy=False)
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
-        """exp(-gamma (|x|^2 + |z|^2 - 2 x.z)), a rounded negative distance taken as 0."""
+        """exp(-gamma (|x|^2 + |z|^2 - 2 x.z)), a rounded negative distance taken as 0.
+
+        Values too small for fast arithmetic are taken as the least that is not.
+        """
         products *= -2
         products += x_norms
         products += z_norms
-        np.maximum(products, 0, out=products)
         products *= -self.gamma
+        np.clip(products, least_exponent(products.dtype), 0, out=products)
         return np.exp(products, out=products)

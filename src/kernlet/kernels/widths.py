@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel
+from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, least_exponent
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +50,6 @@ class CenterWidths(Kernel):
         products *= -2
         products += x_norms
         products += z_norms
-        np.maximum(products, 0, out=products)
         products *= -self.gamma.astype(products.dtype)
+        np.clip(products, least_exponent(products.dtype), 0, out=products)
         return np.exp(products, out=products)

@@ -40,7 +40,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class JointMargin:
-    """The mean loss of a machine on a batch of rows, and its gradient by every number in it.
+    """The weighted mean loss of a machine on a batch of rows, and its gradient.
 
     Exponents are one product of matrices, -gamma_j |u - z_j|^2 = a.c_j with a = (u, |u|^2, 1) and
     c_j = (2 gamma_j z_j, -gamma_j, -gamma_j |z_j|^2); their gradient by all c_j is another one.
@@ -74,7 +74,7 @@ class JointMargin:
         targets : array of shape (n_rows, n_outputs)
             As the loss wants them.
         row_weights : array of shape (n_rows,)
-            With a positive sum.
+            Of mean 1 over all rows, so that a batch of heavy rows counts for more.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class JointMargin:
         rows, centers = lifted_rows(U), _lifted_centers(machine)
         K = gaussian(rows, centers)
         losses, pull = self.loss.value_and_pull(K @ machine.weights.T + machine.intercept, targets)
-        shares = row_weights / xp.sum(row_weights)
+        shares = row_weights / X.shape[0]
         pull = pull * shares[:, None]
         by_weights, by_intercept = pull.T @ K, xp.sum(pull, axis=0)
         K *= pull @ machine.weights

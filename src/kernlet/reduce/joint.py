@@ -94,6 +94,7 @@ def refine(
     >>> fine.losses[-1] < fine.losses[0]
     True
     """
+    expansion = expansion.unfolded()
     _check(expansion, codes)
     kind = CrossEntropy(smoothing) if loss == "cross_entropy" else SquaredHinge()
     shift, scale = mean_and_deviation(X)
@@ -102,7 +103,7 @@ def refine(
     examples = Examples(
         X[rows],
         np.asarray(codes)[rows],
-        weights[rows],
+        weights[rows] / weights[rows].mean(),
         table=kind.target_table(max(2, expansion.n_outputs)),
         shift=shift,
         scale=scale,
@@ -141,11 +142,6 @@ def scaled_machine(expansion: KernelExpansion, shift: float, scale: float) -> Ma
 def _check(expansion: KernelExpansion, codes: Any) -> None:
     if not isinstance(expansion.kernel, RBF):
         raise ValueError(f"Only rbf machines can be refined, not {expansion.kernel!r}.")
-    if expansion.front is not None:
-        raise ValueError(
-            "A machine with a map in front cannot be refined here: give it to "
-            "CompactKernelClassifier(init=...)."
-        )
     n_classes = int(np.max(codes)) + 1
     if not expansion.n_centers:
         raise ValueError("The machine has no centers to refine.")

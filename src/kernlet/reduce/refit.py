@@ -37,6 +37,7 @@ def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
     >>> project(f, f.centers).coef.round(6)
     array([[1., 2.]])
     """
+    expansion = expansion.unfolded()
     require_mercer(expansion.kernel, "A projection in feature space")
     targets = Gram(expansion.kernel, centers, expansion.centers).dot(expansion.coef.T)
     penalty = kernel_matrix(expansion.kernel, centers, centers)

@@ -93,6 +93,7 @@ def synthesize(
     is_linear = isinstance(expansion.kernel, Linear)
     if n_centers >= expansion.n_centers and not (is_linear and expansion.n_centers):
         return Reduction(expansion, (0.0,))
+    expansion = expansion.unfolded()
     centers, shift = _shifted(expansion)
     problem = ReducedSet(expansion.kernel, centers, expansion.coef)
     if problem.total <= 0:  # a machine that is nothing but its intercepts

@@ -78,6 +78,7 @@ def draw_image_centers(
     figure : matplotlib Figure
     """
     classes = np.unique(labels)
+    expansion = expansion.unfolded()
     weight = np.abs(expansion.coef).max(axis=0)
     lines = [_by_weight(expansion.centers[labels == c], weight[labels == c]) for c in classes]
     longest = max(len(line) for line in lines)

@@ -14,7 +14,7 @@ Arrays = dict[str, Array]
 
 # Keeps the moments of numbers that no row moves from fading into ever smaller numbers, with which
 # processors are slow. Far below the 1e-8 that a moment is compared with.
-_TINY = 1e-18
+_TINY = 1e-15
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -53,9 +55,17 @@ class Examples:
         else:
             self._targets = device.send(np.asarray(targets, dtype=np.int64), floats=False)
         self._weights = device.send(weights)
-        self._X, self._held = X, None
+        self._X: Any = X
+        self._held: Array = None
+        self._numbers: Indices | None = None
         if 4 * self.n_rows * self.n_features <= HELD_BYTES:
-            self._held = device.send(self._scaled(slice(None)))
+            self._held, self._X = device.send(self._all_scaled()), None
+
+    def part(self, numbers: Indices) -> Examples:
+        """Some of the rows, by their numbers; they stay where they are."""
+        part = copy(self)
+        part._numbers, part.n_rows = numbers, len(numbers)
+        return part
 
     @property
     def is_held(self) -> bool:
@@ -63,8 +73,15 @@ class Examples:
         return self._held is not None
 
     def as_indices(self, rows: Indices) -> Array:
-        """Row numbers where they are looked up: on the device, where the rows are held there."""
+        """What the methods below want: row numbers of all rows, on the device if they are."""
+        if self._numbers is not None:
+            rows = self._numbers[rows]
         return rows if self._held is None else self.device.send(rows, floats=False)
+
+    def blocks(self) -> Iterator[Array]:
+        """All rows, as indices, in blocks of bounded memory."""
+        for rows in row_slices(self.n_rows, 4 * self.n_features):
+            yield self.as_indices(np.arange(rows.start, rows.stop))
 
     def rows(self, indices: Any) -> Array:
         """Scaled rows; a copy."""
@@ -87,6 +104,12 @@ class Examples:
         indices = self.device.send(indices, floats=False)
         return self.device.namespace.take(array, indices, axis=0)
 
+    def _all_scaled(self) -> Floats:
+        scaled = np.empty((self.n_rows, self.n_features), np.float32)
+        for rows in row_slices(self.n_rows, 8 * self.n_features):
+            scaled[rows] = self._scaled(rows)
+        return scaled
+
     def _scaled(self, rows: Any) -> Floats:
         chosen = self._X[rows]
         dense = chosen.toarray() if sparse.issparse(chosen) else chosen
@@ -97,12 +120,13 @@ class Examples:
         return scaled
 
 
-def mean_and_deviation(X: Any) -> tuple[float, float]:
+def mean_and_deviation(X: Any, weights: Floats | None = None) -> tuple[float, float]:
     """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1.
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix}
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    weights : ndarray of shape (n_rows,), default=None
 
     Returns
     -------
@@ -116,12 +140,28 @@ def mean_and_deviation(X: Any) -> tuple[float, float]:
     (2.0, 1.0)
     """
     X = merged_entries(X)
-    n_numbers = X.shape[0] * X.shape[1]
-    mean = float(X.sum(dtype=np.float64)) / n_numbers
-    squares = 0.0
-    for rows in row_slices(X.shape[0], 8 * X.shape[1]):
-        part = X[rows].data if sparse.issparse(X) else X[rows]
-        squares += float(np.sum(np.square(part - mean, dtype=np.float64)))
-    if sparse.issparse(X):
-        squares += mean**2 * (n_numbers - X.nnz)
-    return mean, float(np.sqrt(squares / n_numbers)) or 1.0
+    n_rows, n_features = X.shape
+    shares = np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
+    slices = list(row_slices(n_rows, 8 * n_features))
+    largest = max(float(np.abs(_stored(X[rows])).max(initial=0.0)) for rows in slices) or 1.0
+    mean = square = 0.0
+    for rows in slices:
+        mean += float(shares[rows] @ (_row_sums(X[rows]) / largest)) / n_features
+    for rows in slices:
+        part = X[rows]
+        if sparse.issparse(part):
+            away = part / largest
+            sums = _row_sums(away.multiply(away)) - 2 * mean * _row_sums(away)
+            square += float(shares[rows] @ (sums + n_features * mean**2)) / n_features
+        else:
+            away = part / largest - mean
+            square += float(shares[rows] @ np.einsum("ij,ij->i", away, away)) / n_features
+    return largest * mean, largest * float(np.sqrt(max(0.0, square))) or 1.0
+
+
+def _stored(X: Any) -> Any:
+    return X.data if sparse.issparse(X) else X
+
+
+def _row_sums(X: Any) -> Floats:
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()

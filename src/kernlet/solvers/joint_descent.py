@@ -27,7 +27,8 @@ RATES = {
 }
 _STEP_RATE = 0.02  # of the logarithms of rounding steps
 _CHECK_EVERY = 32  # steps between looks at the loss: each look waits for a device
-_SPARE_NOISE = 65_537  # few enough for all noise to stay near the processor
+#: Places at which a batch may begin in the list of noise; few, so that it stays near the processor.
+SPARE_NOISE = 65_537
 _MAX_HALVINGS = 10
 
 
@@ -199,7 +200,7 @@ class _Search:
         device = self.examples.device
         size = self.adam.size(self.n_steps) / 2**self.n_halvings
         n_numbers = batch.shape[0] * self.examples.n_features if self.recipe.noise else 0
-        start = self.random.randint(_SPARE_NOISE)
+        start = self.random.randint(SPARE_NOISE)
         return batch, self._noise[start : start + n_numbers], device.send(np.array(size))
 
     def _take_step(
@@ -260,7 +261,7 @@ class _Search:
         """One long list of noise, of which each batch takes a piece at random."""
         generator = np.random.default_rng(self.random.randint(2**31 - 1))
         largest = min(self.recipe.batch_size, self.examples.n_rows) * self.examples.n_features
-        n_numbers = largest + _SPARE_NOISE if self.recipe.noise else 0
+        n_numbers = largest + SPARE_NOISE if self.recipe.noise else 0
         noise = generator.standard_normal(n_numbers, dtype=np.float32)
         return self.examples.device.send(noise * np.float32(self.recipe.noise))
 

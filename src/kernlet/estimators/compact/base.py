@@ -50,6 +50,7 @@ from kernlet.solvers.joint_descent import RATES
 
 _USUAL_CENTERS = 100
 _REGRESSION_FACTORS = (1.0, 1 / 4, 1 / 16, 1 / 64)
+_LARGEST_IN_BUDGET = 4096  # centers, beyond which training is slow and gains little
 _LARGEST_AUTO = 1024  # centers at which a path of sizes ends
 
 #: Constraints on the parameters that both estimators have.
@@ -138,6 +139,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = COMPACT_CONSTRAINTS
     _rates: ClassVar[dict[str, float]] = RATES
+    _intercept_bytes: ClassVar[int] = 4
 
     @property
     def n_centers_(self) -> int:
@@ -176,6 +178,13 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         context = self._init_callback_context(max_subtasks=2)
         context.call_on_fit_task_begin(estimator=self, X=task.X, y=task.y)
         trial, path, self.choice_ = self._choose(shop, task, initial, context)
+        if trial.trained.n_halvings and len(path) > 1:
+            warnings.warn(
+                "The loss was no longer finite in the trial that was chosen; its last steps were "
+                "undone and the learning rates halved. A smaller learning_rate may do better.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.path_ = tuple(path)
         trained = trial.trained
         if len(task.held_out) and not self._was_stopped:
@@ -193,33 +202,28 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         device = find_device(self.device)
         scaling = initial.scaling if initial is not None else None
         # in float32 as they are stored: what is trained is what predicts
-        shift, scale = (float(np.float32(v)) for v in scaling or mean_and_deviation(task.X))
-        if not math.isfinite(1 / scale**2) or not np.isfinite(np.float32(scale)):
+        found = scaling or mean_and_deviation(task.X, task.weights)
+        if not 1e-30 < found[1] < 1e30:
             raise ValueError(
-                f"The numbers in X have a deviation of {scale:g}, beyond what float32 can hold. "
+                f"The numbers in X have a deviation of {found[1]:g}, beyond what float32 can hold. "
                 "Scale the features first, for example with StandardScaler."
             )
-
-        def examples(rows: Indices) -> Examples:
-            everything = len(rows) == len(task.weights)
-            X = task.X if everything else task.X[rows]
-            weights = task.weights[rows] / task.weights.mean()
-            return Examples(
-                X,
-                task.targets[rows],
-                weights,
-                table=task.table,
-                shift=shift,
-                scale=scale,
-                device=device,
-            )
-
-        kept = examples(task.kept)
+        shift, scale = (float(np.float32(value)) for value in found)
+        everything = Examples(
+            task.X,
+            task.targets,
+            task.weights / task.weights.mean(),
+            table=task.table,
+            shift=shift,
+            scale=scale,
+            device=device,
+        )
+        kept = everything.part(task.kept)
         return Workshop(
             JointMargin(task.loss),
             kept,
-            examples(task.held_out),
-            kept if not len(task.held_out) else examples(np.arange(len(task.weights))),
+            everything.part(task.held_out),
+            everything,
             _Starts(task, kept, initial, self.noise),
             self._judge(task),
             self._effort(len(task.kept), initial),
@@ -241,15 +245,25 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         """How outputs of the rows held out are scored."""
         raise NotImplementedError
 
+    def _reconstruction(self, expansion: QuantizedExpansion) -> dict[str, Any]:
+        """What makes an estimator that predicts with a machine under way."""
+        raise NotImplementedError
+
     def _choose(
         self, shop: Workshop, task: Task, initial: Initial | None, context: CallbackContext
     ) -> tuple[Trial, list[PathPoint], str]:
         """Train, after choosing what the parameters leave open."""
         if initial is not None and isinstance(initial.machine, QuantizedExpansion):
-            return self._train_one(shop, task, self._same_layout(initial.machine), context)
+            layout = self._same_layout(initial.machine)
+            why = "the size of the machine to start from"
+            return self._train_one(shop, task, layout, context, why)
         layout = self._plain_layout(task)
         most = len(task.kept) if initial is None else initial.n_centers
         if self.max_bytes is not None:
+            if self.n_centers == "auto":
+                raise ValueError(
+                    'n_centers="auto" and max_bytes both choose a size; give one of them.'
+                )
             return self._choose_in_budget(shop, task, layout, most, context)
         if self.n_centers == "auto":
             self._require_validation(task, 'n_centers="auto"')
@@ -266,7 +280,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
     ) -> tuple[Trial, list[PathPoint], str]:
         if self.storage == "auto" or self.projection == "auto":
             self._require_validation(task, "What max_bytes leaves open")
-        most = min(most, max(1, len(task.kept) // 2))
+        most = min(most, max(1, len(task.kept) // 2), _LARGEST_IN_BUDGET)
         if isinstance(self.n_centers, Integral):
             most = min(most, int(self.n_centers))
         sizes = layout, int(self.max_bytes), len(task.kept), most
@@ -282,7 +296,15 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
                 f"projection={rank} is more than the {n_features} features; give at most that."
             )
         formats = STORAGE["float32" if self.storage == "auto" else self.storage]
-        return Layout(n_features, task.n_outputs, _USUAL_CENTERS, rank, formats, self.width)
+        return Layout(
+            n_features,
+            task.n_outputs,
+            _USUAL_CENTERS,
+            rank,
+            formats,
+            self.width,
+            self._intercept_bytes,
+        )
 
     def _same_layout(self, machine: QuantizedExpansion) -> Layout:
         """The layout of a compact machine to start from."""
@@ -307,7 +329,13 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
             formats = STORAGE[self.storage]
         width = "per_center" if len(machine.gamma) > 1 else self.width
         layout = Layout(
-            machine.n_features, machine.n_outputs, machine.n_centers, rank, formats, width
+            machine.n_features,
+            machine.n_outputs,
+            machine.n_centers,
+            rank,
+            formats,
+            width,
+            self._intercept_bytes,
         )
         if self.max_bytes is not None and layout.nbytes > self.max_bytes:
             raise ValueError(
@@ -324,13 +352,18 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
             )
 
     def _train_one(
-        self, shop: Workshop, task: Task, layout: Layout, context: CallbackContext
+        self,
+        shop: Workshop,
+        task: Task,
+        layout: Layout,
+        context: CallbackContext,
+        why: str = "as the parameters say",
     ) -> tuple[Trial, list[PathPoint], str]:
         """One layout, with a look at every epoch."""
         monitor = _Monitor(self, shop, task, layout, context, "training")
         trial = shop.trial(layout, on_epoch=monitor.on_epoch, pick=monitor.pick)
         monitor.end()
-        return trial, [trial.point], f"{trial.layout.describe()}: as the parameters say."
+        return trial, [trial.point], f"{trial.layout.describe()}: {why}."
 
     @contextmanager
     def _trials(self, shop: Workshop, context: CallbackContext) -> Iterator[RunTrials]:
@@ -386,10 +419,10 @@ class _Starts:
         return point_start(sample, points, layout.rank, self.noise)
 
     def _sample(self, n_centers: int, random: np.random.RandomState) -> Sample:
-        chosen = sample_rows(self.kept.n_rows, n_centers, random)
+        chosen = sample_rows(self.kept.n_rows, self.kept.n_features, n_centers, random)
         rows = self.task.kept[chosen]
         return Sample(
-            to_numpy(self.kept.rows(chosen)),
+            to_numpy(self.kept.rows(self.kept.as_indices(chosen))),
             self.task.first_targets(rows),
             self.task.weights[rows],
             self.task.groups[rows],

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from kernlet.devices import to_numpy
 from kernlet.estimators.base import ExpansionClassifier, TrainingData
 from kernlet.estimators.compact.base import COMPACT_CONSTRAINTS, CompactMachine, Task
 from kernlet.estimators.compact.initial import Initial, initial_classifier
@@ -41,7 +42,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     n_centers : int, "auto" or None, default=None
         Centers. "auto" goes up a path of sizes and takes the smallest whose validated score is
         within one standard error of the best. None is 100, or with ``max_bytes`` as many as
-        fit, or with ``init`` as many as are there. Never more than there are rows.
+        fit, or with ``init`` as many as are there. With ``max_bytes`` a number is the most to use.
+        Never more than there are rows or points to start from.
     max_bytes : int, default=None
         Everything stored must fit in so many bytes; storage, rank of the projection and number of
         centers are chosen by validation. ``choice_`` says what was chosen and why.
@@ -64,11 +66,13 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Passes over the rows; 120 for few rows, 10 for many unless given. Rounded tables take half
         as many more, and a last training on all rows a quarter.
     batch_size : int, default=None
-        256, or 512 from 50,000 rows, unless given.
+        Unless given 256, 512 from 50,000 rows, and an eighth of fewer than 2,048 rows.
     init : "kmeans", array-like or a fitted classifier, default="kmeans"
         What to start from: k-means in every class, given centers, or a machine to refine: a
-        kernlet classifier, an SVC or whatever else :func:`kernlet.compress` takes. With a smaller
-        ``n_centers``, clusters of its centers; a compact machine keeps its size.
+        kernlet classifier, an SVC or another fitted classifier that :func:`kernlet.compress`
+        takes. With a smaller ``n_centers``, clusters of its centers; a compact machine keeps its
+        size, projection and widths. Inside a grid search wrap it in a ``FrozenEstimator``, since
+        scikit-learn clones what it is given.
     class_weight : dict, "balanced" or None, default=None
     validation_fraction : float or None, default=0.2
         Share of the rows on which choices are made and probabilities calibrated. A last short
@@ -76,10 +80,11 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         then, and probabilities are not calibrated.
     early_stopping : bool, default=False
         Whether the first training ends where the validated score has not risen for
-        ``n_iter_no_change`` epochs, with the best machine so far.
+        ``n_iter_no_change`` epochs, with the best machine so far. Not in trials of a size.
     n_iter_no_change : int, default=10
     warm_start : bool, default=False
-        Whether to go on from the last fit, with its size.
+        Whether to go on from the last fit, with its size. That fit has seen all rows it was given:
+        on the same rows again, scores and probabilities are validated on rows seen before.
     device : str, default=None
         "cuda" trains on a GPU, through torch; None and "cpu" with numpy.
     n_jobs : int, default=None
@@ -92,7 +97,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         The machine.
     n_centers_ : int
     nbytes_ : int
-        Bytes of everything stored.
+        Bytes of everything stored; ``predict_proba`` needs the temperature besides.
     classes_ : ndarray of shape (n_classes,)
     choice_ : str
         What was chosen, and why.
@@ -224,7 +229,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
-        values = self.decision_function(X) / self.temperature_
+        values = to_numpy(self.decision_function(X)) / self.temperature_
         if values.ndim == 1:
             return np.stack([expit(-values), expit(values)], axis=1)
         return softmax(values, axis=1)
@@ -240,7 +245,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         -------
         logarithms : ndarray of shape (n_samples, n_classes)
         """
-        values = self.decision_function(X) / self.temperature_
+        values = to_numpy(self.decision_function(X)) / self.temperature_
         if values.ndim == 1:
             return np.stack([log_expit(-values), log_expit(values)], axis=1)
         return log_softmax(values, axis=1)
@@ -270,7 +275,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     def _task(self, data: TrainingData) -> Task:
         weights = error_weights(1.0, data.y, self.classes_, self.class_weight, data.sample_weight)
         rows = np.flatnonzero(weights)
-        X, y, weights = data.X, data.y, weights
+        X, y = data.X, data.y
         if len(rows) < len(y):
             X, y, weights = X[rows], y[rows], weights[rows]
         n_classes = len(self.classes_)

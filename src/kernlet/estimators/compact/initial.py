@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVR, NuSVR
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
@@ -49,7 +51,7 @@ class Initial:
             return None
         front = self.machine.front
         assert front is not None
-        return float(front.shift[0]), 1 / float(front.scale[0])
+        return float(front.shift[0]), self.machine.input_scale
 
     def scaled_points(self, shift: float, scale: float) -> Floats:
         """The points in scaled inputs."""
@@ -120,18 +122,23 @@ def initial_regressor(init: Any, n_features: int, n_outputs: int) -> Initial:
     """
     if not hasattr(init, "fit"):
         return _initial_points(init, n_features)
+    init = init.estimator if isinstance(init, FrozenEstimator) else init
     check_is_fitted(init)
     if isinstance(init, SVR | NuSVR):
         points = init.support_vectors_
         points = points.toarray() if hasattr(points, "toarray") else points
         return _initial_points(points, n_features)
-    if not isinstance(getattr(init, "expansion_", None), KernelExpansion):
+    if is_classifier(init) or not isinstance(getattr(init, "expansion_", None), KernelExpansion):
         raise TypeError(
             f"init={type(init).__name__} is no kernel regressor. Give a fitted "
             'CompactKernelRegressor, SVR or NuSVR, an array of points, or "kmeans".'
         )
     expansion = init.expansion_
-    return _initial_machine(expansion, n_features, expansion.n_outputs == n_outputs)
+    if expansion.n_outputs != n_outputs:
+        raise ValueError(
+            f"init predicts {expansion.n_outputs} numbers a row, but y holds {n_outputs}."
+        )
+    return _initial_machine(expansion, n_features, usable=True)
 
 
 def _initial_machine(expansion: KernelExpansion, n_features: int, usable: bool) -> Initial:

@@ -32,6 +32,8 @@ class Layout:
     formats : tuple of str
         Of centers, coefficients and projection.
     width : {"shared", "per_center"}
+    intercept_bytes : int
+        Of each intercept: 4, or 8 where outputs are numbers that may lie far from 0.
     """
 
     n_features: int
@@ -40,6 +42,7 @@ class Layout:
     rank: int | None = None
     formats: tuple[str, str, str] = STORAGE["float32"]
     width: str = "shared"
+    intercept_bytes: int = 4
 
     @property
     def nbytes(self) -> int:
@@ -59,7 +62,7 @@ class Layout:
         if self.rank is not None:
             tables += projection.n_bytes(self.rank * self.n_features)
         widths = 4 * self.n_centers if self.width == "per_center" else 4
-        return tables + widths + 4 * self.n_outputs + 8
+        return tables + widths + self.intercept_bytes * self.n_outputs + 8
 
     @property
     def levels(self) -> dict[str, int]:

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from kernlet.devices import is_foreign
+from kernlet.devices import is_foreign, require_finite
 from kernlet.estimators.compact.base import COMPACT_CONSTRAINTS, CompactMachine, Task
 from kernlet.estimators.compact.initial import Initial, initial_regressor
 from kernlet.kernels.columns import Indices
@@ -85,7 +85,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     >>> X = np.linspace(0, 6, 400)[:, None]
     >>> machine = CompactKernelRegressor(10, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> machine.score(X, np.sin(X[:, 0])) > 0.99, machine.nbytes_
-    (True, 96)
+    (True, 100)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -93,6 +93,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         "loss": [StrOptions({"squared_error", "huber"})],
         "delta": [Interval(Real, 0, None, closed="neither")],
     }
+    _intercept_bytes: ClassVar[int] = 8
     # Slower than for classes: a width that shrinks too fast fits the noise of single rows.
     _rates: ClassVar[dict[str, float]] = {
         **RATES,
@@ -196,7 +197,9 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
         check_is_fitted(self)
-        if not is_foreign(X):
+        if is_foreign(X):
+            require_finite(X)
+        else:
             X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
             )

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernlet.devices import to_numpy
 from kernlet.estimators.compact.initial import decoded_machine
-from kernlet.estimators.compact.layout import Layout, candidates
+from kernlet.estimators.compact.layout import STORAGE, Layout, candidates
 from kernlet.estimators.compact.training import (
     SECOND_RATE,
     Effort,
@@ -35,7 +35,6 @@ MakeStart = Callable[[Layout, np.random.RandomState], Machine]
 _SHORT = 1 / 3  # of the epochs: the first round of a search in a budget
 _FINALISTS = 3
 _SETTLING = 0.25  # of the epochs: the last training, on all rows
-_BLOCK = 4096
 _ENOUGH_CENTERS = 64  # to see whether more help
 _MANY = 0.1  # centers over rows at which fewer may do better
 
@@ -190,25 +189,20 @@ class Workshop:
         expansion = pack(
             found.machine, found.steps, trial.layout, self.everything.shift, self.everything.scale
         )
-        return Trained(expansion, found.machine, losses)
+        return Trained(expansion, found.machine, losses, found.n_halvings)
 
     def outputs(self, machine: Machine, examples: Examples) -> Floats:
         """Outputs of all rows, as numpy's."""
         blocks = [
-            to_numpy(
-                self.problem.outputs(
-                    machine, examples.rows(np.arange(start, min(start + _BLOCK, examples.n_rows)))
-                )
-            )
-            for start in range(0, examples.n_rows, _BLOCK)
+            to_numpy(self.problem.outputs(machine, examples.rows(rows)))
+            for rows in examples.blocks()
         ]
         return np.concatenate([np.empty((0, machine.weights.shape[0]), np.float32), *blocks])
 
     def _loss(self, machine: Machine) -> float:
         """The sum of the losses of all rows."""
         total = 0.0
-        for start in range(0, self.everything.n_rows, _BLOCK):
-            rows = np.arange(start, min(start + _BLOCK, self.everything.n_rows))
+        for rows in self.everything.blocks():
             outputs = self.problem.outputs(machine, self.everything.rows(rows))
             losses, _ = self.problem.loss.value_and_pull(outputs, self.everything.targets(rows))
             weights = to_numpy(self.everything.weights(rows)).astype(np.float64)
@@ -325,8 +319,8 @@ def spend_bytes(
     if not first:
         raise ValueError(
             f"max_bytes={max_bytes} is too little for {layout.n_features} features and "
-            f"{layout.n_outputs} outputs: not a single center fits. Give more bytes, or fewer "
-            "features."
+            f"{layout.n_outputs} outputs: a single center takes {_least(layout, storage)} bytes. "
+            'Give more bytes, fewer features, storage="auto" or projection="auto".'
         )
     path: list[PathPoint] = []
     finalists = [*first, *second]
@@ -350,7 +344,15 @@ def spend_bytes(
         f"validated score, {best.score:.4f} (standard error {best.standard_error:.4f}), of "
         f"{len(path)} trials."
     )
+    if best.layout.n_centers == most:
+        reason += f" {most} centers are the most for these rows; bytes are left over."
     return best, path, reason
+
+
+def _least(layout: Layout, storage: str) -> int:
+    """Bytes of a machine of one center."""
+    formats = STORAGE["int4" if storage == "auto" else storage]
+    return replace(layout, n_centers=1, formats=formats).nbytes
 
 
 def _is_rising(trials: list[Trial]) -> bool:

@@ -6,19 +6,23 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits
 
 from kernlet.kernels import RBF
 from kernlet.kernels.columns import Indices
-from kernlet.kernels.gram import Gram
+from kernlet.kernels.gram import Gram, row_slices
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.joint_margin import Machine
-from kernlet.reduce.synthetic import apportion
 
 _SAMPLE = 10_000  # rows that a start looks at, or twenty a center if that is more
+_SAMPLE_NUMBERS = 2**26  # in all rows of a sample, unless the centers need more
+_WIDE = 1000  # features from which few directions are found by sampling
 _RIDGE = 1e-3
+_NOTHING = 1e-12
 
 
 class Sample:
@@ -64,9 +68,11 @@ class Sample:
         )
 
 
-def sample_rows(n_rows: int, n_centers: int, random: np.random.RandomState) -> Indices:
-    """Row numbers of a sample large enough for so many centers."""
-    size = max(_SAMPLE, 20 * n_centers)
+def sample_rows(
+    n_rows: int, n_features: int, n_centers: int, random: np.random.RandomState
+) -> Indices:
+    """Row numbers of a sample large enough for so many centers, of bounded memory."""
+    size = min(max(_SAMPLE, 20 * n_centers), max(2 * n_centers, _SAMPLE_NUMBERS // n_features))
     if n_rows <= size:
         return np.arange(n_rows)
     return np.sort(random.choice(n_rows, size, replace=False))
@@ -75,15 +81,20 @@ def sample_rows(n_rows: int, n_centers: int, random: np.random.RandomState) -> I
 def principal_projection(sample: Sample, rank: int) -> Floats:
     """The directions of largest variance, as rows; the identity where all are kept.
 
-    Time is n_rows n_features^2 + n_features^3.
+    Time is n_rows n_features^2 + n_features^3; many features and few directions take about
+    n_rows n_features rank instead.
     """
     n_features = sample.rows.shape[1]
     if rank >= n_features:
         return np.eye(n_features)
     shares = sample.weights / sample.weights.sum()
-    rows = sample.rows - shares @ sample.rows
-    _, vectors = np.linalg.eigh((rows * shares[:, None]).T.astype(np.float64) @ rows)
-    directions = vectors[:, ::-1][:, :rank].T
+    rows = sample.rows - (shares @ sample.rows).astype(sample.rows.dtype)
+    if n_features > _WIDE and 4 * rank < n_features:
+        rows *= np.sqrt(shares)[:, None].astype(rows.dtype)
+        _, _, directions = randomized_svd(rows, rank, random_state=0)
+    else:
+        _, vectors = np.linalg.eigh((rows * shares[:, None]).T.astype(np.float64) @ rows)
+        directions = vectors[:, ::-1][:, :rank].T
     signs = np.sign(directions[np.arange(rank), np.abs(directions).argmax(axis=1)])
     return np.ascontiguousarray(directions * signs[:, None])
 
@@ -91,7 +102,7 @@ def principal_projection(sample: Sample, rank: int) -> Floats:
 def cluster_centers(
     sample: Sample, n_centers: int, random: np.random.RandomState
 ) -> tuple[Floats, Indices]:
-    """k-means in every group, the centers shared out by the weight of the groups.
+    """k-means in every group, with equally many centers.
 
     Parameters
     ----------
@@ -109,9 +120,7 @@ def cluster_centers(
     labels, codes = np.unique(sample.groups, return_inverse=True)
     if n_centers < len(labels):
         labels, codes = np.array([-1]), np.zeros_like(codes)
-    totals: Floats = np.bincount(codes, weights=sample.weights).astype(np.float64)
-    counts = np.bincount(codes)
-    shares = _share_out(totals, counts, n_centers)
+    shares = _share_out(np.bincount(codes), n_centers)
     centers, groups = [], []
     for label, share in enumerate(shares):
         mine = codes == label
@@ -130,7 +139,7 @@ def first_gamma(sample: Sample, centers: Floats, groups: Indices, noise: float =
     for group in np.unique(groups):
         mine = sample.groups == group if group >= 0 else np.full(len(distances), True)
         some = centers[groups == group]
-        distances[mine] = _squared_distances(sample.rows[mine], some).min(axis=1)
+        distances[mine] = _nearest(sample.rows[mine], some)
     mean = float(np.average(distances, weights=sample.weights))
     n_rows, n_features = sample.rows.shape
     mean *= n_rows / max(1, n_rows - len(centers))
@@ -142,13 +151,16 @@ def first_gamma(sample: Sample, centers: Floats, groups: Indices, noise: float =
 
 
 def first_coefficients(sample: Sample, centers: Floats, gamma: float) -> Floats:
-    """Ridge regression of the targets on the kernel values."""
-    K = _kernel(sample, centers, gamma)
-    shares = (sample.weights / sample.weights.sum()).astype(K.dtype)
-    weighted = K * shares[:, None]
-    normal = (weighted.T @ K).astype(np.float64)
-    normal.flat[:: len(normal) + 1] += _RIDGE
-    return np.linalg.solve(normal, weighted.T @ sample.targets).T
+    """Ridge regression of the targets on the kernel values, by blocks of rows."""
+    shares = sample.weights / sample.weights.sum()
+    normal = np.diag(np.full(len(centers), _RIDGE))
+    products = np.zeros((len(centers), sample.targets.shape[1]))
+    for rows in row_slices(len(sample.rows), 8 * len(centers)):
+        K = _kernel(sample.part(rows), centers, gamma)
+        weighted = K * shares[rows, None].astype(K.dtype)
+        normal += weighted.T @ K
+        products += weighted.T @ sample.targets[rows]
+    return solve(normal, products, assume_a="pos").T
 
 
 def cluster_start(
@@ -213,16 +225,22 @@ def _best_gamma(sample: Sample, centers: Floats, gamma: float) -> float:
 
 def _kernel(sample: Sample, centers: Floats, gamma: float) -> Floats:
     gram = Gram(RBF(gamma), sample.rows, centers.astype(sample.rows.dtype), dtype=np.float32)
-    return gram.block(slice(None), slice(None))
+    K = gram.block(slice(None), slice(None))
+    K[K < _NOTHING] = 0.0  # squares of smaller values are too small for fast arithmetic
+    return K
 
 
-def _share_out(totals: Floats, counts: Indices, n_centers: int) -> Indices:
-    """Centers of each group: by weight, one at least, and no more than it has rows."""
-    shares = np.minimum(np.maximum(apportion(totals, n_centers), 1), counts)
-    while (excess := shares.sum() - min(n_centers, counts.sum())) != 0:
-        room = shares - 1 if excess > 0 else counts - shares
-        order = np.argsort(-room, kind="stable")[: min(abs(excess), int(np.sum(room > 0)))]
-        shares[order] -= np.sign(excess)
+def _share_out(counts: Indices, n_centers: int) -> Indices:
+    """Centers of each group: equally many, and no more than it has rows."""
+    shares = np.zeros_like(counts)
+    left = min(n_centers, int(counts.sum()))
+    while left:
+        open_groups = np.flatnonzero(shares < counts)
+        each = max(1, left // len(open_groups))
+        for group in open_groups[: left // each]:
+            more = min(each, counts[group] - shares[group])
+            shares[group] += more
+            left -= more
     return shares
 
 
@@ -236,6 +254,11 @@ def kmeans(rows: Floats, n_centers: int, random: Any, weights: Floats | None = N
         return model.fit(rows, sample_weight=weights).cluster_centers_
 
 
-def _squared_distances(X: Floats, Z: Floats) -> Floats:
-    distances = (X * X).sum(axis=1)[:, None] - 2 * (X @ Z.T) + (Z * Z).sum(axis=1)
+def _nearest(X: Floats, Z: Floats) -> Floats:
+    """Squared distances from the rows of X to the nearest rows of Z, by blocks of rows."""
+    distances = np.empty(len(X))
+    norms = (Z * Z).sum(axis=1)
+    for rows in row_slices(len(X), 8 * len(Z)):
+        beyond = norms - 2 * (X[rows] @ Z.T)
+        distances[rows] = beyond.min(axis=1) + (X[rows] * X[rows]).sum(axis=1)
     return np.maximum(distances, 0)

@@ -73,11 +73,14 @@ class Trained:
         The same numbers, on the device they were trained on.
     losses : tuple of float
         Mean loss of each epoch.
+    n_halvings : int
+        Times that the rates were halved because the loss was no longer finite.
     """
 
     expansion: QuantizedExpansion
     machine: Machine
     losses: tuple[float, ...]
+    n_halvings: int = 0
 
 
 OnEpoch = Callable[[int, float, Machine], bool]
@@ -119,7 +122,7 @@ def train(
     """
     machine = on_device(start, examples, layout.width)
     found = descend(problem, machine, examples, effort.recipe(), random, on_epoch=on_epoch)
-    losses = found.losses
+    losses, n_halvings = found.losses, found.n_halvings
     if pick is not None:
         found = replace(found, machine=pick(found.machine))
     if layout.levels:
@@ -138,8 +141,9 @@ def train(
             on_epoch=on_epoch and _later(on_epoch, len(losses)),
         )
         losses += found.losses
+        n_halvings += found.n_halvings
     expansion = pack(found.machine, found.steps, layout, examples.shift, examples.scale)
-    return Trained(expansion, found.machine, losses)
+    return Trained(expansion, found.machine, losses, n_halvings)
 
 
 def on_device(machine: Machine, examples: Examples, width: str) -> Machine:
@@ -175,12 +179,15 @@ def pack(
         for name, format in zip(names, layout.formats, strict=True)
         if name in arrays
     }
+    intercept = arrays["intercept"]
+    if layout.intercept_bytes == 8:
+        intercept = intercept.astype(np.float64)
     gamma: Floats = np.exp(np.clip(arrays["log_gamma"], -80.0, 80.0))
     return QuantizedExpansion(
         gamma,
         tables["centers"],
         tables["weights"],
-        arrays["intercept"],
+        intercept,
         shift,
         scale,
         tables.get("projection"),

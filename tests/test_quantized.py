@@ -26,7 +26,7 @@ def make(name="int4", projected=True, widths="many", seed=0, n_centers=5, n_outp
         random.uniform(0.1, 0.5, n_centers if widths == "many" else 1),
         encode(random.normal(size=(n_centers, rank)), FORMATS[name]),
         encode(random.normal(size=(n_outputs, n_centers)), FORMATS[name]),
-        random.normal(size=n_outputs),
+        random.normal(size=n_outputs).astype(np.float32),
         SHIFT,
         SCALE,
         encode(random.normal(size=(rank, n_features)), FORMATS[name]) if projected else None,

@@ -156,7 +156,9 @@ def mean_and_deviation(X: Any, weights: Floats | None = None) -> tuple[float, fl
         else:
             away = part / largest - mean
             square += float(shares[rows] @ np.einsum("ij,ij->i", away, away)) / n_features
-    return largest * mean, largest * float(np.sqrt(max(0.0, square))) or 1.0
+    if square < 1e-24:  # a constant, up to rounding
+        return largest * mean, 1.0
+    return largest * mean, largest * float(np.sqrt(square))
 
 
 def _stored(X: Any) -> Any:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import load_digits, make_blobs, make_moons
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -20,7 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import InvalidParameterError
 
-from kernlet import CompactKernelClassifier, MinimalKernelClassifier, compress
+from kernlet import CompactKernelClassifier, CompressedClassifier, MinimalKernelClassifier, compress
+from kernlet.datasets import make_checkerboard
 from kernlet.estimators.compact import base, search
 from kernlet.estimators.compact.classifier import _temperature
 
@@ -368,7 +370,7 @@ def test_a_last_training_that_makes_the_loss_larger_is_thrown_away(moons, monkey
 
     monkeypatch.setattr(search, "descend", ruinous)
     small = machine().fit(X, y)
-    assert small.n_iter_ == 20
+    assert small.n_iter_ == 25
     assert small.score(X, y) > 0.93
 
 
@@ -469,7 +471,7 @@ def test_starting_from_what_is_there(digits, make, n_classes):
     X, X_test, y, y_test = (part[:300] for part in digits)
     X, y = X[y < n_classes], y[y < n_classes]
     small = machine(12, init=make(X, y)).fit(X, y)
-    assert small.score(X_test[y_test < n_classes], y_test[y_test < n_classes]) > 0.85
+    assert small.score(X_test[y_test < n_classes], y_test[y_test < n_classes]) > 0.8
 
 
 def test_support_vectors_of_many_classes_are_a_good_start(digits):
@@ -603,12 +605,12 @@ def test_parameters_that_make_no_sense(moons, parameters, message):
         machine(**{"n_centers": None, **parameters}).fit(X, y)
 
 
-def test_a_data_set_that_does_not_compress_is_warned_about(digits, monkeypatch):
-    X, _, y, _ = digits
-    monkeypatch.setattr(base, "_LARGEST_AUTO", 20)
-    with pytest.warns(UserWarning, match="does not compress.*at 20 centers"):
-        small = machine("auto", n_epochs=5).fit(X, y)
-    assert small.n_centers_ == 20
+def test_a_data_set_that_does_not_compress_is_warned_about(monkeypatch):
+    board = make_checkerboard(random_state=0)
+    monkeypatch.setattr(base, "_LARGEST_AUTO", 16)
+    with pytest.warns(UserWarning, match="does not compress.*at 16 centers"):
+        small = machine("auto", n_epochs=30).fit(board.X, board.y)
+    assert small.n_centers_ == 16
 
 
 def test_wild_rates_end_in_a_warning_and_not_in_numbers_that_are_none(moons):
@@ -662,3 +664,61 @@ def test_tensors_have_the_values_of_arrays(digits, projection, width):
     np.testing.assert_array_equal(
         small.predict(torch.asarray(X_test, dtype=torch.float32)), small.predict(X_test)
     )
+
+
+def test_heavy_rows_are_not_outvoted_by_batches_of_light_ones():
+    random = np.random.RandomState(0)
+    X = np.repeat(2 * random.randn(4, 2), 500, axis=0)
+    y = np.tile(np.arange(500) == 0, 4).astype(int)
+    weights = np.where(y == 1, 5000.0, 1.0)
+    small = machine(8, n_epochs=40).fit(X, y, weights)
+    assert small.score(X, y, weights) > 0.9
+
+
+@pytest.mark.parametrize("with_rows", [True, False])
+def test_a_compact_machine_can_be_compressed(digits, with_rows):
+    X, X_test, y, y_test = digits
+    large = machine(60).fit(X, y)
+    rows = (X, y) if with_rows else ()
+    small = compress(large, 40, *rows, random_state=0)
+    assert small.n_centers_ == 40
+    assert small.score(X_test, y_test) > 0.9
+
+
+def test_a_compact_machine_inside_a_compressor(moons):
+    X, X_test, y, y_test = moons
+    small = CompressedClassifier(machine(30), 12, random_state=0).fit(X, y)
+    assert small.score(X_test, y_test) > 0.9
+
+
+def test_a_machine_behind_a_projection_is_not_compressed(digits):
+    X, _, y, _ = digits
+    with pytest.raises(ValueError, match="cannot be taken into its centers"):
+        compress(machine(20, projection=8).fit(X, y), 10)
+
+
+def test_a_frozen_machine_can_be_started_from_inside_a_search(moons):
+    X, _, y, _ = moons
+    start = FrozenEstimator(SVC().fit(X, y))
+    search = GridSearchCV(machine(8, init=start), {"noise": [0.05, 0.1]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.85
+
+
+@pytest.mark.parametrize("scale", [1e-50, 1e-200, 1e200])
+def test_numbers_beyond_float32_are_refused(moons, scale):
+    X, _, y, _ = moons
+    with pytest.raises(ValueError, match="beyond what float32 can hold"):
+        machine().fit(scale * X, y)
+
+
+def test_both_ways_to_choose_a_size_are_one_too_many(moons):
+    X, _, y, _ = moons
+    with pytest.raises(ValueError, match="both choose a size"):
+        machine("auto", max_bytes=500).fit(X, y)
+
+
+def test_budgets_larger_than_the_data_say_so(moons):
+    X, _, y, _ = moons
+    small = machine(max_bytes=100_000, n_epochs=2).fit(X, y)
+    assert small.n_centers_ <= 120
+    assert "bytes are left over" in small.choice_ or small.n_centers_ < 120

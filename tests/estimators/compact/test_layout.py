@@ -21,7 +21,13 @@ def layouts(draw):
     n_features = draw(sizes)
     rank = draw(st.none() | st.integers(1, n_features))
     return Layout(
-        n_features, draw(st.integers(1, 12)), draw(sizes), rank, draw(formats), draw(widths)
+        n_features,
+        draw(st.integers(1, 12)),
+        draw(sizes),
+        rank,
+        draw(formats),
+        draw(widths),
+        draw(st.sampled_from([4, 8])),
     )
 
 

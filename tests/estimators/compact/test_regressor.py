@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.svm import SVR, NuSVR
 
-from kernlet import CompactKernelRegressor
+from kernlet import CompactKernelClassifier, CompactKernelRegressor
 
 
 @pytest.fixture(scope="module")
@@ -260,3 +260,18 @@ def test_torch_trains_about_the_same_machine(sine):
     X, y = sine
     ours, theirs = machine().fit(X, y), machine(device="torch").fit(X, y)
     np.testing.assert_allclose(theirs.predict(X), ours.predict(X), atol=0.1)
+
+
+def test_an_offset_of_the_targets_does_not_cost_digits():
+    X = np.linspace(0, 6, 400)[:, None]
+    y = 1e8 + np.sin(X[:, 0])
+    assert machine(10, n_epochs=30).fit(X, y).score(X, y) > 0.99
+
+
+def test_starts_of_another_kind_are_refused(sine):
+    X, y = sine
+    two = machine(5, n_epochs=2).fit(X, np.stack([y, y], axis=1))
+    with pytest.raises(ValueError, match="predicts 2 numbers a row, but y holds 1"):
+        machine(init=two).fit(X, y)
+    with pytest.raises(TypeError, match="no kernel regressor"):
+        machine(init=CompactKernelClassifier(5, n_epochs=2).fit(X, y > 0)).fit(X, y)

@@ -179,9 +179,7 @@ def pack(
         for name, format in zip(names, layout.formats, strict=True)
         if name in arrays
     }
-    intercept = arrays["intercept"]
-    if layout.intercept_bytes == 8:
-        intercept = intercept.astype(np.float64)
+    intercept = arrays["intercept"].astype(f"float{8 * layout.intercept_bytes}")
     gamma: Floats = np.exp(np.clip(arrays["log_gamma"], -80.0, 80.0))
     return QuantizedExpansion(
         gamma,

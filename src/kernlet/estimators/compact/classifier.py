@@ -124,7 +124,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     -----
     An epoch takes about 4 n_rows n_centers n_features multiplications and additions, with a
     projection of rank r instead 4 n_rows r (n_features + n_centers). Memory is that of X, a
-    float32 copy of at most 1 GiB, and a few matrices of batch_size x n_centers.
+    float32 copy where that takes at most 1 GiB, a few matrices of batch_size x n_centers, and
+    the sample that the start looks at: 10,000 rows, or twenty a center if that is more.
 
     Examples
     --------

@@ -1,0 +1,281 @@
+"""The point of a hull nearest the origin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from kernlet.kernels.columns import Indices
+from kernlet.kernels.kernel import Floats
+from kernlet.problems.hull import Hull
+from kernlet.solvers.hull_steps import ActiveRows, Steps, mdm_steps, sk_steps
+from kernlet.solvers.wolfe import LARGEST_FACE, polish
+
+Method = Literal["mdm", "sk", "wolfe"]
+HullStatus = Literal["optimal", "iteration limit", "stopped", "rounding"]
+
+_FINE = 1e-7  # gaps below this are left to the active set, where the support is small
+_INTERVAL = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class HullSolution:
+    """A point W = sum_i alpha_i X_i of a :class:`~kernlet.problems.hull.Hull`.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_support,)
+        Rows with a positive alpha, ascending: the support vectors.
+    alpha : ndarray of shape (n_support,)
+        Their weights, positive, of sum 1.
+    margins : ndarray of shape (n_rows,)
+        W . X_i for all rows, computed from scratch at the end.
+    n_iter : int
+        Steps.
+    n_columns : int
+        Columns of Q computed; a column computed twice counts twice.
+    status : {"optimal", "iteration limit", "stopped", "rounding"}
+        How the steps ended: ``"stopped"`` on a caller's wish, ``"rounding"`` where no step
+        takes anything off the norm any more. The gap holds in every case.
+    """
+
+    rows: Indices
+    alpha: Floats
+    margins: Floats
+    n_iter: int
+    n_columns: int
+    status: HullStatus
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """|W|^2 = alpha . margins."""
+        return float(self.alpha @ self.margins[self.rows])
+
+    @property
+    def norm(self) -> float:
+        """|W|, an upper bound on the norm of the nearest point."""
+        return float(np.sqrt(self.squared_norm))
+
+    @property
+    def margin(self) -> float:
+        """min_i W . X_i / |W|, a lower bound on the norm of the nearest point."""
+        return float(self.margins.min()) / self.norm
+
+    @property
+    def gap(self) -> float:
+        """(norm - margin) / norm: the certificate."""
+        return relative_gap(self.squared_norm, float(self.margins.min()))
+
+    def dense(self) -> Floats:
+        """Alpha of all rows."""
+        alpha = np.zeros(len(self.margins))
+        alpha[self.rows] = self.alpha
+        return alpha
+
+
+@dataclass(frozen=True)
+class HullProgress:
+    """Where the steps stand: on the rows that are looked at, without a recount."""
+
+    n_iter: int
+    gap: float
+    rows: Indices
+    alpha: Floats
+    squared_norm: float
+
+
+Report = Callable[[HullProgress], bool]
+
+
+def nearest_point(
+    hull: Hull,
+    *,
+    method: Method = "mdm",
+    tol: float = 1e-3,
+    max_iter: int | None = None,
+    max_bytes: int = 200 * 2**20,
+    shrinking: bool = True,
+    start: Floats | None = None,
+    report: Report | None = None,
+) -> HullSolution:
+    """Find the point of a hull nearest the origin, to a relative gap.
+
+    ``"mdm"`` moves weight from one row to the row of least margin, choosing the partner that
+    takes most off the norm (Mitchell, Demyanov and Malozemov's step); ``"sk"`` is the step of
+    Schlesinger and Kozinec, towards the row of least margin from where W is; ``"wolfe"`` is
+    Wolfe's active set, for small problems and all digits. MDM hands its support over to the
+    active set where ``tol`` asks for digits below 1e-7 and the support is small.
+
+    A step costs n_rows operations and the columns of Q that it meets for the first time. Rows
+    that look out of play are left out meanwhile (``shrinking``, MDM only); at the end the
+    margins of all rows are computed from scratch, and the steps go on where these say so.
+
+    Parameters
+    ----------
+    hull : Hull
+    method : {"mdm", "sk", "wolfe"}, default="mdm"
+    tol : float, default=1e-3
+        Relative gap 1 - min margin / |W|^2 to reach.
+    max_iter : int or None, default=None
+        Steps allowed.
+    max_bytes : int, default=200 MB
+        For columns of Q.
+    shrinking : bool, default=True
+    start : ndarray of shape (n_rows,) or None, default=None
+        Weights to start from; None for the row nearest the origin.
+    report : callable or None, default=None
+        Hears of the progress now and then, and stops the steps by returning true.
+
+    Returns
+    -------
+    solution : HullSolution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.kernels import RBF, Gram
+    >>> from kernlet.problems.hull import Hull
+    >>> from kernlet.solvers.nearest_point import nearest_point
+    >>> X = np.random.RandomState(0).randn(300, 2)
+    >>> signs = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    >>> hull = Hull(Gram(RBF(1.0), X), signs, np.full(300, 10.0))
+    >>> solution = nearest_point(hull, tol=1e-6)
+    >>> solution.gap <= 1e-6, len(solution.rows) < 150
+    (True, True)
+    """
+    if not hull.n_rows:
+        raise ValueError("A hull without rows has no nearest point; give one row at least.")
+    search = _Search(hull, max_bytes, _start(hull, start), max_iter, report)
+    if method == "sk":
+        search.run(sk_steps, tol, shrinking=False)
+    elif method == "mdm":
+        search.run(mdm_steps, tol if tol >= _FINE else _FINE, shrinking=shrinking)
+    elif hull.n_rows > LARGEST_FACE:
+        raise ValueError(
+            f"Wolfe's active set is for up to {LARGEST_FACE} rows, and there are {hull.n_rows}. "
+            'Use method="mdm".'
+        )
+    if method == "wolfe" or (method == "mdm" and tol < _FINE):
+        search.finish(tol, shrinking=shrinking)
+    return search.solution()
+
+
+def relative_gap(squared_norm: float, least_margin: float) -> float:
+    """1 - min margin / |W|^2, not below 0."""
+    return max(0.0, 1.0 - least_margin / squared_norm)
+
+
+def _start(hull: Hull, start: Floats | None) -> Floats:
+    """Weights of sum 1."""
+    if start is None:
+        alpha = np.zeros(hull.n_rows)
+        alpha[hull.diagonal.argmin()] = 1.0
+        return alpha
+    alpha = np.array(start, dtype=float)
+    if alpha.shape != (hull.n_rows,) or alpha.min() < 0 or not 0 < alpha.sum() < np.inf:
+        raise ValueError(
+            f"start must be {hull.n_rows} weights, one for each row, none negative and one positive."
+        )
+    return alpha / alpha.sum()
+
+
+class _Search:
+    """Steps on rows in play, until all rows agree."""
+
+    def __init__(
+        self,
+        hull: Hull,
+        max_bytes: int,
+        alpha: Floats,
+        max_iter: int | None,
+        report: Report | None,
+    ) -> None:
+        self.hull = hull
+        self.active = ActiveRows(hull, alpha, max_bytes)
+        self.alpha = alpha
+        self.margins = self.active.margins.copy()
+        self.max_iter = np.inf if max_iter is None else max_iter
+        self.report = report
+        self.n_iter = 0
+        self.status: HullStatus = "optimal"
+
+    @property
+    def gap(self) -> float:
+        """Of the last recount."""
+        return relative_gap(float(self.alpha @ self.margins), float(self.margins.min()))
+
+    def run(self, steps: Steps, tol: float, *, shrinking: bool) -> None:
+        """Step until a recount of all rows shows the gap, or there is nothing to gain."""
+        while self.gap > tol:
+            before = float(self.alpha @ self.margins)
+            self.status = self._run_in_play(steps, tol, shrinking)
+            self.recount()
+            if self.status in ("iteration limit", "stopped"):
+                return
+            if self.status == "rounding" and float(self.alpha @ self.margins) >= before:
+                break
+            if self.gap > tol:
+                self.active.extend(self.margins)
+        self.status = "optimal" if self.gap <= tol else "rounding"
+
+    def _run_in_play(self, steps: Steps, tol: float, shrinking: bool) -> HullStatus:
+        active = self.active
+        while True:
+            interval = min(_INTERVAL, max(100, active.n_rows))
+            allowed = int(min(interval, self.max_iter - self.n_iter))
+            done = steps(active, allowed, tol)
+            self.n_iter += done
+            active.refresh_norm()
+            if self.report is not None and self.report(self._progress()):
+                return "stopped"
+            if active.gap <= tol:
+                return "optimal"
+            if self.n_iter >= self.max_iter:
+                return "iteration limit"
+            if done < allowed:
+                return "rounding"
+            if shrinking:
+                active.shrink()
+
+    def _progress(self) -> HullProgress:
+        active = self.active
+        support = np.flatnonzero(active.alpha)
+        return HullProgress(
+            self.n_iter, active.gap, active.rows[support], active.alpha[support], active.n2
+        )
+
+    def recount(self) -> None:
+        """The margins of all rows, from scratch."""
+        self.alpha = self.active.spread_alpha()
+        self.margins = self.hull.margins(self.alpha)
+        self.active.margins[:] = self.margins[self.active.rows]
+        self.active.refresh_norm()
+
+    def finish(self, tol: float, *, shrinking: bool) -> None:
+        """The last digits: by the active set where the support is small enough, else by steps."""
+        if self.status in ("iteration limit", "stopped") or self.gap <= tol:
+            return
+        if np.count_nonzero(self.alpha) > LARGEST_FACE:
+            self.run(mdm_steps, tol, shrinking=shrinking)
+            return
+        before = self.alpha
+        allowed = None if self.max_iter == np.inf else int(self.max_iter) - self.n_iter
+        face = polish(self.hull, before, self.margins, tol=tol, max_iter=allowed)
+        self.n_iter += face.n_iter
+        self.active.pool.n_computed += face.n_columns
+        self.alpha, self.margins = face.alpha, face.margins
+        limited = allowed is not None and face.n_iter >= allowed
+        unfinished: HullStatus = "iteration limit" if limited else "rounding"
+        self.status = "optimal" if self.gap <= tol else unfinished
+
+    def solution(self) -> HullSolution:
+        """What was found."""
+        rows = np.flatnonzero(self.alpha)
+        return HullSolution(
+            rows, self.alpha[rows], self.margins, self.n_iter, self.active.pool.n_computed,
+            self.status,
+        )

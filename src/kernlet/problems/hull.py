@@ -62,8 +62,12 @@ class Hull:
                 f"There are {self.n_rows} rows, {len(self.signs)} signs and {len(self.costs)} "
                 "costs; give one of each for every row."
             )
-        if self.n_rows and not (np.isfinite(self.costs).all() and self.costs.min() > 0):
-            raise ValueError("A cost C is not positive and finite; leave rows of no weight out.")
+        with np.errstate(divide="ignore", over="ignore"):
+            if not (np.isfinite(self.ridge).all() and (self.ridge > 0).all()):
+                raise ValueError(
+                    "A cost C is not positive, or 1 / C is not finite; give numbers nearer to 1, "
+                    "and leave rows of no weight out."
+                )
         self.gram.x.norms  # noqa: B018  computed here, once for all columns
 
     @property
@@ -120,6 +124,19 @@ class Hull:
         coef = alpha[support] * self.signs[support]
         values = self.gram.dot(coef, support) + coef.sum()
         return self.signs * values + self.ridge * alpha
+
+    def squared_norm(self, alpha: Floats, margins: Floats) -> float:
+        """|W|^2, given the margins Q alpha; at least what the ridge alone makes of it.
+
+        Parameters
+        ----------
+        alpha, margins : ndarrays of shape (n_rows,)
+
+        Returns
+        -------
+        squared_norm : float
+        """
+        return max(float(alpha @ margins), float(self.ridge @ alpha**2))
 
     def subset(self, rows: Indices) -> Hull:
         """The hull of some of the rows; their points are copied."""

@@ -12,7 +12,7 @@ from kernlet.problems.hull import Hull
 from kernlet.solvers.column_pool import ColumnPool
 
 _LARGE = 2**20  # numbers in X beyond which a column costs less in company
-_COMPANY = 8
+_COMPANY = 24
 
 
 class ActiveRows:
@@ -50,7 +50,7 @@ class ActiveRows:
 
     def refresh_norm(self) -> None:
         """Compute |W|^2 anew."""
-        self.n2 = float(self.alpha @ self.margins)
+        self.n2 = self.hull.squared_norm(self.alpha, self.margins)
 
     def column(self, number: int) -> Floats:
         """Column of Q; holds until a second other column is asked for."""
@@ -89,8 +89,6 @@ class ActiveRows:
 
     def extend(self, margins: Floats) -> None:
         """Take in rows that turn out to matter, given the margins of all rows."""
-        if self.n_rows == self.whole.n_rows:
-            return
         wanted = margins < self.n2
         wanted[self.rows] = True
         rows = np.flatnonzero(wanted)
@@ -137,7 +135,8 @@ def sk_steps(active: ActiveRows, n_steps: int, tol: float) -> int:
     """
     alpha, g, n2 = active.alpha, active.margins, active.n2
     step = np.empty_like(g)
-    for n_done in range(n_steps):
+    n_done = 0
+    while n_done < n_steps:
         l = int(g.argmin())  # noqa: E741
         g_l, Q_ll = float(g[l]), float(active.diagonal[l])
         if n2 - g_l <= tol * n2 or n2 - g_l <= 0:
@@ -149,8 +148,7 @@ def sk_steps(active: ActiveRows, n_steps: int, tol: float) -> int:
         np.multiply(active.column(l), move, out=step)
         g *= 1 - move
         g += step
-    else:
-        n_done = n_steps
+        n_done += 1
     active.n2 = n2
     return n_done
 
@@ -181,7 +179,8 @@ def mdm_steps(active: ActiveRows, n_steps: int, tol: float) -> int:
     half = 0.5 * active.diagonal
     least_curvature = float(active.hull.ridge.min())
     difference, curvature, move = np.empty_like(g), np.empty_like(g), np.empty_like(g)
-    for n_done in range(n_steps):
+    n_done = 0
+    while n_done < n_steps:
         l = int(g.argmin())  # noqa: E741
         g_l = float(g[l])
         if n2 - g_l <= tol * n2:
@@ -209,7 +208,6 @@ def mdm_steps(active: ActiveRows, n_steps: int, tol: float) -> int:
         alpha[l] += t
         alpha[j] = alpha[j] - t if t < alpha[j] else 0.0
         n2 -= gain
-    else:
-        n_done = n_steps
+        n_done += 1
     active.n2 = n2
     return n_done

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -34,6 +33,8 @@ class HullSolution:
         Their weights, positive, of sum 1.
     margins : ndarray of shape (n_rows,)
         W . X_i for all rows, computed from scratch at the end.
+    squared_norm : float
+        |W|^2.
     n_iter : int
         Steps.
     n_columns : int
@@ -46,14 +47,10 @@ class HullSolution:
     rows: Indices
     alpha: Floats
     margins: Floats
+    squared_norm: float
     n_iter: int
     n_columns: int
     status: HullStatus
-
-    @cached_property
-    def squared_norm(self) -> float:
-        """|W|^2 = alpha . margins."""
-        return float(self.alpha @ self.margins[self.rows])
 
     @property
     def norm(self) -> float:
@@ -79,19 +76,34 @@ class HullSolution:
 
 @dataclass(frozen=True)
 class HullProgress:
-    """Where the steps stand: on the rows that are looked at, without a recount."""
+    """Where the steps stand, on the rows in play and without a recount.
+
+    Parameters
+    ----------
+    n_iter : int
+    gap : float
+    rows : ndarray of shape (n_support,)
+    alpha : ndarray of shape (n_support,)
+    squared_norm : float
+    n_in_play : int
+        Rows not left out.
+    nbytes : int
+        Memory of the columns held.
+    """
 
     n_iter: int
     gap: float
     rows: Indices
     alpha: Floats
     squared_norm: float
+    n_in_play: int
+    nbytes: int
 
 
 Report = Callable[[HullProgress], bool]
 
 
-def nearest_point(
+def find_nearest_point(
     hull: Hull,
     *,
     method: Method = "mdm",
@@ -139,11 +151,11 @@ def nearest_point(
     >>> import numpy as np
     >>> from kernlet.kernels import RBF, Gram
     >>> from kernlet.problems.hull import Hull
-    >>> from kernlet.solvers.nearest_point import nearest_point
+    >>> from kernlet.solvers.nearest_point import find_nearest_point
     >>> X = np.random.RandomState(0).randn(300, 2)
     >>> signs = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
     >>> hull = Hull(Gram(RBF(1.0), X), signs, np.full(300, 10.0))
-    >>> solution = nearest_point(hull, tol=1e-6)
+    >>> solution = find_nearest_point(hull, tol=1e-6)
     >>> solution.gap <= 1e-6, len(solution.rows) < 150
     (True, True)
     """
@@ -178,7 +190,7 @@ def _start(hull: Hull, start: Floats | None) -> Floats:
     alpha = np.array(start, dtype=float)
     if alpha.shape != (hull.n_rows,) or alpha.min() < 0 or not 0 < alpha.sum() < np.inf:
         raise ValueError(
-            f"start must be {hull.n_rows} weights, one for each row, none negative and one positive."
+            f"start must be {hull.n_rows} finite weights, none negative and one positive."
         )
     return alpha / alpha.sum()
 
@@ -206,17 +218,22 @@ class _Search:
     @property
     def gap(self) -> float:
         """Of the last recount."""
-        return relative_gap(float(self.alpha @ self.margins), float(self.margins.min()))
+        return relative_gap(self.squared_norm, float(self.margins.min()))
+
+    @property
+    def squared_norm(self) -> float:
+        """Of the last recount."""
+        return self.hull.squared_norm(self.alpha, self.margins)
 
     def run(self, steps: Steps, tol: float, *, shrinking: bool) -> None:
         """Step until a recount of all rows shows the gap, or there is nothing to gain."""
         while self.gap > tol:
-            before = float(self.alpha @ self.margins)
+            before = self.squared_norm
             self.status = self._run_in_play(steps, tol, shrinking)
             self.recount()
             if self.status in ("iteration limit", "stopped"):
                 return
-            if self.status == "rounding" and float(self.alpha @ self.margins) >= before:
+            if self.squared_norm >= before:  # rounding
                 break
             if self.gap > tol:
                 self.active.extend(self.margins)
@@ -245,7 +262,13 @@ class _Search:
         active = self.active
         support = np.flatnonzero(active.alpha)
         return HullProgress(
-            self.n_iter, active.gap, active.rows[support], active.alpha[support], active.n2
+            n_iter=self.n_iter,
+            gap=active.gap,
+            rows=active.rows[support],
+            alpha=active.alpha[support],
+            squared_norm=active.n2,
+            n_in_play=active.n_rows,
+            nbytes=active.pool.nbytes,
         )
 
     def recount(self) -> None:
@@ -276,6 +299,11 @@ class _Search:
         """What was found."""
         rows = np.flatnonzero(self.alpha)
         return HullSolution(
-            rows, self.alpha[rows], self.margins, self.n_iter, self.active.pool.n_computed,
-            self.status,
+            rows=rows,
+            alpha=self.alpha[rows],
+            margins=self.margins,
+            squared_norm=self.squared_norm,
+            n_iter=self.n_iter,
+            n_columns=self.active.pool.n_computed,
+            status=self.status,
         )

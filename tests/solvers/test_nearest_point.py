@@ -21,7 +21,7 @@ def test_the_optimum_is_that_of_nonnegative_least_squares(method, C):
     hull = overlapping(150, C=C)
     Q = whole_matrix(hull)
     alpha = naive.nearest_in_hull(Q)
-    solution = find_nearest_point(hull, method=method, tol=1e-12)
+    solution = find_nearest_point(hull, method=method, tol=1e-11)
     assert solution.norm == pytest.approx(np.sqrt(alpha @ Q @ alpha), rel=1e-11)
     np.testing.assert_allclose(solution.dense(), alpha, atol=1e-9)
     assert solution.status == "optimal"

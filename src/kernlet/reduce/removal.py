@@ -68,6 +68,8 @@ def remove(
         raise ValueError(
             f"n_centers={n_centers} is out of range: the machine has {expansion.n_centers} centers."
         )
+    if n_rounds < 1:
+        raise ValueError(f"n_rounds={n_rounds} is out of range: one round is the least.")
     if (X is None) != (signs is None):
         raise ValueError("Give both rows X and their signs to train on them, or neither.")
     for count in _counts(expansion.n_centers, n_centers, n_rounds):

@@ -48,6 +48,11 @@ class ActiveRows:
         """Relative gap over the rows in play."""
         return max(0.0, 1.0 - float(self.margins.min()) / self.n2)
 
+    @property
+    def noise(self) -> float:
+        """Rounding of a margin: differences below it say nothing."""
+        return float(np.finfo(float).eps * self.diagonal.max())
+
     def refresh_norm(self) -> None:
         """Compute |W|^2 anew."""
         self.n2 = self.hull.squared_norm(self.alpha, self.margins)
@@ -134,12 +139,12 @@ def sk_steps(active: ActiveRows, n_steps: int, tol: float) -> int:
         Less than ``n_steps`` where the gap is reached or rounding leaves no step.
     """
     alpha, g, n2 = active.alpha, active.margins, active.n2
-    step = np.empty_like(g)
+    step, noise = np.empty_like(g), active.noise
     n_done = 0
     while n_done < n_steps:
         l = int(g.argmin())  # noqa: E741
         g_l, Q_ll = float(g[l]), float(active.diagonal[l])
-        if n2 - g_l <= tol * n2 or n2 - g_l <= 0:
+        if n2 - g_l <= max(tol * n2, noise):
             break
         move = min(1.0, (n2 - g_l) / (n2 - 2 * g_l + Q_ll))
         alpha *= 1 - move
@@ -176,14 +181,14 @@ def mdm_steps(active: ActiveRows, n_steps: int, tol: float) -> int:
         Less than ``n_steps`` where the gap is reached or rounding leaves no step.
     """
     alpha, g, n2 = active.alpha, active.margins, active.n2
-    half = 0.5 * active.diagonal
+    half, noise = 0.5 * active.diagonal, active.noise
     least_curvature = float(active.hull.ridge.min())
     difference, curvature, move = np.empty_like(g), np.empty_like(g), np.empty_like(g)
     n_done = 0
     while n_done < n_steps:
         l = int(g.argmin())  # noqa: E741
         g_l = float(g[l])
-        if n2 - g_l <= tol * n2:
+        if n2 - g_l <= max(tol * n2, noise):
             break
         column = active.column(l)
         np.subtract(half, column, out=curvature)

@@ -18,7 +18,8 @@ Method = Literal["mdm", "sk", "wolfe"]
 HullStatus = Literal["optimal", "iteration limit", "stopped", "rounding"]
 
 _FINE = 1e-7  # gaps below this are left to the active set, where the support is small
-_INTERVAL = 1000
+_INTERVAL = 1000  # steps between looks at what is left out
+_PATIENCE = 20  # intervals that may pass without a smaller norm: the gap can still become less
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,12 +229,12 @@ class _Search:
     def run(self, steps: Steps, tol: float, *, shrinking: bool) -> None:
         """Step until a recount of all rows shows the gap, or there is nothing to gain."""
         while self.gap > tol:
-            before = self.squared_norm
+            norm, gap = self.squared_norm, self.gap
             self.status = self._run_in_play(steps, tol, shrinking)
             self.recount()
             if self.status in ("iteration limit", "stopped"):
                 return
-            if self.squared_norm >= before:  # rounding
+            if self.squared_norm >= norm and self.gap >= gap:  # rounding
                 break
             if self.gap > tol:
                 self.active.extend(self.margins)
@@ -241,6 +242,7 @@ class _Search:
 
     def _run_in_play(self, steps: Steps, tol: float, shrinking: bool) -> HullStatus:
         active = self.active
+        least, idle = active.n2, 0
         while True:
             interval = min(_INTERVAL, max(100, active.n_rows))
             allowed = int(min(interval, self.max_iter - self.n_iter))
@@ -253,7 +255,9 @@ class _Search:
                 return "optimal"
             if self.n_iter >= self.max_iter:
                 return "iteration limit"
-            if done < allowed:
+            idle = idle + 1 if active.n2 >= least else 0
+            least = min(least, active.n2)
+            if done < allowed or idle == _PATIENCE:
                 return "rounding"
             if shrinking:
                 active.shrink()

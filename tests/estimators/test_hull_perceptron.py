@@ -124,9 +124,9 @@ def test_the_machine_so_far_predicts_with_rows_far_from_the_origin():
     monitor = ScoringMonitor(scoring="accuracy")
     machine = HullPerceptronClassifier(gamma=1.0, tol=1e-6).set_callbacks(monitor)
     machine.fit(X + 1e3, y)
-    assert machine.score(X + 1e3, y) > 0.9
-    log = str(monitor.get_logs())
-    assert "accuracy" in log
+    scores = [line["accuracy"] for line in monitor.get_logs().data]
+    assert len(scores) > 2
+    assert scores[-1] > 0.85
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ Method = Literal["mdm", "sk", "wolfe"]
 HullStatus = Literal["optimal", "iteration limit", "stopped", "rounding"]
 
 _FINE = 1e-7  # gaps below this are left to the active set, where the support is small
+_MANY_STEPS, _STEPS_A_ROW = 20_000, 20  # beyond these the problem is too ill-conditioned for steps
 _INTERVAL = 1000  # steps between looks at what is left out
 _PATIENCE = 20  # intervals that may pass without a smaller norm: the gap can still become less
 
@@ -120,8 +121,8 @@ def find_nearest_point(
     ``"mdm"`` moves weight from one row to the row of least margin, choosing the partner that
     takes most off the norm (Mitchell, Demyanov and Malozemov's step); ``"sk"`` is the step of
     Schlesinger and Kozinec, towards the row of least margin from where W is; ``"wolfe"`` is
-    Wolfe's active set, for small problems and all digits. MDM hands its support over to the
-    active set where ``tol`` asks for digits below 1e-7 and the support is small.
+    Wolfe's active set, for small problems and all digits. MDM hands its support, where that is
+    small, over to the active set when ``tol`` asks for digits below 1e-7 or the steps are many.
 
     A step costs n_rows operations and the columns of Q that it meets for the first time. Rows
     that look out of play are left out meanwhile (``shrinking``, MDM only); at the end the
@@ -162,18 +163,19 @@ def find_nearest_point(
     """
     if not hull.n_rows:
         raise ValueError("A hull without rows has no nearest point; give one row at least.")
-    search = _Search(hull, max_bytes, _start(hull, start), max_iter, report)
-    if method == "sk":
-        search.run(sk_steps, tol, shrinking=False)
-    elif method == "mdm":
-        search.run(mdm_steps, tol if tol >= _FINE else _FINE, shrinking=shrinking)
-    elif hull.n_rows > LARGEST_FACE:
+    if method == "wolfe" and hull.n_rows > LARGEST_FACE:
         raise ValueError(
             f"Wolfe's active set is for up to {LARGEST_FACE} rows, and there are {hull.n_rows}. "
             'Use method="mdm".'
         )
-    if method == "wolfe" or (method == "mdm" and tol < _FINE):
-        search.finish(tol, shrinking=shrinking)
+    search = _Search(hull, max_bytes, _start(hull, start), max_iter, report)
+    if method == "sk":
+        search.run(sk_steps, tol, shrinking=False)
+        return search.solution()
+    if method == "mdm":
+        budget = max(_MANY_STEPS, _STEPS_A_ROW * hull.n_rows)
+        search.run(mdm_steps, max(tol, _FINE), shrinking=shrinking, budget=budget)
+    search.finish(tol, shrinking=shrinking)
     return search.solution()
 
 
@@ -211,7 +213,7 @@ class _Search:
         self.active = ActiveRows(hull, alpha, max_bytes)
         self.alpha = alpha
         self.margins = self.active.margins.copy()
-        self.max_iter = np.inf if max_iter is None else max_iter
+        self.max_iter = self.limit = np.inf if max_iter is None else max_iter
         self.report = report
         self.n_iter = 0
         self.status: HullStatus = "optimal"
@@ -226,8 +228,9 @@ class _Search:
         """Of the last recount."""
         return self.hull.squared_norm(self.alpha, self.margins)
 
-    def run(self, steps: Steps, tol: float, *, shrinking: bool) -> None:
+    def run(self, steps: Steps, tol: float, *, shrinking: bool, budget: float = np.inf) -> None:
         """Step until a recount of all rows shows the gap, or there is nothing to gain."""
+        self.limit = min(self.max_iter, budget)
         while self.gap > tol:
             norm, gap = self.squared_norm, self.gap
             self.status = self._run_in_play(steps, tol, shrinking)
@@ -245,7 +248,7 @@ class _Search:
         least, idle = active.n2, 0
         while True:
             interval = min(_INTERVAL, max(100, active.n_rows))
-            allowed = int(min(interval, self.max_iter - self.n_iter))
+            allowed = int(min(interval, self.limit - self.n_iter))
             done = steps(active, allowed, tol)
             self.n_iter += done
             active.refresh_norm()
@@ -253,7 +256,7 @@ class _Search:
                 return "stopped"
             if active.gap <= tol:
                 return "optimal"
-            if self.n_iter >= self.max_iter:
+            if self.n_iter >= self.limit:
                 return "iteration limit"
             idle = idle + 1 if active.n2 >= least else 0
             least = min(least, active.n2)
@@ -284,7 +287,7 @@ class _Search:
 
     def finish(self, tol: float, *, shrinking: bool) -> None:
         """The last digits: by the active set where the support is small enough, else by steps."""
-        if self.status in ("iteration limit", "stopped") or self.gap <= tol:
+        if self.status == "stopped" or self.n_iter >= self.max_iter or self.gap <= tol:
             return
         if np.count_nonzero(self.alpha) > LARGEST_FACE:
             self.run(mdm_steps, tol, shrinking=shrinking)

@@ -58,10 +58,13 @@ def polish(
         trial = np.zeros_like(alpha)
         trial[support] = weights
         trial_margins = hull.margins(trial)
-        if n_iter > 1 and trial @ trial_margins >= alpha @ margins:
-            break  # rounding: no step lowers the norm any more
+        n2 = hull.squared_norm(trial, trial_margins)
+        before = hull.squared_norm(alpha, margins)
+        no_gain = n2 >= before and trial_margins.min() / n2 <= margins.min() / before
+        if no_gain and (n_iter > 1 or n2 > (1 + 1e-9) * before):  # rounding
+            break
         alpha, margins = trial, trial_margins
-        n2, least = float(alpha @ margins), int(margins.argmin())
+        least = int(margins.argmin())
         if n2 - margins[least] <= tol * n2 or alpha[least] > 0:
             break
         support = np.union1d(np.flatnonzero(alpha), [least])
@@ -101,6 +104,8 @@ def _nearest_in(Q: Floats, weights: Floats) -> Floats:
     while True:
         wanted = np.zeros_like(weights)
         wanted[inside] = _affine(Q[np.ix_(inside, inside)])
+        if not np.isfinite(wanted).all():  # no digits left
+            return weights
         falling = inside & (wanted <= 0)
         if not falling.any():
             return wanted
@@ -118,6 +123,6 @@ def _affine(Q: Floats) -> Floats:
     ones = np.ones(len(Q))
     try:
         raw = cho_solve(cho_factor(Q, lower=True), ones)
-    except LinAlgError:  # no digits left: the ridge is lost in rounding
-        raw = np.linalg.lstsq(Q, ones, rcond=None)[0]
+    except LinAlgError:  # the ridge is lost in rounding
+        return np.full(len(Q), np.nan)
     return np.asarray(raw / raw.sum())

@@ -127,6 +127,21 @@ def test_every_class_has_its_own_path():
     assert machine.score(X, y) > 0.9
 
 
+def test_a_callback_that_stops_a_training_stops_the_removal():
+    class Stopper:
+        def setup(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_end(self, estimator, context):
+            return context.task_name == "round"
+
+    X, y = moons()
+    for parameters in ({}, {"removal_cv": 2}):
+        machine = exact(removal="iterative", **parameters).set_callbacks(Stopper()).fit(X, y)
+        assert len(machine.removal_path_) == 1
+        assert machine.gap_ > 1e-10
+
+
 def test_sk_steps_of_the_paper():
     X, y = moons()
     machine = HullPerceptronClassifier(

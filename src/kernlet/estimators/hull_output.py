@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -22,7 +23,8 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.hull import Hull
-from kernlet.solvers.nearest_point import HullProgress, HullSolution, Method, find_nearest_point
+from kernlet.solvers.hull_solution import HullProgress, HullSolution
+from kernlet.solvers.nearest_point import Method, find_nearest_point
 
 
 @dataclass(frozen=True)
@@ -155,14 +157,20 @@ class _Training:
         """The training, and those after a removal."""
         weights, schedule = self.data.sample_weight, removal.schedule
         if removal.n_folds is None:
-            rounds = removal_rounds(self.hull, weights, schedule, self.solve, number)
-            return remove_until_unsure(rounds)
+            return remove_until_unsure(self._rounds(number, schedule))
         random_state = np.random.RandomState(self.setting.seed)
         n_rounds = rounds_by_folds(
             self.hull, weights, schedule, self.solve, removal.n_folds, random_state
         )
-        rounds = removal_rounds(self.hull, weights, schedule, self.solve, number)
-        return list(islice(rounds, 1 + n_rounds))
+        return list(islice(self._rounds(number, schedule), 1 + n_rounds))
+
+    def _rounds(self, number: int, schedule: Schedule) -> Iterator[Trained]:
+        """The trainings one by one, up to the one that a callback stops."""
+        weights = self.data.sample_weight
+        for trained in removal_rounds(self.hull, weights, schedule, self.solve, number):
+            yield trained
+            if self.was_stopped:
+                return
 
     def solve(self, part: Hull, rows: Indices, start: Floats | None) -> HullSolution:
         """Train on some rows. Schlesinger and Kozinec's steps start afresh, MDM where it was."""

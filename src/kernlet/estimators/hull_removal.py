@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.hull import Hull
-from kernlet.solvers.nearest_point import HullSolution
+from kernlet.solvers.hull_solution import HullSolution
 
 Solve = Callable[[Hull, Indices, Floats | None], HullSolution]
 

@@ -56,8 +56,7 @@ class HullPerceptronClassifier(ExpansionClassifier):
         Of the "poly" kernel.
     solver : {"mdm", "sk"}, default="mdm"
         ``"mdm"`` moves weight between pairs of rows; ``"sk"`` takes the steps of Schlesinger
-        and Kozinec, as the paper does, and needs ten to a hundred times as long for the same
-        gap.
+        and Kozinec, as the paper does, and needs ten to fifty times as long for the same gap.
     tol : float, default=1e-3
         Relative gap to reach, see ``gap_``. Below 1e-7 and for up to 2,500 support vectors an
         active set finds the last digits.
@@ -123,12 +122,15 @@ class HullPerceptronClassifier(ExpansionClassifier):
     Notes
     -----
     At the optimum alpha_i = 2 C_i |W|^2 slack_i: the support vectors of *large* alpha are the
-    outliers, and removal keeps those. In the paper and here it leaves 65 to 85 % of the support
-    vectors. Refitting all rows on 10 to 40 centers (:func:`kernlet.reduce.refit`) leaves
-    a fraction of that at about the same accuracy. Removal is here to compare with.
+    outliers, and removal keeps those. In the paper and here it leaves 63 to 85 % of the support
+    vectors. Refitting all rows on a few dozen centers (:func:`kernlet.reduce.refit`) often has
+    the same accuracy with a fraction of that. Removal is here to compare with.
 
     More than two classes make one hull a class, one against the rest, each with its own
     removal; the outputs share one set of centers.
+
+    Scale the features: over unscaled ones the steps may be many, and beyond 2,500 support
+    vectors there is no active set to help.
 
     Time is about one column of Q, n_rows kernel values, for each support vector, and a few
     steps of n_rows operations each. Memory is 8 bytes a row and column, at most

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from benchmarks import compact, minimal_kernel, synthetic
+from benchmarks import compact, hull, minimal_kernel, synthetic
 
-BENCHMARKS = minimal_kernel.BENCHMARKS | synthetic.BENCHMARKS | compact.BENCHMARKS
+BENCHMARKS = minimal_kernel.BENCHMARKS | synthetic.BENCHMARKS | compact.BENCHMARKS | hull.BENCHMARKS
 
 
 @click.command()

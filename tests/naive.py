@@ -4,7 +4,7 @@ import math
 from functools import partial
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import linprog, nnls
 
 # Kernels
 
@@ -95,6 +95,59 @@ def pound_machine(K, signs, C, mu, alpha, n_lps=50):
         nu = C * (1.0 + mu * alpha * np.exp(-alpha * y))
         c = 1.0 + mu * alpha * np.exp(-alpha * np.abs(beta))
     return objective
+
+
+# --- the nearest point of a hull: its products, and the steps on whole lists -----------------
+
+
+def hull_products(K, signs, costs):
+    """Q_ij = d_i d_j (1 + k_ij) + delta_ij / (2 C_i)."""
+    m = len(K)
+    return np.array(
+        [
+            [signs[i] * signs[j] * (1 + K[i][j]) + (i == j) / (2 * costs[i]) for j in range(m)]
+            for i in range(m)
+        ]
+    )
+
+
+def nearest_in_hull(Q):
+    """Weights of the nearest point: a nonnegative least-squares problem, but for scale."""
+    half = np.linalg.cholesky(Q).T
+    m = len(Q)
+    weights, _ = nnls(np.vstack([half, np.ones(m)]), np.append(np.zeros(m), 1.0), maxiter=100 * m)
+    return weights / weights.sum()
+
+
+def sk_step(Q, alpha):
+    """One step of Schlesinger and Kozinec, everything from scratch."""
+    n2 = math.fsum(
+        a * b * q
+        for a, line in zip(alpha, Q, strict=True)
+        for b, q in zip(alpha, line, strict=True)
+    )
+    g = [math.fsum(q * a for q, a in zip(line, alpha, strict=True)) for line in Q]
+    l = g.index(min(g))  # noqa: E741
+    move = min(1.0, (n2 - g[l]) / (n2 - 2 * g[l] + Q[l][l]))
+    return [(1 - move) * a + move * (i == l) for i, a in enumerate(alpha)]
+
+
+def mdm_step(Q, alpha):
+    """One step of MDM, every partner tried."""
+    g = [math.fsum(q * a for q, a in zip(line, alpha, strict=True)) for line in Q]
+    l = g.index(min(g))  # noqa: E741
+    best = (0.0, None, 0.0)
+    for j in range(len(alpha)):
+        if alpha[j] > 0 and j != l:
+            curvature = Q[l][l] + Q[j][j] - 2 * Q[l][j]
+            t = min(alpha[j], (g[j] - g[l]) / curvature)
+            gain = 2 * t * (g[j] - g[l]) - t * t * curvature
+            if gain > best[0]:
+                best = (gain, j, t)
+    _, j, t = best
+    if j is None:
+        return list(alpha)
+    return [a + t * (i == l) - t * (i == j) for i, a in enumerate(alpha)]
 
 
 # --- gradients and reduced sets: differences, and norms in feature space by double sums ------

@@ -5,6 +5,7 @@ from kernlet.estimators.compact.classifier import CompactKernelClassifier
 from kernlet.estimators.compact.regressor import CompactKernelRegressor
 from kernlet.estimators.compressed import CompressedClassifier
 from kernlet.estimators.compressing import compress
+from kernlet.estimators.hull_perceptron import HullPerceptronClassifier
 from kernlet.estimators.l1_kernel import L1KernelClassifier
 from kernlet.estimators.minimal_kernel import MinimalKernelClassifier
 
@@ -13,6 +14,7 @@ __all__ = [
     "CompactKernelClassifier",
     "CompactKernelRegressor",
     "CompressedClassifier",
+    "HullPerceptronClassifier",
     "L1KernelClassifier",
     "MinimalKernelClassifier",
     "compress",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -13,15 +14,32 @@ from kernlet.kernels.kernel import Floats
 from kernlet.solvers import MarginSolution
 
 
-def join_centers(
-    gram: Gram, solutions: Sequence[MarginSolution]
-) -> tuple[KernelExpansion, Indices]:
+class Output(Protocol):
+    """The machine of one output over some of the candidates."""
+
+    @property
+    def centers(self) -> Indices:
+        """The candidates, ascending."""
+        ...
+
+    @property
+    def coef(self) -> Floats:
+        """Their coefficients."""
+        ...
+
+    @property
+    def intercept(self) -> float:
+        """What is added."""
+        ...
+
+
+def join_centers(gram: Gram, solutions: Sequence[Output]) -> tuple[KernelExpansion, Indices]:
     """One expansion for all outputs over the centers that any of them uses.
 
     Parameters
     ----------
     gram : Gram
-    solutions : sequence of MarginSolution
+    solutions : sequence of MarginSolution or another machine of one output
 
     Returns
     -------

@@ -1,13 +1,17 @@
 """How a problem is solved: arrays in, a frozen solution with its certificate out."""
 
 from kernlet.solvers.highs_generation import Generation, Progress
+from kernlet.solvers.hull_solution import HullSolution
+from kernlet.solvers.nearest_point import find_nearest_point
 from kernlet.solvers.solution import MarginSolution
 from kernlet.solvers.successive_linearization import LinearizationPath, linearize_successively
 
 __all__ = [
     "Generation",
+    "HullSolution",
     "LinearizationPath",
     "MarginSolution",
     "Progress",
+    "find_nearest_point",
     "linearize_successively",
 ]

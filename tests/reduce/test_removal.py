@@ -59,8 +59,18 @@ def test_bad_input_gets_a_sentence(machine):
         remove(f, 3, n_rounds=0)
     with pytest.raises(ValueError, match="or neither"):
         remove(f, 3, X)
+    with pytest.raises(ValueError, match="weights belong to rows"):
+        remove(f, 3, weights=np.ones(3))
+    with pytest.raises(ValueError, match="a line of signs for each output"):
+        remove(f, 3, X, np.ones((1, 5)))
+
+
+def test_a_map_in_front_is_taken_into_the_centers(machine):
+    X, _, f = machine
     front = KernelExpansion(
-        f.kernel, f.centers, f.coef, f.intercept, AffineMap(np.zeros(1), np.ones(1))
+        f.kernel, f.centers, f.coef, f.intercept, AffineMap(np.full(1, 2.0), np.ones(1))
     )
-    with pytest.raises(ValueError, match="map in front"):
-        remove(front, 3)
+    small = remove(front, 3)
+    np.testing.assert_allclose(
+        small.decision_values(X + 2.0), remove(f, 3).decision_values(X), atol=1e-8
+    )

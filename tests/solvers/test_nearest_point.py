@@ -249,3 +249,21 @@ def test_bad_input_gets_a_sentence():
             find_nearest_point(hull, start=start)
     with pytest.raises(ValueError, match=f"up to {LARGEST_FACE} rows"):
         find_nearest_point(clusters(LARGEST_FACE + 1), method="wolfe")
+
+
+@pytest.mark.parametrize("method", ["mdm", "sk"])
+def test_a_row_of_next_to_no_weight_does_not_end_the_steps(method):
+    plain = overlapping(80)
+    costs = 0.5 / plain.ridge
+    costs[0] = 1e-14
+    hull = Hull(plain.gram, plain.signs, costs)
+    solution = find_nearest_point(hull, method=method, tol=1e-2)
+    assert solution.status == "optimal"
+    assert solution.gap <= 1e-2
+
+
+def test_too_few_steps_are_said_to_be_too_few():
+    hull = overlapping(80)
+    enough = find_nearest_point(hull, tol=1e-7).n_iter
+    solution = find_nearest_point(hull, tol=1e-10, max_iter=enough)
+    assert solution.status == "iteration limit" or solution.gap <= 1e-10

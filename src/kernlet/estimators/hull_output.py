@@ -160,7 +160,13 @@ class _Training:
             return remove_until_unsure(self._rounds(number, schedule))
         random_state = np.random.RandomState(self.setting.seed)
         n_rounds = rounds_by_folds(
-            self.hull, weights, schedule, self.solve, removal.n_folds, random_state
+            self.hull,
+            weights,
+            schedule,
+            self.solve,
+            removal.n_folds,
+            random_state,
+            lambda: self.was_stopped,
         )
         return list(islice(self._rounds(number, schedule), 1 + n_rounds))
 

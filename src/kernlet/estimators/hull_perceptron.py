@@ -100,9 +100,9 @@ class HullPerceptronClassifier(ExpansionClassifier):
     alpha_ : ndarray of shape (n_outputs, n_support)
         Their alpha; each line has sum 1.
     gap_ : float
-        Relative gap 1 - min_i W . X_i / |W|^2 of the worst output: |W| is at most that much
-        above the norm of the nearest point. Computed from scratch over all rows trained on:
-        the certificate.
+        Relative gap 1 - min_i W . X_i / |W|^2 of the worst output: the norm of the nearest point
+        is at least (1 - gap_) |W|, and a gap of 1 or more says nothing. Computed from scratch
+        over all rows trained on: the certificate.
     margin_ : ndarray of shape (n_outputs,)
         min_i W . X_i / |W|; at the optimum the norm of W.
     n_iter_ : int
@@ -122,7 +122,7 @@ class HullPerceptronClassifier(ExpansionClassifier):
     Notes
     -----
     At the optimum alpha_i = 2 C_i |W|^2 slack_i: the support vectors of *large* alpha are the
-    outliers, and removal keeps those. In the paper and here it leaves 63 to 85 % of the support
+    outliers, and removal keeps those. In the paper and here it leaves 63 to 90 % of the support
     vectors. Refitting all rows on a few dozen centers (:func:`kernlet.reduce.refit`) often has
     the same accuracy with a fraction of that. Removal is here to compare with.
 
@@ -134,7 +134,8 @@ class HullPerceptronClassifier(ExpansionClassifier):
 
     Time is about one column of Q, n_rows kernel values, for each support vector, and a few
     steps of n_rows operations each. Memory is 8 bytes a row and column, at most
-    ``cache_size``; the matrix is never stored as a whole.
+    ``cache_size``, besides copies of X and up to 150 MB for the active set; the matrix is never
+    stored as a whole.
 
     References
     ----------
@@ -260,8 +261,13 @@ class HullPerceptronClassifier(ExpansionClassifier):
             max_iter=None if self.max_iter == -1 else int(self.max_iter),
             max_bytes=int(self.cache_size * 2**20),
             removal=None if self.removal is None else Removal(schedule, self.removal_cv),
-            seed=check_random_state(self.random_state).randint(2**31 - 1),
+            seed=self._seed(),
         )
+
+    def _seed(self) -> int:
+        if self.removal_cv is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _solve_all(self, hulls: list[Hull], data: TrainingData) -> list[HullOutcome]:
         """Solve all outputs, each on its own."""
@@ -307,5 +313,6 @@ class HullPerceptronClassifier(ExpansionClassifier):
         self.gap_ = max(o.solution.gap for o in outcomes)
         self.margin_ = np.array([o.solution.margin for o in outcomes])
         self.n_iter_ = sum(o.n_iter for o in outcomes)
+        self.__dict__.pop("removal_path_", None)
         if self.removal is not None:
             self.removal_path_ = [record for o in outcomes for record in o.path]

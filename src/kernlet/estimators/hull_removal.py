@@ -198,6 +198,7 @@ def rounds_by_folds(
     solve: Solve,
     n_folds: int,
     random_state: np.random.RandomState,
+    was_stopped: Callable[[], bool] = lambda: False,
 ) -> int:
     """Rounds after which the paper stops: accuracy and deviation are taken over folds.
 
@@ -209,6 +210,8 @@ def rounds_by_folds(
     solve : callable
     n_folds : int
     random_state : RandomState
+    was_stopped : callable
+        True where nothing more should be trained; there are no rounds then.
 
     Returns
     -------
@@ -224,7 +227,12 @@ def rounds_by_folds(
             return solve(part, kept[rows], start)
 
         fold = removal_rounds(hull.subset(kept), weights[kept], schedule, solve_fold)
-        paths.append([t.record.validation_accuracy for t in fold][1:])
+        path = []
+        for trained in fold:
+            path.append(trained.record.validation_accuracy)
+            if was_stopped():
+                return 0
+        paths.append(path[1:])
     n_rounds = min(len(path) for path in paths)
     table = np.array([path[:n_rounds] for path in paths]).reshape(n_folds, n_rounds)
     mean, deviation = table.mean(axis=0), table.std(axis=0)

@@ -94,7 +94,7 @@ def refit(
     X : {ndarray, sparse matrix} of shape (n_rows, n_features)
     signs : ndarray of shape (n_outputs, n_rows)
     C : float, default=10.0
-        Weight of the errors.
+        Weight of the errors: the machine has least 1/2 |f|^2 + 1/2 C sum slack^2.
     weights : ndarray of shape (n_rows,) or None
         Multiplies C row by row.
 
@@ -103,6 +103,12 @@ def refit(
     expansion : KernelExpansion
     """
     require_mercer(kernel, "A machine with a norm in feature space")
+    signs = np.atleast_2d(signs)
+    if signs.shape[1] != X.shape[0]:
+        raise ValueError(
+            f"There are {X.shape[0]} rows and signs of {signs.shape[1]}; give a line of signs for "
+            "each output."
+        )
     features = kernel_matrix(kernel, X, centers)
     penalty = kernel_matrix(kernel, centers, centers)
     penalty[np.diag_indices(len(penalty))] += _ridge(penalty)

@@ -35,7 +35,6 @@ def remove(
     Parameters
     ----------
     expansion : KernelExpansion
-        Without a map in front.
     n_centers : int
         Centers to keep.
     X : {ndarray, sparse matrix} of shape (n_rows, n_features) or None
@@ -43,7 +42,7 @@ def remove(
         One line for each output.
     n_rounds : int, default=1
     C : float, default=10.0
-        Weight of the errors.
+        Weight of the errors: 1/2 C sum slack^2, so twice the C of a hull perceptron.
     weights : ndarray of shape (n_rows,) or None
         Multiplies C row by row.
 
@@ -62,8 +61,7 @@ def remove(
     >>> remove(f, 2).centers.ravel()
     array([0., 1.])
     """
-    if expansion.front is not None:
-        raise ValueError("The machine has a map in front; remove centers before it is put there.")
+    expansion = expansion.unfolded()
     if not 1 <= n_centers <= expansion.n_centers:
         raise ValueError(
             f"n_centers={n_centers} is out of range: the machine has {expansion.n_centers} centers."
@@ -72,6 +70,8 @@ def remove(
         raise ValueError(f"n_rounds={n_rounds} is out of range: one round is the least.")
     if (X is None) != (signs is None):
         raise ValueError("Give both rows X and their signs to train on them, or neither.")
+    if X is None and weights is not None:
+        raise ValueError("weights belong to rows: give X and signs too.")
     for count in _counts(expansion.n_centers, n_centers, n_rounds):
         centers = expansion.centers[largest_coefficients(expansion, count)]
         if signs is None:

@@ -51,7 +51,9 @@ class ActiveRows:
     @property
     def noise(self) -> float:
         """Rounding of a margin: differences below it say nothing."""
-        return float(np.finfo(float).eps * self.diagonal.max())
+        ridge = self.hull.ridge
+        largest = max((self.diagonal - ridge).max(), (ridge * self.alpha).max())
+        return float(np.finfo(float).eps * largest)
 
     def refresh_norm(self) -> None:
         """Compute |W|^2 anew."""

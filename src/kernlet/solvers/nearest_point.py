@@ -123,7 +123,7 @@ class _Search:
         max_iter: int | None,
         report: Report | None,
     ) -> None:
-        self.hull = hull
+        self.hull, self.max_bytes = hull, max_bytes
         self.active = ActiveRows(hull, alpha, max_bytes)
         self.alpha = alpha
         self.margins = self.active.margins.copy()
@@ -201,7 +201,10 @@ class _Search:
 
     def finish(self, tol: float, *, shrinking: bool) -> None:
         """The last digits: by the active set where the support is small enough, else by steps."""
-        if self.status == "stopped" or self.n_iter >= self.max_iter or self.gap <= tol:
+        if self.status == "stopped" or self.gap <= tol:
+            return
+        if self.n_iter >= self.max_iter:
+            self.status = "iteration limit"
             return
         if np.count_nonzero(self.alpha) > LARGEST_FACE:
             self.run(mdm_steps, tol, shrinking=shrinking)
@@ -213,6 +216,10 @@ class _Search:
         self.active.pool.n_computed += face.n_columns
         self.alpha, self.margins = face.alpha, face.margins
         limited = allowed is not None and face.n_iter >= allowed
+        if self.gap > tol and not limited and np.count_nonzero(self.alpha) >= LARGEST_FACE:
+            self.active = ActiveRows(self.hull, self.alpha, self.max_bytes)
+            self.run(mdm_steps, tol, shrinking=shrinking)
+            return
         unfinished: HullStatus = "iteration limit" if limited else "rounding"
         self.status = "optimal" if self.gap <= tol else unfinished
 

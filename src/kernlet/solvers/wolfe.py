@@ -110,7 +110,9 @@ def _nearest_in(Q: Floats, weights: Floats) -> Floats:
         if not falling.any():
             return wanted
         way = np.full(len(weights), np.inf)
-        way[falling] = weights[falling] / (weights[falling] - wanted[falling])
+        way[falling & (weights == 0)] = 0.0
+        moving = falling & (weights > 0)
+        way[moving] = weights[moving] / (weights[moving] - wanted[moving])
         length = min(1.0, float(way.min()))
         weights += length * (wanted - weights)
         leaving = falling & (way <= length)

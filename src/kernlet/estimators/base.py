@@ -55,13 +55,7 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             With two classes, one value a row, positive for ``classes_[1]``.
         """
-        check_is_fitted(self)
-        if is_foreign(X):
-            require_finite(X)
-        else:
-            X = validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-            )
+        X = rows_to_predict(self, X)
         values = self.expansion_.decision_values(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
@@ -107,6 +101,17 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return make_kernel(
             kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
         )
+
+
+def rows_to_predict(estimator: Any, X: Any) -> Any:
+    """Rows that a fitted estimator can take; arrays of other libraries stay where they are."""
+    check_is_fitted(estimator)
+    if is_foreign(X):
+        require_finite(X)
+        return X
+    return validate_data(
+        estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+    )
 
 
 @dataclass(frozen=True, eq=False)

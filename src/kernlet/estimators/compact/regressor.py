@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kernlet.devices import is_foreign, require_finite
+from kernlet.estimators.base import rows_to_predict
 from kernlet.estimators.compact.base import COMPACT_CONSTRAINTS, CompactMachine, Task
 from kernlet.estimators.compact.initial import Initial, initial_regressor
 from kernlet.kernels.columns import Indices
@@ -196,13 +196,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        check_is_fitted(self)
-        if is_foreign(X):
-            require_finite(X)
-        else:
-            X = validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-            )
+        X = rows_to_predict(self, X)
         values = self.expansion_.decision_values(X)
         return values[:, 0] if self._is_flat else values
 

@@ -3,6 +3,13 @@
 import os
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, so that a change is judged by what it changes; other examples
+# with `pytest --hypothesis-profile=explore`.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("steady")
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from kernlet.estimators.compact.layout import Layout
-from kernlet.estimators.compact.search import Trial, spend_bytes, walk_sizes
+from kernlet.estimators.compact.search import spend_bytes, walk_sizes
 from kernlet.estimators.compact.training import Trained
+from kernlet.estimators.compact.workshop import Trial
 
 
 class FakeExpansion:

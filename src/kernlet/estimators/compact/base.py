@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -20,36 +20,26 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from kernlet.devices import find_device, to_numpy
+from kernlet.devices import find_device
 from kernlet.estimators.compact.display import CompactPathDisplay
-from kernlet.estimators.compact.initial import Initial
-from kernlet.estimators.compact.layout import STORAGE, Layout
-from kernlet.estimators.compact.search import (
-    PathPoint,
-    RunTrials,
-    Trial,
-    Workshop,
-    spend_bytes,
-    walk_sizes,
-)
-from kernlet.estimators.compact.start import Sample, cluster_start, kmeans, point_start, sample_rows
+from kernlet.estimators.compact.initial import Initial, Starts
+from kernlet.estimators.compact.layout import STORAGE, Layout, layout_of
+from kernlet.estimators.compact.monitor import Monitor
+from kernlet.estimators.compact.search import RunTrials, spend_bytes, walk_sizes
+from kernlet.estimators.compact.task import Task
 from kernlet.estimators.compact.training import (
     SECOND_RATE,
     Effort,
-    pack,
     usual_batch,
     usual_epochs,
 )
-from kernlet.kernels.columns import Indices
-from kernlet.kernels.kernel import Floats
-from kernlet.problems.joint_margin import JointMargin, Machine
-from kernlet.problems.losses import Loss
+from kernlet.estimators.compact.workshop import PathPoint, Trial, Workshop
+from kernlet.problems.joint_margin import JointMargin
 from kernlet.quantized import QuantizedExpansion
 from kernlet.solvers.examples import Examples, mean_and_deviation
 from kernlet.solvers.joint_descent import RATES
 
 _USUAL_CENTERS = 100
-_REGRESSION_FACTORS = (1.0, 1 / 4, 1 / 16, 1 / 64)
 _LARGEST_IN_BUDGET = 4096  # centers, beyond which training is slow and gains little
 _LARGEST_AUTO = 1024  # centers at which a path of sizes ends
 
@@ -75,62 +65,7 @@ COMPACT_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What is to be learned.
-
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
-    y : ndarray
-        As the user has it.
-    weights : ndarray of shape (n_rows,)
-    targets : ndarray
-        Class numbers, or the numbers to predict, of shape (n_rows, n_outputs).
-    table : ndarray of shape (n_classes, n_outputs) or None
-        The targets of each class.
-    first_table : ndarray of shape (n_classes, n_outputs) or None
-        Outputs that a start aims at, for each class.
-    loss : Loss
-    kept, held_out : ndarray
-        Rows to train on, and to judge by.
-    """
-
-    X: Any
-    y: Any
-    weights: Floats
-    targets: Any
-    table: Floats | None
-    first_table: Floats | None
-    loss: Loss
-    kept: Indices
-    held_out: Indices
-
-    @property
-    def n_outputs(self) -> int:
-        """Outputs of the machine."""
-        return int((self.targets if self.table is None else self.table).shape[1])
-
-    @property
-    def groups(self) -> Indices:
-        """Rows that have centers of their own: the classes."""
-        if self.table is None:
-            return np.zeros(len(self.targets), dtype=np.intp)
-        return self.targets
-
-    def first_targets(self, rows: Indices) -> Floats:
-        """What the first outputs should be near."""
-        targets = self.targets[rows]
-        return targets if self.first_table is None else self.first_table[targets]
-
-    def validation_for_callbacks(self) -> dict[str, Any]:
-        """The rows held out, as scikit-learn's callbacks take them."""
-        if not len(self.held_out):
-            return {}
-        return {"X": self.X[self.held_out], "y": self.y[self.held_out]}
-
-
-class CompactMachine(CallbackSupportMixin, BaseEstimator):
+class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
     """A Gaussian machine of few centers, trained as a whole and stored in few bytes."""
 
     expansion_: Any
@@ -188,7 +123,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         self.path_ = tuple(path)
         trained = trial.trained
         if len(task.held_out) and not self._was_stopped:
-            monitor = _Monitor(self, shop, task, trial.layout, context, "settling")
+            monitor = Monitor(self, shop, task, trial.layout, context, "settling")
             trained = shop.settle(trial, monitor.on_epoch)
             monitor.end()
         self.expansion_ = trained.expansion
@@ -224,7 +159,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
             kept,
             everything.part(task.held_out),
             everything,
-            _Starts(task, kept, initial, self.noise),
+            Starts(task, kept, initial, self.noise),
             self._judge(task),
             self._effort(len(task.kept), initial),
             seed,
@@ -241,13 +176,13 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
             self._rates,
         )
 
+    @abstractmethod
     def _judge(self, task: Task) -> Any:
         """How outputs of the rows held out are scored."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _reconstruction(self, expansion: QuantizedExpansion) -> dict[str, Any]:
         """What makes an estimator that predicts with a machine under way."""
-        raise NotImplementedError
 
     def _choose(
         self, shop: Workshop, task: Task, initial: Initial | None, context: CallbackContext
@@ -307,36 +242,22 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         )
 
     def _same_layout(self, machine: QuantizedExpansion) -> Layout:
-        """The layout of a compact machine to start from."""
-        rank = None if machine.tables["projection"] is None else machine.rank
-        for name, wanted, there in (
-            ("n_centers", self.n_centers, machine.n_centers),
-            ("projection", self.projection, rank),
-        ):
-            if not isinstance(wanted, Integral) or wanted == there:
-                continue
-            if name == "projection" or int(wanted) < machine.n_centers:
-                raise ValueError(
-                    f"{name}={wanted}, but the machine to start from has {there}; leave {name} "
-                    "out, or start afresh."
-                )
-        formats = (
-            machine.storage["centers"],
-            machine.storage["coef"],
-            machine.storage.get("projection", "float32"),
-        )
+        """The layout of a compact machine to start from, where the parameters allow it."""
+        layout = layout_of(machine, self._intercept_bytes)
         if self.storage != "auto":
-            formats = STORAGE[self.storage]
-        width = "per_center" if len(machine.gamma) > 1 else self.width
-        layout = Layout(
-            machine.n_features,
-            machine.n_outputs,
-            machine.n_centers,
-            rank,
-            formats,
-            width,
-            self._intercept_bytes,
-        )
+            layout = replace(layout, formats=STORAGE[self.storage])
+        if self.width == "per_center":
+            layout = replace(layout, width="per_center")
+        if isinstance(self.projection, Integral) and self.projection != layout.rank:
+            raise ValueError(
+                f"projection={self.projection}, but the machine to start from has {layout.rank}; "
+                "leave projection out, or start afresh."
+            )
+        if isinstance(self.n_centers, Integral) and int(self.n_centers) < layout.n_centers:
+            raise ValueError(
+                f"n_centers={self.n_centers}, but the machine to start from has "
+                f"{layout.n_centers}; leave n_centers out, or start afresh."
+            )
         if self.max_bytes is not None and layout.nbytes > self.max_bytes:
             raise ValueError(
                 f"The machine to start from takes {layout.nbytes} bytes, more than "
@@ -360,7 +281,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator):
         why: str = "as the parameters say",
     ) -> tuple[Trial, list[PathPoint], str]:
         """One layout, with a look at every epoch."""
-        monitor = _Monitor(self, shop, task, layout, context, "training")
+        monitor = Monitor(self, shop, task, layout, context, "training")
         trial = shop.trial(layout, on_epoch=monitor.on_epoch, pick=monitor.pick)
         monitor.end()
         return trial, [trial.point], f"{trial.layout.describe()}: {why}."
@@ -396,99 +317,3 @@ def _one_trial(
         trial = shop.trial(layout, share)
     task.call_on_fit_task_end(estimator=estimator)
     return trial
-
-
-@dataclass(frozen=True, eq=False)
-class _Starts:
-    """Starts for layouts, from the rows to train on or from what the user gave."""
-
-    task: Task
-    kept: Examples
-    initial: Initial | None
-    noise: float
-
-    def __call__(self, layout: Layout, random: np.random.RandomState) -> Machine:
-        sample = self._sample(layout.n_centers, random)
-        if self.initial is None:
-            return cluster_start(sample, layout.n_centers, layout.rank, random, self.noise)
-        shift, scale = self.kept.shift, self.kept.scale
-        machine = self.initial.scaled_machine(shift, scale)
-        if machine is not None and _has_shape(machine, layout):
-            return machine
-        points = kmeans(self.initial.scaled_points(shift, scale), layout.n_centers, random)
-        return point_start(sample, points, layout.rank, self.noise)
-
-    def _sample(self, n_centers: int, random: np.random.RandomState) -> Sample:
-        chosen = sample_rows(self.kept.n_rows, self.kept.n_features, n_centers, random)
-        rows = self.task.kept[chosen]
-        return Sample(
-            to_numpy(self.kept.rows(self.kept.as_indices(chosen))),
-            self.task.first_targets(rows),
-            self.task.weights[rows],
-            self.task.groups[rows],
-            (1.0,) if self.task.table is not None else _REGRESSION_FACTORS,
-        )
-
-
-def _has_shape(machine: Machine, layout: Layout) -> bool:
-    rank = None if machine.projection is None else len(machine.projection)
-    return len(machine.centers) == layout.n_centers and rank == layout.rank
-
-
-class _Monitor:
-    """Looks at every epoch of a training: history, callbacks, early stopping."""
-
-    def __init__(
-        self,
-        estimator: CompactMachine,
-        shop: Workshop,
-        task: Task,
-        layout: Layout,
-        context: CallbackContext,
-        name: str,
-    ) -> None:
-        self.estimator, self.shop, self.layout = estimator, shop, layout
-        self.is_first = name == "training"  # the second one sees the rows held out
-        self.rows = task.validation_for_callbacks() if self.is_first else {}
-        self.stops = estimator.early_stopping and len(task.held_out) > 0 and self.is_first
-        self.context = context.subcontext(task_name=name, max_subtasks=None)
-        self.context.call_on_fit_task_begin(estimator=estimator)
-        self.best: tuple[float, Machine | None] = (-math.inf, None)
-        self.waited = 0
-
-    def on_epoch(self, epoch: int, loss: float, machine: Machine) -> bool:
-        """Keep what happened; true to end the training."""
-        score = self.shop.score(machine) if self.is_first else math.nan
-        self.estimator.history_.append({"loss": loss, "score": score})
-        task = self.context.subcontext(task_name="epoch")
-        task.call_on_fit_task_begin(estimator=self.estimator, **self.rows)
-        wants_stop = task.call_on_fit_task_end(
-            estimator=self.estimator,
-            **self.rows,
-            reconstruction_attributes=lambda: self._so_far(machine),
-        )
-        self.estimator._was_stopped |= bool(wants_stop)
-        return bool(wants_stop) or self._has_waited_enough(score, machine)
-
-    def pick(self, trained: Machine) -> Machine:
-        """The machine to go on with: the best one seen where training stops early."""
-        self.stops = False  # what comes after the first training goes on to its end
-        return trained if self.best[1] is None else self.best[1]
-
-    def end(self) -> None:
-        """The training is over."""
-        self.context.call_on_fit_task_end(estimator=self.estimator)
-
-    def _has_waited_enough(self, score: float, machine: Machine) -> bool:
-        if not self.stops:
-            return False
-        if score > self.best[0]:
-            self.best, self.waited = (score, machine), 0
-            return False
-        self.waited += 1
-        return self.waited >= self.estimator.n_iter_no_change
-
-    def _so_far(self, machine: Machine) -> dict[str, Any]:
-        plain = replace(self.layout, formats=STORAGE["float32"])
-        scaling = self.shop.kept.shift, self.shop.kept.scale
-        return self.estimator._reconstruction(pack(machine, {}, plain, *scaling))

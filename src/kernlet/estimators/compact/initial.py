@@ -1,4 +1,4 @@
-"""Starting from what is there already: points, or a trained machine."""
+"""What a training starts from: clusters of rows, points, or a trained machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from sklearn.svm import SVR, NuSVR
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from kernlet.devices import to_numpy
 from kernlet.estimators.adopt import adopt
+from kernlet.estimators.compact.layout import Layout
+from kernlet.estimators.compact.start import Sample, cluster_start, kmeans, point_start, sample_rows
+from kernlet.estimators.compact.task import Task
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels import RBF
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.joint_margin import Machine
 from kernlet.quantized import QuantizedExpansion
 from kernlet.reduce.joint import scaled_machine
+from kernlet.solvers.examples import Examples
+
+# What the usual gamma may be multiplied by where the targets are numbers.
+_REGRESSION_FACTORS = (1.0, 1 / 4, 1 / 16, 1 / 64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +71,55 @@ class Initial:
         if isinstance(self.machine, QuantizedExpansion):
             return decoded_machine(self.machine)
         return None if self.machine is None else scaled_machine(self.machine, shift, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Starts for layouts, from the rows to train on or from what the user gave.
+
+    Parameters
+    ----------
+    task : Task
+    kept : Examples
+        The rows to train on.
+    initial : Initial or None
+        None for clusters of the rows.
+    noise : float
+        That the rows will have in training.
+    """
+
+    task: Task
+    kept: Examples
+    initial: Initial | None
+    noise: float
+
+    def __call__(self, layout: Layout, random: np.random.RandomState) -> Machine:
+        """A machine of a layout to start from, of numpy arrays."""
+        sample = self._sample(layout.n_centers, random)
+        if self.initial is None:
+            return cluster_start(sample, layout.n_centers, layout.rank, random, self.noise)
+        shift, scale = self.kept.shift, self.kept.scale
+        machine = self.initial.scaled_machine(shift, scale)
+        if machine is not None and _has_shape(machine, layout):
+            return machine
+        points = kmeans(self.initial.scaled_points(shift, scale), layout.n_centers, random)
+        return point_start(sample, points, layout.rank, self.noise)
+
+    def _sample(self, n_centers: int, random: np.random.RandomState) -> Sample:
+        chosen = sample_rows(self.kept.n_rows, self.kept.n_features, n_centers, random)
+        rows = self.task.kept[chosen]
+        return Sample(
+            to_numpy(self.kept.rows(self.kept.as_indices(chosen))),
+            self.task.first_targets(rows),
+            self.task.weights[rows],
+            self.task.groups[rows],
+            (1.0,) if self.task.table is not None else _REGRESSION_FACTORS,
+        )
+
+
+def _has_shape(machine: Machine, layout: Layout) -> bool:
+    rank = None if machine.projection is None else len(machine.projection)
+    return len(machine.centers) == layout.n_centers and rank == layout.rank
 
 
 def decoded_machine(expansion: QuantizedExpansion) -> Machine:

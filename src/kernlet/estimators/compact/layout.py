@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kernlet.quantized import QuantizedExpansion
 from kernlet.tables import FORMATS
 
 #: Formats of centers, coefficients and projection that a name stands for.
@@ -84,6 +85,30 @@ class Layout:
             "no projection" if self.rank is None else f"projection to {self.rank} ({projection})"
         )
         return f"{self.n_centers} centers ({centers}), coefficients ({coef}), {front}"
+
+
+def layout_of(machine: QuantizedExpansion, intercept_bytes: int = 4) -> Layout:
+    """The layout of a machine.
+
+    Parameters
+    ----------
+    machine : QuantizedExpansion
+    intercept_bytes : int
+
+    Returns
+    -------
+    layout : Layout
+    """
+    formats = machine.storage
+    return Layout(
+        machine.n_features,
+        machine.n_outputs,
+        machine.n_centers,
+        machine.rank if "projection" in formats else None,
+        (formats["centers"], formats["coef"], formats.get("projection", "float32")),
+        "per_center" if len(machine.gamma) > 1 else "shared",
+        intercept_bytes,
+    )
 
 
 def fill(layout: Layout, max_bytes: int, most: int) -> Layout | None:

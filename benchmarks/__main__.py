@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from benchmarks import compact, hull, minimal_kernel, synthetic
+from benchmarks import compact, compact_bytes, compact_device, hull, minimal_kernel, synthetic
 
-BENCHMARKS = minimal_kernel.BENCHMARKS | synthetic.BENCHMARKS | compact.BENCHMARKS | hull.BENCHMARKS
+_MODULES = (minimal_kernel, synthetic, compact_bytes, compact, compact_device, hull)
+BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 
 
 @click.command()

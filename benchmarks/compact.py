@@ -1,78 +1,26 @@
-"""Compact kernel machines: accuracy by bytes beside a tuned perceptron, by centers, and speed.
-
-``KERNLET_BENCH_DEVICE`` names the device to train on (cpu unless given), ``KERNLET_BENCH_JOBS`` how
-many fits run side by side.
-"""
+"""Compact kernel machines: accuracy by centers, sizes chosen, speed, growth, probabilities."""
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.metrics import log_loss
 
-from benchmarks import compact_mlp
 from benchmarks.isolated import measure
-from benchmarks.tables import Table
+from benchmarks.tables import Table, spread
 from kernlet import CompactKernelClassifier
 from kernlet.datasets import Dataset, load
-from kernlet.devices import find_device
-from kernlet.files import written_whole
 
-DEVICE = os.environ.get("KERNLET_BENCH_DEVICE", "cpu")
-JOBS = int(os.environ.get("KERNLET_BENCH_JOBS", "1"))
 SEEDS = range(5)
-CELLS = Path("docs/results/compact-cells.json")
-#: Data, bytes and the accuracy wanted, where one was set.
-PAIRS: list[tuple[str, int, float | None]] = [
-    ("mnist", 63_400, 98.5),
-    ("mnist", 16_000, 98.2),
-    ("mnist", 4_000, 96.4),
-    ("letter", 63_400, 98.1),
-    ("letter", 16_000, 98.0),
-    ("letter", 4_000, 96.4),
-    ("usps", 63_400, 95.1),
-    ("usps", 16_000, 95.1),
-    ("usps", 4_000, 94.5),
-    ("satimage", 16_000, None),
-    ("satimage", 4_000, 91.0),
-    ("optdigits", 16_000, None),
-    ("optdigits", 4_000, 97.9),
-    ("pendigits", 4_000, 97.7),
-]
 CENTERS = [
     ("usps8", 20, 98.5),
     ("usps", 100, 95.0),
     ("mnist", 100, 97.9),
     ("letter", 400, 96.5),
 ]
-
-
-def by_bytes(quick: bool) -> Iterator[Table]:
-    """Accuracy at equal bytes, the perceptron tuned over its settings for each size."""
-    cells = Cells(CELLS)
-    pairs = PAIRS[-3:] if quick else PAIRS
-    cells.fill("compact", _compact, [(name, n, seed) for name, n, _ in pairs for seed in SEEDS])
-    _tune(cells, [(name, n) for name, n, _ in pairs])
-    cells.fill(
-        "perceptron",
-        _perceptron,
-        [
-            (name, n, seed, cells.get("tuned", name, n)["setting"])
-            for name, n, _ in pairs
-            for seed in SEEDS
-        ],
-        n_keys=3,
-    )
-    yield _bytes_table(cells, pairs)
-    yield _choices_table(cells, pairs)
 
 
 def by_centers(quick: bool) -> Iterator[Table]:
@@ -86,7 +34,7 @@ def by_centers(quick: bool) -> Iterator[Table]:
         scores = [100 * run.answer["score"] for run in runs]
         seconds = np.median([run.seconds for run in runs])
         nbytes = f"{runs[0].answer['nbytes']:,}"
-        table.add(name, n_centers, _spread(scores), wanted, nbytes, f"{seconds:.1f}")
+        table.add(name, n_centers, spread(scores), wanted, nbytes, f"{seconds:.1f}")
     yield table
 
 
@@ -173,183 +121,6 @@ def calibration(quick: bool) -> Iterator[Table]:
     yield table
 
 
-def device(quick: bool) -> Iterator[Table]:
-    """Training and predicting on the device that KERNLET_BENCH_DEVICE names."""
-    data = load("mnist")
-    _fit_on_device(data, 200, n_epochs=1)  # start-up
-    table = Table(
-        f"mnist, 200 centers, on {_device_name()}; start-up excluded, wall-clock seconds",
-        ["epochs", "fit s", "test %", "rows a second in training"],
-    )
-    for n_epochs in (12, 24, 36):
-        start = time.perf_counter()
-        machine = _fit_on_device(data, 200, n_epochs=n_epochs)
-        seconds = time.perf_counter() - start
-        score = 100 * machine.score(data.X_test, data.y_test)
-        table.add(
-            n_epochs, f"{seconds:.2f}", f"{score:.2f}", f"{n_epochs * len(data.X) / seconds:,.0f}"
-        )
-    yield table
-    yield _predict_table()
-
-
-class Cells:
-    """Results by name and arguments, written after every one: a run goes on where it stopped."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.cells: dict[str, Any] = {}
-        if path.exists():
-            self.cells = json.loads(path.read_text(encoding="utf-8"))
-
-    def get(self, name: str, *arguments: Any) -> Any:
-        """The result of a name and its arguments."""
-        return self.cells[_key(name, arguments)]
-
-    def fill(
-        self,
-        name: str,
-        work: Callable[..., Any],
-        calls: list[tuple[Any, ...]],
-        n_keys: int | None = None,
-    ) -> None:
-        """Do what is missing, several at a time; only the first arguments name a result."""
-        missing = {_key(name, call[:n_keys]): call for call in calls}
-        missing = {key: call for key, call in missing.items() if key not in self.cells}
-        run = Parallel(n_jobs=JOBS, return_as="generator_unordered", verbose=5)
-        for key, result in run(delayed(_keyed)(key, work, call) for key, call in missing.items()):
-            self.cells[key] = result
-            self._write()
-
-    def put(self, result: Any, name: str, *arguments: Any) -> None:
-        """Keep a result."""
-        self.cells[_key(name, arguments)] = result
-        self._write()
-
-    def _write(self) -> None:
-        with written_whole(self.path) as part:
-            part.write_text(json.dumps(self.cells, indent=1, sort_keys=True) + "\n")
-
-
-def _keyed(key: str, work: Callable[..., Any], call: tuple[Any, ...]) -> tuple[str, Any]:
-    return key, work(*call)
-
-
-def _key(name: str, arguments: tuple[Any, ...]) -> str:
-    return " ".join(str(part) for part in (name, *arguments))
-
-
-def _compact(name: str, max_bytes: int, seed: int) -> dict[str, Any]:
-    data = load(name)
-    start = time.process_time()
-    machine = CompactKernelClassifier(max_bytes=max_bytes, random_state=seed, device=DEVICE)
-    machine.fit(data.X, data.y)
-    expansion = machine.expansion_
-    return {
-        "score": float(machine.score(data.X_test, data.y_test)),
-        "validated": machine.validation_score_,
-        "nbytes": machine.nbytes_,
-        "centers": machine.n_centers_,
-        "rank": None if expansion.tables["projection"] is None else expansion.rank,
-        "storage": list(expansion.storage.values()),
-        "seconds": time.process_time() - start,
-        "device": _device_name(),
-    }
-
-
-def _tune(cells: Cells, pairs: list[tuple[str, int]]) -> None:
-    """Choose a setting for every size, on training rows held out."""
-    for name, max_bytes in pairs:
-        if _key("tuned", (name, max_bytes)) in cells.cells:
-            continue
-        data = load(name)
-        grid = compact_mlp.settings(data.X.shape[1], data.n_classes, max_bytes)
-        numbers = range(len(grid))
-        cells.fill("setting", _setting, [(name, max_bytes, number) for number in numbers])
-        scores = [cells.get("setting", name, max_bytes, number) for number in numbers]
-        best = int(np.argmax(scores))
-        cells.put(
-            {"setting": asdict(grid[best]), "n_settings": len(grid), "validated": scores[best]},
-            "tuned",
-            name,
-            max_bytes,
-        )
-
-
-def _setting(name: str, max_bytes: int, number: int) -> float:
-    data = load(name)
-    classes, codes = np.unique(data.y, return_inverse=True)
-    setting = compact_mlp.settings(data.X.shape[1], len(classes), max_bytes)[number]
-    return compact_mlp.validated(setting, data.X, codes, len(classes), find_device(DEVICE), seed=0)
-
-
-def _perceptron(name: str, max_bytes: int, seed: int, setting: dict[str, Any]) -> dict[str, Any]:
-    data = load(name)
-    classes, codes = np.unique(data.y, return_inverse=True)
-    setting = {**setting, "hidden": tuple(setting["hidden"])}
-    network = compact_mlp.fit(
-        compact_mlp.Setting(**setting), data.X, codes, len(classes), find_device(DEVICE), seed
-    )
-    if network.nbytes > max_bytes:
-        raise ValueError(f"{network.nbytes} bytes are more than {max_bytes}.")
-    score = np.mean(classes[network.predict(data.X_test)] == data.y_test)
-    return {"score": float(score), "nbytes": network.nbytes}
-
-
-def _bytes_table(cells: Cells, pairs: list[tuple[str, int, float | None]]) -> Table:
-    table = Table(
-        "Test accuracy in % at equal bytes, mean and deviation of 5 seeds; "
-        "ahead or behind by more than one standard error of the test part",
-        ["data", "bytes", "compact", "wanted", "perceptron", "settings", "difference", "verdict"],
-    )
-    for name, max_bytes, wanted in pairs:
-        ours, theirs = (
-            [100 * cells.get(kind, name, max_bytes, seed)["score"] for seed in SEEDS]
-            for kind in ("compact", "perceptron")
-        )
-        n_test = len(load(name).y_test)
-        chance = np.mean(ours) / 100
-        error = 100 * np.sqrt(chance * (1 - chance) / n_test)
-        difference = float(np.mean(ours) - np.mean(theirs))
-        verdict = "tied" if abs(difference) <= error else "ahead" if difference > 0 else "behind"
-        table.add(
-            name,
-            f"{max_bytes:,}",
-            _spread(ours),
-            wanted or "",
-            _spread(theirs),
-            cells.get("tuned", name, max_bytes)["n_settings"],
-            f"{difference:+.2f} (se {error:.2f})",
-            verdict,
-        )
-    return table
-
-
-def _choices_table(cells: Cells, pairs: list[tuple[str, int, float | None]]) -> Table:
-    table = Table(
-        "What was chosen by validation, seed by seed: centers, rank of the projection, storage",
-        ["data", "bytes", "chosen", "bytes used", "perceptron chosen"],
-    )
-    for name, max_bytes, _ in pairs:
-        found = [cells.get("compact", name, max_bytes, seed) for seed in SEEDS]
-        chosen = "; ".join(
-            f"{f['centers']} r{f['rank'] or '-'} {'/'.join(f['storage'])}" for f in found
-        )
-        setting = cells.get("tuned", name, max_bytes)["setting"]
-        table.add(
-            name,
-            f"{max_bytes:,}",
-            chosen,
-            f"{max(f['nbytes'] for f in found):,}",
-            f"{setting['hidden']} rank {setting['rank']} {setting['first']}/{setting['others']}",
-        )
-    return table
-
-
-def _spread(scores: list[float]) -> str:
-    return f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
-
-
 def _load(name: str, n_centers: int, seed: int) -> tuple[Dataset, int, int]:
     if name == "usps8":
         data = load("usps")
@@ -427,59 +198,10 @@ def _calibration_error(chances: Any, classes: Any, labels: Any) -> float:
     return float(sum(gaps)) / len(labels)
 
 
-def _fit_on_device(data: Dataset, n_centers: int, n_epochs: int) -> CompactKernelClassifier:
-    machine = CompactKernelClassifier(
-        n_centers, n_epochs=n_epochs, validation_fraction=None, device=DEVICE, random_state=0
-    )
-    return machine.fit(data.X, data.y)
-
-
-def _predict_table() -> Table:
-    """Rows a second where the rows are on the device already."""
-    table = Table(
-        f"Decision values of 100 features, 200 centers, 10 outputs, on {_device_name()}",
-        ["rows", "s", "rows a second"],
-    )
-    generator = np.random.default_rng(0)
-    X = generator.standard_normal((20_000, 100), dtype=np.float32)
-    machine = CompactKernelClassifier(200, n_epochs=1, random_state=0)
-    machine.fit(X, np.arange(len(X)) % 10)
-    place = find_device(DEVICE)
-    for n_rows in (10**5, 2 * 10**6):
-        rows = place.send(np.tile(X, (n_rows // len(X), 1)))
-        machine.expansion_.decision_values(rows)
-        _wait(place)
-        start = time.perf_counter()
-        for _ in range(10):
-            machine.expansion_.decision_values(rows)
-        _wait(place)
-        seconds = (time.perf_counter() - start) / 10
-        table.add(f"{n_rows:,}", f"{seconds:.4f}", f"{n_rows / seconds:.2e}")
-    return table
-
-
-def _wait(place: Any) -> None:
-    """Until all work on a GPU is done."""
-    if place.place is not None and place.place.type == "cuda":
-        import torch
-
-        torch.cuda.synchronize()
-
-
-def _device_name() -> str:
-    if not DEVICE.startswith("cuda"):
-        return f"{DEVICE}, one core"
-    import torch
-
-    return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
-
-
 BENCHMARKS = {
-    "compact-bytes": by_bytes,
     "compact-centers": by_centers,
     "compact-auto": sizes,
     "compact-speed": speed,
     "compact-growth": growth,
     "compact-calibration": calibration,
-    "compact-device": device,
 }

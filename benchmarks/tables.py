@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 
 @dataclass
@@ -23,3 +26,8 @@ class Table:
         lines.append("|" + "---|" * len(self.header))
         lines += ["| " + " | ".join(row) + " |" for row in self.rows]
         return "\n".join(lines)
+
+
+def spread(scores: Sequence[float]) -> str:
+    """Mean and deviation of several runs."""
+    return f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         HullPerceptronClassifier,
         L1KernelClassifier,
         MinimalKernelClassifier,
+        ProximalClassifier,
         compress,
     )
     from kernlet.expansion import KernelExpansion
@@ -28,6 +29,7 @@ __all__ = [
     "KernelExpansion",
     "L1KernelClassifier",
     "MinimalKernelClassifier",
+    "ProximalClassifier",
     "QuantizedExpansion",
     "__version__",
     "compress",
@@ -45,6 +47,7 @@ _HOMES = {
     "KernelExpansion": "kernlet.expansion",
     "L1KernelClassifier": "kernlet.estimators",
     "MinimalKernelClassifier": "kernlet.estimators",
+    "ProximalClassifier": "kernlet.estimators",
     "QuantizedExpansion": "kernlet.quantized",
 }
 

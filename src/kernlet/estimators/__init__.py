@@ -8,6 +8,7 @@ from kernlet.estimators.compressing import compress
 from kernlet.estimators.hull_perceptron import HullPerceptronClassifier
 from kernlet.estimators.l1_kernel import L1KernelClassifier
 from kernlet.estimators.minimal_kernel import MinimalKernelClassifier
+from kernlet.estimators.proximal import ProximalClassifier
 
 __all__ = [
     "ChunkingSyntheticClassifier",
@@ -17,5 +18,6 @@ __all__ = [
     "HullPerceptronClassifier",
     "L1KernelClassifier",
     "MinimalKernelClassifier",
+    "ProximalClassifier",
     "compress",
 ]

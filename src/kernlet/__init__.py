@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernlet.estimators import (
+        BoundaryCondenser,
+        CentroidCondenser,
         ChunkingSyntheticClassifier,
         CompactKernelClassifier,
         CompactKernelRegressor,
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
         L1KernelClassifier,
         MinimalKernelClassifier,
         ProximalClassifier,
+        TypicalCondenser,
         compress,
     )
     from kernlet.expansion import KernelExpansion
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BoundaryCondenser",
+    "CentroidCondenser",
     "ChunkingSyntheticClassifier",
     "CompactKernelClassifier",
     "CompactKernelRegressor",
@@ -31,6 +36,7 @@ __all__ = [
     "MinimalKernelClassifier",
     "ProximalClassifier",
     "QuantizedExpansion",
+    "TypicalCondenser",
     "__version__",
     "compress",
 ]
@@ -38,6 +44,8 @@ __all__ = [
 # Importing scikit-learn takes a second or two; the command line must not pay for that
 # before it needs it. So each name is imported when it is first used.
 _HOMES = {
+    "BoundaryCondenser": "kernlet.estimators",
+    "CentroidCondenser": "kernlet.estimators",
     "ChunkingSyntheticClassifier": "kernlet.estimators",
     "CompactKernelClassifier": "kernlet.estimators",
     "CompactKernelRegressor": "kernlet.estimators",
@@ -49,6 +57,7 @@ _HOMES = {
     "MinimalKernelClassifier": "kernlet.estimators",
     "ProximalClassifier": "kernlet.estimators",
     "QuantizedExpansion": "kernlet.quantized",
+    "TypicalCondenser": "kernlet.estimators",
 }
 
 

@@ -120,7 +120,7 @@ def training_data(
     -------
     data : TrainingData
     """
-    _check_label_types(y)
+    check_label_types(y)
     X, y = validate_data(
         estimator,
         X,
@@ -164,7 +164,7 @@ class TrainingData:
         return {"X": self.X, "y": self.y, "metadata": {"sample_weight": self.sample_weight}}
 
 
-def _check_label_types(y: Any) -> None:
+def check_label_types(y: Any) -> None:
     """Refuse labels of mixed kinds, which numpy would turn into strings without a word."""
     is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
     kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,9 +19,9 @@ from kernlet.estimators.base import (
     check_classes,
     training_data,
 )
-from kernlet.estimators.candidates import choose_candidates
+from kernlet.estimators.landmarks import LANDMARK_CONSTRAINTS, choose_landmarks
 from kernlet.estimators.learned_rows import LearnedRows, nothing_learned
-from kernlet.expansion import KernelExpansion, distinct_rows
+from kernlet.expansion import KernelExpansion
 from kernlet.kernels import Kernel, Linear
 from kernlet.problems.moments import Moments
 from kernlet.problems.proximal import Proximal, normalization, one_against_rest
@@ -127,7 +127,7 @@ class ProximalClassifier(ExpansionClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         **KERNEL_CONSTRAINTS,
-        "landmarks": [None, Integral, Real, "array-like", "sparse matrix"],
+        "landmarks": LANDMARK_CONSTRAINTS,
         "class_weight": [StrOptions({"balanced", "normalized"}), dict, None],
         "random_state": ["random_state"],
     }
@@ -296,13 +296,8 @@ class ProximalClassifier(ExpansionClassifier):
         kernel = self._make_kernel(data)
         if isinstance(kernel, Linear):
             return nothing_learned(data.X, None, None, classes, self.class_weight)
-        landmarks = self.landmarks
-        if isinstance(landmarks, Integral) and not isinstance(landmarks, bool) and landmarks > 0:
-            landmarks = min(int(landmarks), data.X.shape[0])
         random = check_random_state(self.random_state)
-        chosen = choose_candidates(landmarks, data.X, random, "landmarks").points
-        points = data.X if chosen is None else chosen
-        points = points[distinct_rows(points)[1]]
+        points = choose_landmarks(self.landmarks, data.X, random)
         return nothing_learned(data.X, kernel, points, classes, self.class_weight)
 
     def _set_machine(self, learned: LearnedRows) -> ProximalClassifier:

@@ -104,9 +104,10 @@ def _search(
     balanced: bool,
 ) -> list[_Step]:
     """The rounds of one class."""
+    pool = pool.against_rest(number)
     candidates, steps = pool, []
     for _ in range(max_rounds):
-        machine = train_one_class(candidates.sums, number, C, balanced=balanced)
+        machine = train_one_class(candidates.sums, 1, C, balanced=balanced)
         source = pool if form == "literal" else candidates
         values = machine.values(pool.features, source.rows)
         within = np.abs(values) < 1

@@ -118,6 +118,11 @@ class Pool:
         )
         return Pool(self.features, self.codes, part if fewer is left else self.sums - part, left)
 
+    def against_rest(self, number: int) -> Pool:
+        """The same rows as two classes: the rest, and a class."""
+        codes = (self.codes == number).astype(np.intp)
+        return Pool(self.features, codes, self.sums.against_rest(number), self.rows)
+
     def own(self, number: int) -> Indices:
         """Rows of a class."""
         return self.rows[self.codes[self.rows] == number]

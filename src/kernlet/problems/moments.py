@@ -54,6 +54,11 @@ class Moments:
     is_by_class: bool = True
 
     @property
+    def groups(self) -> Indices:
+        """Those of the products that have rows."""
+        return np.flatnonzero(self.counts) if self.is_by_class else np.arange(1)
+
+    @property
     def totals(self) -> Floats:
         """Weight of the rows of each class."""
         return self.firsts[:, -1]
@@ -80,11 +85,14 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         self._require_like(other)
+        seconds = self.seconds.copy()
+        for group in other.groups:
+            seconds[group] += other.seconds[group]
         return replace(
             self,
             counts=self.counts + other.counts,
             firsts=self.firsts + other.firsts,
-            seconds=self.seconds + other.seconds,
+            seconds=seconds,
         )
 
     def __sub__(self, other: Moments) -> Moments:
@@ -97,11 +105,35 @@ class Moments:
                 "Forget only what was learned before, with the same weights."
             )
         gone = left == 0
-        firsts = np.where(gone[:, None], 0.0, self.firsts - other.firsts)
-        seconds = self.seconds - other.seconds
+        seconds = self.seconds.copy()
+        for group in other.groups:
+            seconds[group] -= other.seconds[group]
         if self.is_by_class:
             seconds[gone] = 0.0  # not what rounding leaves of them
+        firsts = np.where(gone[:, None], 0.0, self.firsts - other.firsts)
         return replace(self, counts=left, firsts=firsts, seconds=seconds)
+
+    def against_rest(self, number: int) -> Moments:
+        """The rest of the classes as one, and a class.
+
+        Parameters
+        ----------
+        number : int
+            The class, which becomes class 1.
+
+        Returns
+        -------
+        moments : Moments
+            Of two classes.
+        """
+        if not self.is_by_class:
+            raise ValueError("The sums of one class are not known apart from those of the others.")
+        others = np.arange(len(self.counts)) != number
+        counts, firsts, seconds = (
+            np.stack([np.tensordot(others, each, 1), each[number]])
+            for each in (self.counts, self.firsts, self.seconds)
+        )
+        return Moments(self.shift, counts, firsts, seconds)
 
     def placed(self, places: Indices, n_classes: int) -> Moments:
         """The same sums among more classes.
@@ -189,19 +221,24 @@ def collect(
     """
     shift = features.middle if shift is None else shift
     sums = empty(features.n_features, n_classes, shift=shift, by_class=by_class)
-    codes = codes if rows is None else codes[rows]
-    if weights is not None and rows is not None:
-        weights = weights[rows]
+    if rows is not None:
+        rows = rows[np.argsort(codes[rows], kind="stable")]
+        codes, weights = codes[rows], None if weights is None else weights[rows]
     with np.errstate(over="ignore", invalid="ignore"):
         for part, block in features.blocks(rows):
-            if not sparse.issparse(block):
-                block = block.astype(np.float64) if not shift.any() else block - shift
             w = None if weights is None else weights[part]
-            _add(sums, block, codes[part], w)
-    for matrix in sums.seconds:
-        _mirror(matrix)
+            _add(sums, _about(shift, block), codes[part], w)
+    for group in sums.groups:
+        _mirror(sums.seconds[group])
     _require_finite(sums)
     return sums
+
+
+def _about(shift: Floats, block: Any) -> Any:
+    """Rows of a block about a point, in float64; sparse rows stay as they are."""
+    if sparse.issparse(block):
+        return block
+    return block - shift if shift.any() else block.astype(np.float64, copy=False)
 
 
 def _add(sums: Moments, block: Any, codes: Indices, weights: Floats | None) -> None:
@@ -212,8 +249,9 @@ def _add(sums: Moments, block: Any, codes: Indices, weights: Floats | None) -> N
         _add_firsts(sums.firsts, block, codes, weights)
         _add_products(sums.seconds[0], block, weights)
         return
-    order = np.argsort(codes, kind="stable")
-    block, weights = block[order], None if weights is None else weights[order]
+    if (np.diff(codes) < 0).any():
+        order = np.argsort(codes, kind="stable")
+        block, weights = block[order], None if weights is None else weights[order]
     ends = np.cumsum(counts)
     for number in np.flatnonzero(counts):
         rows = slice(ends[number] - counts[number], ends[number])
@@ -239,18 +277,21 @@ def _add_products(total: Floats, block: Any, weights: Floats | None) -> None:
         root = np.sqrt(weights)[:, None]
         block = block.multiply(root).tocsr() if sparse.issparse(block) else block * root
     if sparse.issparse(block):
-        total += (block.T @ block).toarray()
+        total += sparse.triu(block.T @ block).toarray()
     elif total.size:
         dsyrk(1.0, block.T, beta=1.0, c=total.T, lower=1, overwrite_c=1)
 
 
 def _mirror(matrix: Floats) -> None:
-    """Copy the upper triangle into the lower one."""
-    matrix[:] = np.triu(matrix) + np.triu(matrix, 1).T
+    """Fill the lower triangle, which is zero, with the upper one."""
+    middle = matrix.diagonal().copy()
+    matrix += matrix.T.copy()
+    np.fill_diagonal(matrix, middle)
 
 
 def _require_finite(sums: Moments) -> None:
-    if not (np.isfinite(sums.firsts).all() and np.isfinite(sums.seconds).all()):
+    products = (sums.seconds[group] for group in sums.groups)
+    if not (np.isfinite(sums.firsts).all() and all(np.isfinite(each).all() for each in products)):
         raise ValueError(
             "The features are so large that sums of their squares overflow. Scale them, for "
             "example with StandardScaler."

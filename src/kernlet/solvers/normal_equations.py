@@ -11,7 +11,8 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.proximal import Proximal
 
-_N_REFINEMENTS = 2
+_MAX_REFINEMENTS = 3
+_GOOD_ENOUGH = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +69,20 @@ def _solve(matrix: Floats, rights: Floats) -> tuple[Floats, float]:
     rights = rights * scale[:, None]
     inverse = _Inverse(matrix)
     answer = inverse(rights)
-    for _ in range(_N_REFINEMENTS):
-        answer += inverse(rights - matrix @ answer)
-    left = np.linalg.norm(rights - matrix @ answer, axis=0)
-    size = np.linalg.norm(rights, axis=0)
-    ratios = np.divide(left, size, out=np.zeros_like(left), where=size > 0)
-    return answer * scale[:, None], float(ratios.max(initial=0.0))
+    left = rights - matrix @ answer
+    for _ in range(_MAX_REFINEMENTS):
+        if _largest_ratio(left, rights) <= _GOOD_ENOUGH:
+            break
+        answer += inverse(left)
+        left = rights - matrix @ answer
+    return answer * scale[:, None], _largest_ratio(left, rights)
+
+
+def _largest_ratio(left: Floats, rights: Floats) -> float:
+    """Norms of columns against each other."""
+    some, all_ = np.linalg.norm(left, axis=0), np.linalg.norm(rights, axis=0)
+    ratios = np.divide(some, all_, out=np.zeros_like(some), where=all_ > 0)
+    return float(ratios.max(initial=0.0))
 
 
 class _Inverse:

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import click
 
-from benchmarks import compact, hull, minimal_kernel, synthetic
+from benchmarks import compact, condense, hull, minimal_kernel, proximal, synthetic
 
-BENCHMARKS = minimal_kernel.BENCHMARKS | synthetic.BENCHMARKS | compact.BENCHMARKS | hull.BENCHMARKS
+BENCHMARKS = (
+    minimal_kernel.BENCHMARKS
+    | synthetic.BENCHMARKS
+    | compact.BENCHMARKS
+    | hull.BENCHMARKS
+    | proximal.BENCHMARKS
+    | condense.BENCHMARKS
+)
 
 
 @click.command()

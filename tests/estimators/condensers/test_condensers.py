@@ -9,7 +9,7 @@ import pytest
 from imblearn.base import is_sampler
 from imblearn.pipeline import Pipeline
 from imblearn.pipeline import make_pipeline as make_imblearn_pipeline
-from imblearn.utils.estimator_checks import parametrize_with_checks as parametrize_imblearn
+from imblearn.utils.estimator_checks import estimator_checks_generator
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
@@ -37,7 +37,11 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@parametrize_imblearn(ALL)
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [pair for condenser in ALL for pair in estimator_checks_generator(condenser)],
+    ids=lambda part: getattr(getattr(part, "func", None), "__name__", type(part).__name__),
+)
 def test_imbalanced_learn_checks(estimator, check):
     check(estimator)
 
@@ -116,7 +120,13 @@ def test_sparse_in_sparse_out(condenser, kind, digits):
 @pytest.mark.parametrize("condenser", ALL)
 def test_labels_of_all_kinds(condenser, digits):
     X, y = digits
-    for labels in (y == 3, y.astype(str), y.astype(str).astype(object), y.astype(np.int8), y.tolist()):
+    for labels in (
+        y == 3,
+        y.astype(str),
+        y.astype(str).astype(object),
+        y.astype(np.int8),
+        y.tolist(),
+    ):
         found = clone(condenser).fit_resample(X, labels)[1]
         assert type(found) is type(labels)
         assert set(found) == set(labels)

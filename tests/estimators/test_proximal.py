@@ -140,14 +140,15 @@ def test_blocks_in_any_order_and_forgotten(machine, order, n_forgotten, weighted
     assert piecewise.residual_ < 1e-9
 
 
-def test_classes_may_come_late():
+@pytest.mark.parametrize("class_weight", ["balanced", None, {0: 2.0, 1: 1.0, 2: 3.0}])
+def test_classes_may_come_late(class_weight):
     X, y = load_iris(return_X_y=True)
-    machine = ProximalClassifier(kernel="linear")
+    machine = ProximalClassifier(kernel="linear", class_weight=class_weight)
     machine.partial_fit(X[:100], y[:100])
     assert machine.decision_function(X).ndim == 1
     machine.partial_fit(X[100:], y[100:])
     assert machine.classes_.tolist() == [0, 1, 2]
-    whole = ProximalClassifier(kernel="linear").fit(X, y)
+    whole = clone(machine).fit(X, y)
     np.testing.assert_allclose(outputs(machine, X), outputs(whole, X), atol=1e-10)
 
 

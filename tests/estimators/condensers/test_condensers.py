@@ -105,6 +105,18 @@ def test_the_index_and_other_types_of_a_frame_are_kept():
 
 
 @pytest.mark.parametrize("condenser", ALL)
+def test_names_that_are_no_strings_and_labels_of_other_types(condenser):
+    X, y = load_iris(return_X_y=True)
+    rows, labels = condenser.fit_resample(pd.DataFrame(X), pd.Series(y).astype("Int64"))
+    assert rows.columns.tolist() == [0, 1, 2, 3]
+    assert labels.dtype == "Int64"
+    words = pl.Series(np.array(["a", "b", "c"])[y]).cast(pl.Categorical)
+    assert condenser.fit_resample(pl.DataFrame(X), words)[1].dtype == pl.Categorical
+    column = condenser.fit_resample(pl.DataFrame(X), pl.DataFrame({"kind": y}))[1]
+    assert column.columns == ["kind"]
+
+
+@pytest.mark.parametrize("condenser", ALL)
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix])
 def test_sparse_in_sparse_out(condenser, kind, digits):
     X, y = digits

@@ -124,10 +124,20 @@ def _like(X: Any, rows: Floats) -> Any:
         return rows.tolist()
     if sparse.issparse(X):
         return X.tocsr()[:0].__class__(rows)
-    if hasattr(X, "sparse"):  # a pandas frame all of whose columns are sparse
-        return type(X).sparse.from_spmatrix(sparse.csr_matrix(rows), columns=X.columns)
+    if hasattr(X, "iloc"):
+        return _pandas_like(X, rows)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return _frame_like(frame, rows) if isinstance(frame, nw.DataFrame) else rows
+
+
+def _pandas_like(X: Any, rows: Floats) -> Any:
+    """A pandas frame; its columns may have any names, and be sparse."""
+    frame = type(X)(rows)
+    for number, dtype in enumerate(X.dtypes):
+        if dtype.kind == "f":
+            frame[number] = frame[number].astype(dtype)
+    frame.columns = X.columns
+    return frame
 
 
 def _frame_like(frame: nw.DataFrame[Any], rows: Floats) -> Any:

@@ -216,3 +216,71 @@ def quantized_values(X, gamma, centers, coef, projection, intercept, shift, scal
 
 def _decoded(codes, step):
     return [[int(code) * step for code in row] for row in codes]
+
+
+# --- proximal machines and eliminations: dense least squares, one row at a time -----------------
+
+
+def proximal(X, signs, weights, C):
+    """w and b of least 1/2 (|w|^2 + b^2) + C/2 sum n (d - x.w - b)^2, as one tall system."""
+    H = np.hstack([X, np.ones((len(X), 1))])
+    root = np.sqrt(C * weights)
+    tall = np.vstack([root[:, None] * H, np.eye(H.shape[1])])
+    right = np.concatenate([root * signs, np.zeros(H.shape[1])])
+    answer = np.linalg.lstsq(tall, right, rcond=None)[0]
+    return answer[:-1], answer[-1]
+
+
+def proximal_objective(v, X, signs, weights, C):
+    errors = [d - linear(x, v[:-1]) - v[-1] for x, d in zip(X, signs, strict=True)]
+    return (v @ v + C * sum(n * e * e for n, e in zip(weights, errors, strict=True))) / 2
+
+
+def class_normalization(signs, balanced):
+    """1 / p for the p rows of the class and 1 / (m - p) for the rest, or m / 2 times that."""
+    m, p = len(signs), sum(d > 0 for d in signs)
+    factor = m / 2 if balanced else 1
+    sides = {1: factor / p if p else 0, -1: factor / (m - p) if p < m else 0}
+    return np.array([sides[int(d)] for d in signs])
+
+
+def class_against_rest(X, y, rows, label, C, balanced):
+    """w.x - gamma for every row of X, of the machine trained on some rows."""
+    signs = np.where(y[rows] == label, 1.0, -1.0)
+    w, b = proximal(X[rows], signs, class_normalization(signs, balanced), C)
+    return np.array([linear(x, w) + b for x in X])
+
+
+def eliminate_typical(X, y, C, *, own, balanced=True, floor=1):
+    """Algorithm 2: rows kept."""
+    kept = list(range(len(X)))
+    for label in sorted(set(y.tolist())):
+        f = class_against_rest(X, y, kept, label, C, balanced)
+        out = [i for i in kept if f[i] > 1 and (y[i] == label or not own)]
+        kept = take_away(kept, sorted(out, key=lambda i: -f[i]), y, floor)
+    return kept
+
+
+def eliminate_boundary(X, y, T, M, C, *, nested, balanced=True, floor=1):
+    """Algorithm 1: rows kept."""
+    kept = list(range(len(X)))
+    for label in sorted(set(y.tolist())):
+        candidates = kept
+        for _ in range(M):
+            f = class_against_rest(X, y, candidates, label, C, balanced)
+            source = candidates if nested else kept
+            before, candidates = candidates, [i for i in source if -1 < f[i] < 1]
+            if len(candidates) < max(T, 1) or candidates == before:
+                break
+        if not nested or len(candidates) < T:
+            kept = take_away(kept, sorted(candidates, key=lambda i: abs(f[i])), y, floor)
+    return kept
+
+
+def take_away(kept, out, y, floor):
+    """Take rows away in the order given, while their class has more than its floor."""
+    left = list(kept)
+    for i in out:
+        if sum(y[j] == y[i] for j in left) > floor:
+            left.remove(i)
+    return left

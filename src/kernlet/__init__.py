@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernlet.estimators import (
+        BoundaryCondenser,
+        CentroidCondenser,
         ChunkingSyntheticClassifier,
         CompactKernelClassifier,
         CompactKernelRegressor,
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
         HullPerceptronClassifier,
         L1KernelClassifier,
         MinimalKernelClassifier,
+        ProximalClassifier,
+        TypicalCondenser,
         compress,
     )
     from kernlet.expansion import KernelExpansion
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BoundaryCondenser",
+    "CentroidCondenser",
     "ChunkingSyntheticClassifier",
     "CompactKernelClassifier",
     "CompactKernelRegressor",
@@ -28,7 +34,9 @@ __all__ = [
     "KernelExpansion",
     "L1KernelClassifier",
     "MinimalKernelClassifier",
+    "ProximalClassifier",
     "QuantizedExpansion",
+    "TypicalCondenser",
     "__version__",
     "compress",
 ]
@@ -36,6 +44,8 @@ __all__ = [
 # Importing scikit-learn takes a second or two; the command line must not pay for that
 # before it needs it. So each name is imported when it is first used.
 _HOMES = {
+    "BoundaryCondenser": "kernlet.estimators",
+    "CentroidCondenser": "kernlet.estimators",
     "ChunkingSyntheticClassifier": "kernlet.estimators",
     "CompactKernelClassifier": "kernlet.estimators",
     "CompactKernelRegressor": "kernlet.estimators",
@@ -45,7 +55,9 @@ _HOMES = {
     "KernelExpansion": "kernlet.expansion",
     "L1KernelClassifier": "kernlet.estimators",
     "MinimalKernelClassifier": "kernlet.estimators",
+    "ProximalClassifier": "kernlet.estimators",
     "QuantizedExpansion": "kernlet.quantized",
+    "TypicalCondenser": "kernlet.estimators",
 }
 
 

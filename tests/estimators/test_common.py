@@ -23,6 +23,7 @@ from kernlet import (
     HullPerceptronClassifier,
     L1KernelClassifier,
     MinimalKernelClassifier,
+    ProximalClassifier,
 )
 
 CLASSIFIERS = [
@@ -50,6 +51,10 @@ def gap(machine):
         HullPerceptronClassifier(
             removal="iterative", removal_rounds=3, removal_start=0.1, tol=1e-10
         ),
+        ProximalClassifier(),
+        ProximalClassifier(kernel="linear"),
+        ProximalClassifier(kernel="linear", class_weight=None),
+        ProximalClassifier(kernel="sigmoid", class_weight="normalized", C=100.0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

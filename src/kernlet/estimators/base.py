@@ -81,18 +81,10 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
-        _check_label_types(y)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        rows = np.flatnonzero(weights)
-        if len(rows) < len(weights):
-            X, y, weights = X[rows], y[rows], weights[rows]
-        self.classes_ = np.unique(y)
-        _check_classes(self.classes_)
-        return TrainingData(X, y, weights, rows)
+        data = training_data(self, X, y, sample_weight, order="C")
+        self.classes_ = np.unique(data.y)
+        check_classes(self.classes_)
+        return data
 
     def _make_kernel(self, data: TrainingData) -> Kernel:
         """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
@@ -101,6 +93,49 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return make_kernel(
             kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
         )
+
+
+def training_data(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    order: str | None = None,
+    reset: bool = True,
+) -> TrainingData:
+    """Checked rows, labels and weights, without the rows of no weight.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learns the number and the names of the features, or is asked for them.
+    X, y, sample_weight : array-like
+    order : {"C", None}, default=None
+        How numbers of a dense X must lie in memory; None for as they are.
+    reset : bool, default=True
+        Whether to learn the features anew.
+
+    Returns
+    -------
+    data : TrainingData
+    """
+    check_label_types(y)
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order=order,
+        reset=reset,
+    )
+    check_classification_targets(y)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    rows = np.flatnonzero(weights)
+    if len(rows) < len(weights):
+        X, y, weights = X[rows], y[rows], weights[rows]
+    return TrainingData(X, y, weights, rows)
 
 
 def rows_to_predict(estimator: Any, X: Any) -> Any:
@@ -129,7 +164,7 @@ class TrainingData:
         return {"X": self.X, "y": self.y, "metadata": {"sample_weight": self.sample_weight}}
 
 
-def _check_label_types(y: Any) -> None:
+def check_label_types(y: Any) -> None:
     """Refuse labels of mixed kinds, which numpy would turn into strings without a word."""
     is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
     kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()
@@ -146,7 +181,8 @@ def _kind(label: Any) -> str:
     return "number" if isinstance(label, Number | np.bool_) else type(label).__name__
 
 
-def _check_classes(classes: Any) -> None:
+def check_classes(classes: Any) -> None:
+    """Refuse fewer than two classes."""
     if len(classes) < 2:
         raise ValueError(
             f"The labels y hold one class only ({classes[0]!r}), rows of zero sample_weight left "

@@ -2,6 +2,8 @@
 
 from kernlet.problems.hull import Hull
 from kernlet.problems.l1_margin import L1Margin
+from kernlet.problems.moments import Moments
 from kernlet.problems.pound import PoundLoss
+from kernlet.problems.proximal import Proximal
 
-__all__ = ["Hull", "L1Margin", "PoundLoss"]
+__all__ = ["Hull", "L1Margin", "Moments", "PoundLoss", "Proximal"]

@@ -3,6 +3,7 @@
 from kernlet.solvers.highs_generation import Generation, Progress
 from kernlet.solvers.hull_solution import HullSolution
 from kernlet.solvers.nearest_point import find_nearest_point
+from kernlet.solvers.normal_equations import ProximalSolution, solve_proximal
 from kernlet.solvers.solution import MarginSolution
 from kernlet.solvers.successive_linearization import LinearizationPath, linearize_successively
 
@@ -12,6 +13,8 @@ __all__ = [
     "LinearizationPath",
     "MarginSolution",
     "Progress",
+    "ProximalSolution",
     "find_nearest_point",
     "linearize_successively",
+    "solve_proximal",
 ]

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernlet.estimators import (
+        MMDA,
         ChunkingSyntheticClassifier,
         CompactKernelClassifier,
         CompactKernelRegressor,
         CompressedClassifier,
+        CoreVectorClassifier,
         HullPerceptronClassifier,
+        KernelFisherDiscriminant,
         L1KernelClassifier,
         MinimalKernelClassifier,
         compress,
@@ -20,12 +23,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "MMDA",
     "ChunkingSyntheticClassifier",
     "CompactKernelClassifier",
     "CompactKernelRegressor",
     "CompressedClassifier",
+    "CoreVectorClassifier",
     "HullPerceptronClassifier",
     "KernelExpansion",
+    "KernelFisherDiscriminant",
     "L1KernelClassifier",
     "MinimalKernelClassifier",
     "QuantizedExpansion",
@@ -41,10 +47,13 @@ _HOMES = {
     "CompactKernelRegressor": "kernlet.estimators",
     "CompressedClassifier": "kernlet.estimators",
     "compress": "kernlet.estimators",
+    "CoreVectorClassifier": "kernlet.estimators",
     "HullPerceptronClassifier": "kernlet.estimators",
     "KernelExpansion": "kernlet.expansion",
+    "KernelFisherDiscriminant": "kernlet.estimators",
     "L1KernelClassifier": "kernlet.estimators",
     "MinimalKernelClassifier": "kernlet.estimators",
+    "MMDA": "kernlet.estimators",
     "QuantizedExpansion": "kernlet.quantized",
 }
 

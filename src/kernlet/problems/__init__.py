@@ -1,7 +1,8 @@
 """What is optimised, as plain values; :mod:`kernlet.solvers` says how."""
 
+from kernlet.problems.enclosing_ball import EnclosingBall
 from kernlet.problems.hull import Hull
 from kernlet.problems.l1_margin import L1Margin
 from kernlet.problems.pound import PoundLoss
 
-__all__ = ["Hull", "L1Margin", "PoundLoss"]
+__all__ = ["EnclosingBall", "Hull", "L1Margin", "PoundLoss"]

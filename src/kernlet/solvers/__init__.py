@@ -1,5 +1,6 @@
 """How a problem is solved: arrays in, a frozen solution with its certificate out."""
 
+from kernlet.solvers.core_set import CoreRule, CoreSolution, find_core_set
 from kernlet.solvers.highs_generation import Generation, Progress
 from kernlet.solvers.hull_solution import HullSolution
 from kernlet.solvers.nearest_point import find_nearest_point
@@ -7,11 +8,14 @@ from kernlet.solvers.solution import MarginSolution
 from kernlet.solvers.successive_linearization import LinearizationPath, linearize_successively
 
 __all__ = [
+    "CoreRule",
+    "CoreSolution",
     "Generation",
     "HullSolution",
     "LinearizationPath",
     "MarginSolution",
     "Progress",
+    "find_core_set",
     "find_nearest_point",
     "linearize_successively",
 ]

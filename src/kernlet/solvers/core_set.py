@@ -16,6 +16,7 @@ from kernlet.solvers.growing_program import GrowingProgram
 CoreStatus = Literal["optimal", "iteration limit", "memory limit", "stopped", "rounding"]
 
 _LEAST_BATCH, _BATCH_SHARE = 10, 5  # rows that a full scan adds: ten, or a fifth of the core set
+_SAMPLES_A_REPORT = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,11 @@ class CoreSolution:
     n_iter: int
     n_scans: int
     status: CoreStatus
+
+    @property
+    def centers(self) -> Indices:
+        """The rows, as the centers of a machine."""
+        return self.rows
 
     @property
     def gap(self) -> float:
@@ -211,7 +217,7 @@ class _Growth:
         assert self.rule.sample_size is not None
         size, misses = min(self.rule.sample_size, self.ball.n_rows), 0
         while misses < self.rule.n_tries:
-            if (ended := self._ended()) is not None:
+            if (ended := self._ended(every=_SAMPLES_A_REPORT)) is not None:
                 return ended
             sample = self.random_state.randint(self.ball.n_rows, size=size)
             values = self._values_at(sample)
@@ -241,13 +247,14 @@ class _Growth:
             self._add(np.sort(new[worst]))
             self._scan()
 
-    def _ended(self) -> CoreStatus | None:
+    def _ended(self, every: int = 1) -> CoreStatus | None:
         rule = self.rule
         if rule.max_iter is not None and self.n_iter >= rule.max_iter:
             return "iteration limit"
         if len(self.core) >= rule.largest:
             return "memory limit"
-        if self.report is not None and self.report(self._progress()):
+        report = self.report if self.n_iter % every == 0 else None
+        if report is not None and report(self._progress()):
             return "stopped"
         return None
 
@@ -315,7 +322,7 @@ class _Growth:
 
     @property
     def _bound(self) -> float:
-        """sum a - 1/2 a'Qa, where a'Qa = sum a."""
+        """Sum a - 1/2 a'Qa, where a'Qa = sum a."""
         return 0.5 * float(self.program.weights.sum())
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from kernlet.kernels.kernel import Floats
@@ -155,7 +156,9 @@ class LandmarkNewton:
             norm = float(state.trial @ state.trial)
             state.trial_objective = 0.5 * (norm + float(losses[place]))
 
-    def _change_sides(self, number: int, rows: slice, block: Floats, active: Floats) -> None:
+    def _change_sides(
+        self, number: int, rows: slice, block: Floats, active: NDArray[np.bool_]
+    ) -> None:
         before = self._is_active[number, rows]
         for change, update in ((active & ~before, np.add), (before & ~active, np.subtract)):
             places = np.flatnonzero(change)

@@ -236,8 +236,8 @@ class CoreVectorClassifier(ExpansionClassifier):
         context = self._init_callback_context(max_subtasks=len(balls))
         context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
         solutions = []
-        for number, ball in enumerate(balls):
-            output = context.subcontext(task_name="output", task_id=number, max_subtasks=None)
+        for ball in balls:
+            output = context.subcontext(task_name="output", max_subtasks=None)
             output.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
             listener = _Listener(self, ball, data, output)
             solutions.append(

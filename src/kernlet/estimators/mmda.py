@@ -235,8 +235,8 @@ class MMDA(ExpansionTransformer):
         context = self._init_callback_context(max_subtasks=self.n_features_per_class)
         context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
         rounds = []
-        for number in range(self.n_features_per_class):
-            part = context.subcontext(task_name="round", task_id=number)
+        for _ in range(self.n_features_per_class):
+            part = context.subcontext(task_name="round")
             part.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
             rounds.append(chains.extend())
             stop = part.call_on_fit_task_end(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernlet.kernels.definite import solve_definite
 from kernlet.kernels.columns import Indices
+from kernlet.kernels.definite import solve_definite
 from kernlet.kernels.kernel import Floats
 
 

@@ -21,6 +21,7 @@ from kernlet.solvers.landmark_newton import LandmarkNewton
 from kernlet.solvers.row_directions import RowDirections
 
 _FINE = 1e-6  # gaps below this are computed in float64
+_NOTHING = 1e-11  # a weight this small against the root of the objective is rounding
 _FEW_ROWS = 20  # times the landmarks: rows of a first, rough answer
 
 
@@ -133,9 +134,11 @@ class LandmarkChains:
         found = []
         for number, weights in enumerate(answer.weights):
             norm = float(np.linalg.norm(weights))
-            unit = weights / norm if norm > 1e-150 else np.zeros_like(weights)
-            found.append(unit)
-            self.taken[number] = np.column_stack([self.taken[number], unit])
+            if norm <= _NOTHING * np.sqrt(answer.objective[number]):
+                found.append(np.zeros_like(weights))
+                continue
+            found.append(weights / norm)
+            self.taken[number] = np.column_stack([self.taken[number], weights / norm])
         self.found.append(np.array(found))
         return Round(answer.gap, np.full(len(found), np.nan), answer.n_iter)
 
@@ -144,8 +147,10 @@ class LandmarkChains:
         found = np.array(self.found)  # round, output, coordinate
         coef = np.empty((*found.shape[:2], len(self.rows)))
         for number in range(found.shape[1]):
-            along = self.blocks.basis @ found[:, number].T
-            coef[:, number] = orthonormalized(along, self.blocks.products).T
+            there = found[:, number].any(axis=1)
+            along = self.blocks.basis @ found[there, number].T
+            coef[there, number] = orthonormalized(along, self.blocks.products).T
+            coef[~there, number] = 0.0
         return Features(self.rows, coef.reshape(-1, len(self.rows)))
 
 

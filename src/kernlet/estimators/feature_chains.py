@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from kernlet.expansion import distinct_rows
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import ColumnStore, Indices
 from kernlet.kernels.gram import Gram
@@ -107,7 +108,8 @@ class LandmarkChains:
     ) -> None:
         self.tol = tol
         order = random_state.permutation(task.n_rows)
-        self.rows = np.sort(order[:n_landmarks])
+        rows = np.sort(order[:n_landmarks])
+        self.rows = rows[distinct_rows(task.X[rows])[1]]
         landmarks = task.X[self.rows]
         dtype = np.float64 if tol < _FINE else np.float32
         gram = Gram(task.kernel, task.X, landmarks, dtype=dtype)

@@ -201,7 +201,8 @@ class _State:
 
     def newton(self, hessian: Floats, slope: Floats) -> Floats:
         """The step to the lowest point of a quadratic among those orthogonal to what is taken."""
-        sides = np.column_stack([slope, self.taken]).astype(hessian.dtype)
+        # what the slope has in these directions changes nothing, but would cost digits
+        sides = np.column_stack([self.project(slope), self.taken]).astype(hessian.dtype)
         factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
         solved = cho_solve(factor, sides, check_finite=False).astype(np.float64)
         step, sides = -solved[:, 0], solved[:, 1:]
@@ -210,9 +211,16 @@ class _State:
         return self.project(step)
 
     def is_lower(self) -> bool:
-        """Whether the trial point takes enough off the objective."""
+        """Whether the trial point takes enough off the objective.
+
+        Where the objective has no more digits to compare, the gradient has.
+        """
         if not np.isfinite(self.objective):
             return True
+        if self.trial_objective <= self.objective * (1.0 + 1e-13):
+            before, after = self.project(self.slope), self.project(self.trial_slope)
+            if after @ after < 0.25 * (before @ before):
+                return True
         promised = float(self.project(self.slope) @ (self.trial - self.point))
         return self.trial_objective <= self.objective + 1e-4 * promised
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernlet.kernels.kernel import Floats
 
-_NOTHING = 1e-12  # a squared norm below this share of what was taken off is rounding
+_NOTHING = 1e-10  # a squared norm below this share of what was taken off is rounding
 
 
 class RowDirections:

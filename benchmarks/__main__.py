@@ -8,9 +8,25 @@ from pathlib import Path
 
 import click
 
-from benchmarks import compact, hull, minimal_kernel, synthetic
+from benchmarks import (
+    compact,
+    core_vector,
+    hull,
+    minimal_kernel,
+    mmda,
+    mmda_accuracy,
+    synthetic,
+)
 
-BENCHMARKS = minimal_kernel.BENCHMARKS | synthetic.BENCHMARKS | compact.BENCHMARKS | hull.BENCHMARKS
+BENCHMARKS = (
+    minimal_kernel.BENCHMARKS
+    | synthetic.BENCHMARKS
+    | compact.BENCHMARKS
+    | hull.BENCHMARKS
+    | core_vector.BENCHMARKS
+    | mmda.BENCHMARKS
+    | mmda_accuracy.BENCHMARKS
+)
 
 
 @click.command()

@@ -30,7 +30,7 @@ WANTED = {"optdigits": 97.6, "satimage": 89.5, "pendigits": 97.8, "letter": 97.0
 N_LANDMARKS = {"letter": 1000}
 PER_CLASS = (1, 3, 5)
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
-SEEDS = (0, 1, 2)
+SEEDS = {"letter": (0,), "mnist": (0,)}  # of the others three
 _PCA_ROWS = 7500  # beyond these the paper's 3,500 random rows are taken
 
 
@@ -94,7 +94,8 @@ def accuracy(quick: bool) -> Iterator[Table]:
     """Test accuracies, features a class and alpha chosen on a fifth of the training rows."""
     nearest = Table(
         "1-NN test accuracy, % (C=1 and width as in the paper; landmarks: means over three seeds ± "
-        "deviation; features a class chosen for each seed on a fifth of the training rows)",
+        "deviation, one seed for letter and mnist; features a class chosen for each seed on a fifth "
+        "of the training rows)",
         [
             "set",
             "landmarks 1 / 3 / 5",
@@ -118,12 +119,12 @@ def accuracy(quick: bool) -> Iterator[Table]:
         task = official(name)
         part = held_out(task)
         scores, chosen, features = [], [], (task.X, task.X_test)
-        for seed in SEEDS:
+        for seed in SEEDS.get(name, (0, 1, 2)):
             held = [score(neighbours(), f, part) for f in mmda(part, name, seed)]
             made = mmda(task, name, seed)
             scores.append([score(neighbours(), f, task) for f in made])
             chosen.append(int(np.argmax(held)))
-            features = made[chosen[-1]] if seed == SEEDS[0] else features
+            features = made[chosen[-1]] if seed == 0 else features
         by_fisher = fisher(task, name, alpha := _best_alpha(part, name))
         by_pca = pca(task, name)
         best = [line[k] for line, k in zip(scores, chosen, strict=True)]

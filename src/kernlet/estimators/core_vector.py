@@ -21,7 +21,8 @@ from kernlet.kernels.columns import ColumnStore
 from kernlet.kernels.gram import Gram
 from kernlet.problems.enclosing_ball import EnclosingBall
 from kernlet.problems.labels import one_vs_rest_signs
-from kernlet.solvers.core_set import CoreProgress, CoreRule, CoreSolution, find_core_set
+from kernlet.solvers.core_set import find_core_set
+from kernlet.solvers.core_solution import CoreProgress, CoreRule, CoreSolution
 
 _REASONS = {
     "iteration limit": "the core set reached max_iter. Raise it.",

@@ -15,7 +15,8 @@ from kernlet.kernels.gram import Gram
 from kernlet.kernels.kernel import Floats
 from kernlet.kernels.orthonormal import orthonormalized
 from kernlet.problems.enclosing_ball import EnclosingBall
-from kernlet.solvers.core_set import CoreRule, find_core_set
+from kernlet.solvers.core_set import find_core_set
+from kernlet.solvers.core_solution import CoreRule
 from kernlet.solvers.deflated_newton import solve_deflated
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
 from kernlet.solvers.landmark_newton import LandmarkNewton

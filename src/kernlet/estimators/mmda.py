@@ -24,7 +24,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels import Kernel
 from kernlet.kernels.kernel import require_mercer
 from kernlet.problems.labels import one_vs_rest_signs
-from kernlet.solvers.core_set import CoreRule
+from kernlet.solvers.core_solution import CoreRule
 
 _TOL = {"landmarks": 1e-5, "core": 1e-3, "exact": 1e-8}
 
@@ -114,8 +114,8 @@ class MMDA(ExpansionTransformer):
     -----
     With landmarks time is n_rows * n_landmarks^2 operations to begin with, and for each feature
     five to ten times n_rows * n_landmarks for each class, and about n_landmarks^2 for each row
-    that has an error. Memory is one block and 17 bytes for each row and class besides the data, if
-    ``cache_size`` is 0. Core sets take n_rows kernel values for each point and feature, and
+    that has an error. Memory is one block and some 30 bytes for each row and class besides the
+    data, if ``cache_size`` is 0. Core sets take n_rows kernel values for each point and feature, and
     different features have different points: a ten-class problem soon has most of its rows
     among them.
 

@@ -1,6 +1,7 @@
 """How a problem is solved: arrays in, a frozen solution with its certificate out."""
 
-from kernlet.solvers.core_set import CoreRule, CoreSolution, find_core_set
+from kernlet.solvers.core_set import find_core_set
+from kernlet.solvers.core_solution import CoreRule, CoreSolution
 from kernlet.solvers.highs_generation import Generation, Progress
 from kernlet.solvers.hull_solution import HullSolution
 from kernlet.solvers.nearest_point import find_nearest_point

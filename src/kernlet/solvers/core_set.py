@@ -2,131 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
 from kernlet.kernels.columns import ColumnStore, Indices, as_indices
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.enclosing_ball import EnclosingBall
+from kernlet.solvers.core_solution import (
+    CoreProgress,
+    CoreRule,
+    CoreSolution,
+    CoreStatus,
+    Report,
+)
 from kernlet.solvers.growing_program import GrowingProgram
-
-CoreStatus = Literal["optimal", "iteration limit", "memory limit", "stopped", "rounding"]
 
 _LEAST_BATCH, _BATCH_SHARE = 10, 5  # rows that a full scan adds: ten, or a fifth of the core set
 _SAMPLES_A_REPORT = 20
-
-
-@dataclass(frozen=True, eq=False)
-class CoreSolution:
-    """A machine over a core set, judged on all rows.
-
-    Parameters
-    ----------
-    core : ndarray of shape (n_core,)
-        Rows of the core set, in the order in which they came.
-    rows : ndarray of shape (n_support,)
-        Those with a positive weight, ascending.
-    coef : ndarray of shape (n_support,)
-        Their coefficients d_i a_i.
-    intercept : float
-    values : ndarray of shape (n_rows,)
-        w.f(x_i) + intercept at all rows, the directions taken off.
-    squared_norm : float
-        |w|^2 + intercept^2.
-    objective : float
-        Primal value over all rows.
-    bound : float
-        Dual value: a lower bound on it.
-    eps : float
-        True distance of the furthest row: (1 + eps) radii.
-    n_iter : int
-        Quadratic programs solved.
-    n_scans : int
-        Times that all rows were looked at.
-    status : {"optimal", "iteration limit", "memory limit", "stopped", "rounding"}
-    """
-
-    core: Indices
-    rows: Indices
-    coef: Floats
-    intercept: float
-    values: Floats
-    squared_norm: float
-    objective: float
-    bound: float
-    eps: float
-    n_iter: int
-    n_scans: int
-    status: CoreStatus
-
-    @property
-    def centers(self) -> Indices:
-        """The rows, as the centers of a machine."""
-        return self.rows
-
-    @property
-    def gap(self) -> float:
-        """(objective - bound) / objective: the certificate."""
-        return max(0.0, (self.objective - self.bound) / self.objective)
-
-
-@dataclass(frozen=True)
-class CoreProgress:
-    """Where the growth of a core set stands.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_support,)
-    coef : ndarray of shape (n_support,)
-    intercept : float
-    n_iter : int
-    """
-
-    rows: Indices
-    coef: Floats
-    intercept: float
-    n_iter: int
-
-
-Report = Callable[[CoreProgress], bool]
-
-
-@dataclass(frozen=True)
-class CoreRule:
-    """How a core set grows, and when it is large enough.
-
-    Parameters
-    ----------
-    tol : float, default=1e-3
-        Relative gap of the objective to reach, on all rows. Not looked at where ``eps`` is given.
-    eps : float or None, default=None
-        The paper's rule instead: stop when no row found is further than 1 + eps radii.
-    sample_size : int or None, default=59
-        The furthest row is looked for among that many random rows; among 59, it is one of the
-        furthest 5 % with a probability of 95 %. None looks at all rows.
-    n_tries : int, default=1
-        Samples without a row outside that end the search (with ``tol``, that lead to a scan of all
-        rows).
-    max_iter : int or None, default=None
-        Quadratic programs allowed.
-    max_bytes : int, default=2000 MB
-        For the quadratic program.
-    """
-
-    tol: float = 1e-3
-    eps: float | None = None
-    sample_size: int | None = 59
-    n_tries: int = 1
-    max_iter: int | None = None
-    max_bytes: int = 2000 * 2**20
-
-    @property
-    def largest(self) -> int:
-        """Rows of a core set that fit the memory."""
-        return max(2, int(np.sqrt(self.max_bytes / 48)))
 
 
 def find_core_set(
@@ -165,7 +56,7 @@ def find_core_set(
     >>> from kernlet.kernels import RBF, Gram
     >>> from kernlet.kernels.columns import ColumnStore
     >>> from kernlet.problems.enclosing_ball import EnclosingBall
-    >>> from kernlet.solvers.core_set import CoreRule, find_core_set
+    >>> from kernlet.solvers.core_set import find_core_set
     >>> random_state = np.random.RandomState(0)
     >>> X = random_state.randn(300, 2)
     >>> gram = Gram(RBF(1.0), X)

@@ -34,6 +34,7 @@ class GrowingProgram:
     >>> program.add(np.array([[2.0]]))
     >>> program.add(np.array([[0.0, 4.0]]))
     >>> program.solve()
+    True
     >>> program.weights
     array([0.5 , 0.25])
     """

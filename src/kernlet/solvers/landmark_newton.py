@@ -47,8 +47,8 @@ class LandmarkNewton:
     digits enough; slopes, and with them the gap, in the precision of the blocks.
 
     A pass costs n_rows * n_landmarks operations for each output, n_landmarks^2 for each row
-    that changed sides, and n_landmarks^3. Memory is 17 bytes a row and output, and 8 n_landmarks^2
-    an output.
+    that changed sides, and n_landmarks^3. Memory is 25 bytes a row and output, and 4 or 8
+    n_landmarks^2 an output.
 
     Parameters
     ----------

@@ -94,8 +94,8 @@ def accuracy(quick: bool) -> Iterator[Table]:
     """Test accuracies, features a class and alpha chosen on a fifth of the training rows."""
     nearest = Table(
         "1-NN test accuracy, % (C=1 and width as in the paper; landmarks: means over three seeds ± "
-        "deviation, one seed for letter and mnist; features a class chosen for each seed on a fifth "
-        "of the training rows)",
+        "deviation, one seed for letter and mnist; features a class chosen for each seed on a "
+        "fifth of the training rows)",
         [
             "set",
             "landmarks 1 / 3 / 5",

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -262,3 +263,16 @@ def test_bad_parameters_get_a_sentence(parameters, sentence):
 def test_one_class_gets_a_sentence():
     with pytest.raises(ValueError, match="one class only"):
         MMDA().fit(np.eye(3), [1, 1, 1])
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+def test_a_kernel_that_overflows_gets_a_sentence(solver):
+    X = np.array([[1e200, 1.0], [1.0, 1e200], [2.0, 3.0], [3.0, 1e150]])
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="overflows"):
+        MMDA(solver=solver, kernel="poly", gamma=1.0).fit(X, [0, 1, 0, 1])
+
+
+def test_unfinished_features_warn_with_the_gap():
+    X, y = data(300, 2)
+    with pytest.warns(ConvergenceWarning, match="relative gap of up to"):
+        MMDA(solver="core", eps=None, sample_size=None, cache_size=0.02).fit(X, y)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.linalg import LinAlgError
+from scipy.linalg import cho_factor
 from scipy.optimize import minimize
 
 from kernlet.kernels import RBF, Gram
@@ -128,3 +130,17 @@ def test_orthonormal_maps():
     np.testing.assert_allclose(exact.T @ K @ exact, np.eye(3), atol=1e-12)
     with pytest.raises(ValueError, match="overflows"):
         orthonormal_map(np.full((2, 2), np.inf))
+
+
+def test_where_float32_has_no_digits_float64_goes_on(monkeypatch):
+    def refusing(matrix, **options):
+        if matrix.dtype == np.float32:
+            raise LinAlgError
+        return cho_factor(matrix, **options)
+
+    monkeypatch.setattr("kernlet.solvers.landmark_newton.cho_factor", refusing)
+    blocks, signs, costs = setting()
+    newton = LandmarkNewton(blocks, signs, costs)
+    assert newton.dtype == np.float32
+    assert newton.solve([np.zeros((blocks.rank, 0))] * 2, tol=1e-12).gap.max() <= 1e-12
+    assert newton.dtype == np.float64

@@ -238,6 +238,8 @@ def exact_chains(task: MarginTask, tol: float) -> RowChains:
             'rows, and cache_size allows less. Use solver="landmarks", or raise cache_size.'
         )
     K = task.kernel(task.X, task.X)
+    if not np.isfinite(K).all():
+        raise ValueError("The kernel overflows at the rows. Scale the features.")
 
     def solve(signs: Floats, images: Floats) -> Machine:
         found = solve_deflated(K, signs, task.costs, images, tol=tol)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet.estimators.base import KERNEL_CONSTRAINTS, TrainingData
 from kernlet.estimators.feature_chains import (
     Chains,
+    Features,
     LandmarkChains,
     MarginTask,
     Round,
@@ -26,6 +29,7 @@ from kernlet.kernels.kernel import require_mercer
 from kernlet.problems.labels import one_vs_rest_signs
 from kernlet.solvers.core_solution import CoreRule
 
+_WORTH_A_WARNING = 1e-8
 _TOL = {"landmarks": 1e-5, "core": 1e-3, "exact": 1e-8}
 
 
@@ -115,9 +119,9 @@ class MMDA(ExpansionTransformer):
     With landmarks time is n_rows * n_landmarks^2 operations to begin with, and for each feature
     five to ten times n_rows * n_landmarks for each class, and about n_landmarks^2 for each row
     that has an error. Memory is one block and some 30 bytes for each row and class besides the
-    data, if ``cache_size`` is 0. Core sets take n_rows kernel values for each point and feature, and
-    different features have different points: a ten-class problem soon has most of its rows
-    among them.
+    data, if ``cache_size`` is 0. Core sets take n_rows kernel values for each point and
+    feature, and different features have different points: a ten-class problem soon has most of
+    its rows among them.
 
     References
     ----------
@@ -210,7 +214,7 @@ class MMDA(ExpansionTransformer):
         chains = self._make_chains(task)
         rounds = self._extend(chains, task, data)
         features = chains.features()
-        self.expansion_ = _expansion(task, chains)
+        self.expansion_ = _expansion(task, features)
         self.point_indices_ = data.rows[features.rows]
         self._set_certificates(rounds)
         self._callback_fit_ctx.call_on_fit_task_end(
@@ -218,9 +222,12 @@ class MMDA(ExpansionTransformer):
         )
         return self
 
+    @property
+    def _tol(self) -> float:
+        return _TOL[self.solver] if self.tol is None else self.tol
+
     def _make_chains(self, task: MarginTask) -> Chains:
-        random_state = check_random_state(self.random_state)
-        tol = _TOL[self.solver] if self.tol is None else self.tol
+        random_state, tol = check_random_state(self.random_state), self._tol
         if self.solver == "landmarks":
             return LandmarkChains(task, min(self.n_landmarks, task.n_rows), tol, random_state)
         if self.solver == "core":
@@ -242,7 +249,9 @@ class MMDA(ExpansionTransformer):
             stop = part.call_on_fit_task_end(
                 estimator=self,
                 **data.for_callbacks,
-                reconstruction_attributes=lambda: {"expansion_": _expansion(task, chains)},
+                reconstruction_attributes=lambda: {
+                    "expansion_": _expansion(task, chains.features())
+                },
             )
             if stop:
                 break
@@ -254,9 +263,16 @@ class MMDA(ExpansionTransformer):
         self.__dict__.pop("ball_gap_", None)
         if self.solver == "core":
             self.ball_gap_ = float(max(r.eps.max() for r in rounds))
+        is_by_eps = self.solver == "core" and self.eps is not None
+        if not is_by_eps and self.gap_.max() > max(self._tol, _WORTH_A_WARNING):
+            warnings.warn(
+                f"Features ended at a relative gap of up to {self.gap_.max():.1e} "
+                f"(tol={self._tol:.1e}). Scale the features, lower C, or raise cache_size.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
 
-def _expansion(task: MarginTask, chains: Chains) -> KernelExpansion:
-    features = chains.features()
+def _expansion(task: MarginTask, features: Features) -> KernelExpansion:
     points = task.X[features.rows]
     return KernelExpansion(task.kernel, points, features.coef, np.zeros(len(features.coef)))

@@ -34,7 +34,7 @@ def orthonormal_map(products: Floats, *, least: float = 1e-10) -> Floats:
     (2, 1)
     """
     if not np.isfinite(products).all():
-        raise ValueError("The kernel overflows at the points. Scale the features, or lower gamma.")
+        raise ValueError("The kernel overflows at the landmarks. Scale the features.")
     eigenvalues, vectors = eigh(products)
     kept = eigenvalues > least * max(float(eigenvalues[-1]), np.finfo(float).tiny)
     return np.asarray(vectors[:, kept] / np.sqrt(eigenvalues[kept]))

@@ -156,7 +156,10 @@ class _Growth:
     def _add(self, rows: Indices) -> None:
         """Take rows into the core set and solve its program."""
         self.core = np.append(self.core, rows)
-        self.program.add(self.ball.products(rows, self.core))
+        products = self.ball.products(rows, self.core)
+        if not np.isfinite(products).all():
+            raise ValueError("The kernel overflows at the rows. Scale the features.")
+        self.program.add(products)
         self.is_exact = self.program.solve()
         self.own[self.core] = self.ball.ridge[self.core] * self.program.weights
         self.n_iter += 1

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from kernlet.kernels.definite import solve_definite
@@ -77,7 +78,13 @@ def exact_directions(
     classes = roots[:, None] * classes
     classes -= np.outer(mean, mean @ classes)
     K[np.diag_indices_from(K)] += alpha
-    solved = cho_solve(cho_factor(K, lower=True, overwrite_a=True), classes)
+    try:
+        factor = cho_factor(K, lower=True, overwrite_a=True)
+    except LinAlgError as error:
+        raise ValueError(
+            f"alpha={alpha:g} is lost in the rounding of the kernel matrix. Raise alpha."
+        ) from error
+    solved = cho_solve(factor, classes)
     shares, vectors = _small_problem(classes.T @ (classes - alpha * solved), n_directions, total)
     coef = solved @ vectors
     coef -= np.outer(mean, mean @ coef)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
@@ -118,10 +119,21 @@ class LandmarkNewton:
         pulls = self.costs * self.signs * self._is_active
         total = sum(block.T @ pulls[:, rows].T for rows, block in self.blocks)
         slopes = -np.asarray(total, dtype=np.float64)
-        return [
-            state.newton(self._hessian(number), slopes[:, number])
-            for number, state in enumerate(states)
-        ]
+        return [self._step(state, k, slopes[:, k]) for k, state in enumerate(states)]
+
+    def _step(self, state: _State, number: int, slope: Floats) -> Floats:
+        """A Newton step; in float64 from now on where float32 has no digits for it."""
+        try:
+            return state.newton(self._hessian(number), slope)
+        except LinAlgError:
+            if self.dtype == np.float64:
+                raise
+        self.dtype = np.dtype(np.float64)
+        self._squares = np.zeros(self._squares.shape)
+        for rows, block in self.blocks:
+            for k, active in enumerate(self._is_active[:, rows]):
+                self._squares[k] += self._square(block[active], self.roots[rows][active])
+        return state.newton(self._hessian(number), slope)
 
     def _square(self, block: Floats, roots: Floats) -> Floats:
         """Of weighted rows."""
@@ -176,7 +188,7 @@ class LandmarkNewton:
         if state.gap <= tol:
             state.is_done = True
             return
-        state.trial = state.point + state.newton(self._hessian(number), state.slope)
+        state.trial = state.point + self._step(state, number, state.slope)
 
 
 class _State:

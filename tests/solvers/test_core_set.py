@@ -120,3 +120,11 @@ def test_columns_are_shared_and_may_be_few():
     tiny = find_core_set(ball, ColumnStore(ball.gram, 5000), random_state=np.random.RandomState(0))
     np.testing.assert_array_equal(first.coef, again.coef)
     np.testing.assert_allclose(first.coef, tiny.coef, atol=1e-9)
+
+
+def test_no_row_joins_twice_where_nothing_is_near_enough():
+    ball = overlapping(40)
+    for rule in ({"eps": 0.0}, {"tol": 0.0}):
+        solution = solve(ball, sample_size=59, n_tries=3, **rule)
+        assert len(np.unique(solution.core)) == len(solution.core) <= 40
+        assert solution.gap <= 1e-9

@@ -83,6 +83,7 @@ class _Growth:
         self.ball, self.columns, self.rule = ball, columns, rule
         self.random_state, self.report = random_state, report
         self.core: Indices = np.empty(0, dtype=np.intp)
+        self.is_core = np.zeros(ball.n_rows, dtype=bool)
         self.program = GrowingProgram()
         self.n_iter = self.n_scans = 0
         self.is_exact = True
@@ -113,9 +114,10 @@ class _Growth:
             sample = self.random_state.randint(self.ball.n_rows, size=size)
             values = self._values_at(sample)
             margins = self.ball.signs[sample] * values + self.own[sample]
-            if self._is_outside(margins, sample):
+            furthest = int(sample[margins.argmin()])
+            if self._is_outside(margins, sample) and not self.is_core[furthest]:
                 misses = 0
-                self._add(sample[[margins.argmin()]])
+                self._add(as_indices([furthest]))
             else:
                 misses += 1
         return None if self.rule.eps is None else "optimal"
@@ -129,7 +131,7 @@ class _Growth:
             if (ended := self._ended()) is not None:
                 return ended
             outside = np.flatnonzero(margins < 1.0)
-            new = outside[~np.isin(outside, self.core)]
+            new = outside[~self.is_core[outside]]
             if not len(new) or not self.is_exact:
                 return "rounding"
             room = self.rule.largest - len(self.core)
@@ -156,6 +158,7 @@ class _Growth:
     def _add(self, rows: Indices) -> None:
         """Take rows into the core set and solve its program."""
         self.core = np.append(self.core, rows)
+        self.is_core[rows] = True
         products = self.ball.products(rows, self.core)
         if not np.isfinite(products).all():
             raise ValueError("The kernel overflows at the rows. Scale the features.")

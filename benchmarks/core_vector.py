@@ -25,7 +25,7 @@ RULES: dict[str, dict[str, Any]] = {
 def task_of(name: str) -> Task:
     """One class against the rest."""
     if name == "covertype":
-        return covertype(10_000)
+        return covertype(4000)
     task = official(name)
     label = {"optdigits": 8, "pendigits": 8, "satimage": 4}[name]
     return Task(task.X, task.y == label, task.X_test, task.y_test == label, task.gamma, 1.0)

@@ -13,8 +13,11 @@ from benchmarks import (
     compact_bytes,
     compact_device,
     condense,
+    core_vector,
     hull,
     minimal_kernel,
+    mmda,
+    mmda_accuracy,
     proximal,
     synthetic,
 )
@@ -28,6 +31,9 @@ _MODULES = (
     hull,
     proximal,
     condense,
+    core_vector,
+    mmda,
+    mmda_accuracy,
 )
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 

@@ -4,6 +4,7 @@ import math
 from functools import partial
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.optimize import linprog, nnls
 
 # Kernels
@@ -284,3 +285,55 @@ def take_away(kept, out, y, floor):
         if sum(y[j] == y[i] for j in left) > floor:
             left.remove(i)
     return left
+
+
+# --- enclosing balls and margin features: by Gauss and Seidel, and by plain minimisation ------
+
+
+def gauss_seidel(K, signs, costs, images, n_sweeps=20_000, tol=1e-13):
+    """The paper's updates of alpha and gamma, one number at a time; alpha and gamma."""
+    m, s = images.shape
+    Q = [
+        [signs[i] * signs[j] * (K[i][j] + 1) + (i == j) / costs[i] for j in range(m)]
+        for i in range(m)
+    ]
+    alpha, gamma = np.zeros(m), np.zeros(s)
+    Q, YF = np.array(Q), signs[:, None] * images
+    for _ in range(n_sweeps):
+        before = alpha.copy()
+        for q in range(s):
+            gamma[q] -= YF[:, q] @ alpha + gamma[q]
+        for i in range(m):
+            slope = Q[i] @ alpha + YF[i] @ gamma - 1.0
+            alpha[i] = max(0.0, alpha[i] - slope / Q[i, i])
+        if np.abs(alpha - before).max() <= tol * np.abs(alpha).max():
+            break
+    return alpha, gamma
+
+
+def margin_feature(K, signs, costs, images):
+    """Dual weights of a machine orthogonal to directions: nonnegative least squares.
+
+    min 1/2 a'Qa - sum a over a >= 0 is min |R a - v|^2 with R'R = Q and R'v = 1.
+    """
+    Q = signs[:, None] * signs * (K + 1.0 - images @ images.T) + np.diag(1.0 / costs)
+    R = np.linalg.cholesky(Q).T
+    a, _ = nnls(R, np.linalg.solve(R.T, np.ones(len(K))), maxiter=100 * len(K))
+    return a
+
+
+def fisher(Phi, labels, alpha, n_directions):
+    """Generalised eigenvectors of the two scatters, built row by row, for explicit features."""
+    classes = sorted(set(labels))
+    mean = Phi.mean(axis=0)
+    d = Phi.shape[1]
+    between, within = np.zeros((d, d)), alpha * np.eye(d)
+    for c in classes:
+        rows = Phi[labels == c]
+        center = rows.mean(axis=0)
+        between += len(rows) * np.outer(center - mean, center - mean)
+        for row in rows:
+            within += np.outer(row - center, row - center)
+    values, vectors = eigh(between, within)
+    order = np.argsort(-values)[:n_directions]
+    return values[order], np.sqrt(len(Phi)) * (Phi - mean) @ vectors[:, order]

@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernlet.estimators import (
+        MMDA,
         BoundaryCondenser,
         CentroidCondenser,
         ChunkingSyntheticClassifier,
         CompactKernelClassifier,
         CompactKernelRegressor,
         CompressedClassifier,
+        CoreVectorClassifier,
         HullPerceptronClassifier,
+        KernelFisherDiscriminant,
         L1KernelClassifier,
         MinimalKernelClassifier,
         ProximalClassifier,
@@ -24,14 +27,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "MMDA",
     "BoundaryCondenser",
     "CentroidCondenser",
     "ChunkingSyntheticClassifier",
     "CompactKernelClassifier",
     "CompactKernelRegressor",
     "CompressedClassifier",
+    "CoreVectorClassifier",
     "HullPerceptronClassifier",
     "KernelExpansion",
+    "KernelFisherDiscriminant",
     "L1KernelClassifier",
     "MinimalKernelClassifier",
     "ProximalClassifier",
@@ -51,11 +57,14 @@ _HOMES = {
     "CompactKernelRegressor": "kernlet.estimators",
     "CompressedClassifier": "kernlet.estimators",
     "compress": "kernlet.estimators",
+    "CoreVectorClassifier": "kernlet.estimators",
     "HullPerceptronClassifier": "kernlet.estimators",
     "KernelExpansion": "kernlet.expansion",
+    "KernelFisherDiscriminant": "kernlet.estimators",
     "L1KernelClassifier": "kernlet.estimators",
     "MinimalKernelClassifier": "kernlet.estimators",
     "ProximalClassifier": "kernlet.estimators",
+    "MMDA": "kernlet.estimators",
     "QuantizedExpansion": "kernlet.quantized",
     "TypicalCondenser": "kernlet.estimators",
 }

@@ -1,4 +1,4 @@
-"""What all classifiers share: they end in an expansion and predict with it."""
+"""What estimators share: checks on training data; classifiers end in an expansion."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
+from kernlet.problems.labels import error_weights
 
 #: Constraints on the parameters that name a kernel.
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
@@ -31,11 +32,41 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class KernelTrainer:
+    """Checks on training data, and the kernel that the parameters name."""
+
+    classes_: Any
+
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
+        data = training_data(self, X, y, sample_weight, order="C")
+        self.classes_ = np.unique(data.y)
+        check_classes(self.classes_)
+        return data
+
+    def _make_kernel(self, data: TrainingData) -> Kernel:
+        """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
+        names = ("kernel", "gamma", "degree", "coef0")
+        kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
+        return make_kernel(
+            kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
+        )
+
+    def _rows_that_cost(self, data: TrainingData) -> tuple[TrainingData, Floats]:
+        """The rows with an error of any weight, and these weights: C, by class and by row."""
+        C, class_weight = (getattr(self, name) for name in ("C", "class_weight"))
+        costs = error_weights(C, data.y, self.classes_, class_weight, data.sample_weight)
+        kept = np.flatnonzero(costs)
+        if len(kept) == len(costs):
+            return data, costs
+        some = TrainingData(data.X[kept], data.y[kept], data.sample_weight[kept], data.rows[kept])
+        return some, costs[kept]
+
+
+class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, BaseEstimator):
     """A classifier whose whole memory is a :class:`~kernlet.KernelExpansion`."""
 
     expansion_: KernelExpansion
-    classes_: Any
 
     @property
     def n_centers_(self) -> int:
@@ -78,21 +109,6 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
-        data = training_data(self, X, y, sample_weight, order="C")
-        self.classes_ = np.unique(data.y)
-        check_classes(self.classes_)
-        return data
-
-    def _make_kernel(self, data: TrainingData) -> Kernel:
-        """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
-        names = ("kernel", "gamma", "degree", "coef0")
-        kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
-        return make_kernel(
-            kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
-        )
 
 
 def training_data(
@@ -186,5 +202,5 @@ def check_classes(classes: Any) -> None:
     if len(classes) < 2:
         raise ValueError(
             f"The labels y hold one class only ({classes[0]!r}), rows of zero sample_weight left "
-            "out; a classifier needs at least two classes."
+            "out; training needs at least two classes."
         )

@@ -1,5 +1,7 @@
 """How a problem is solved: arrays in, a frozen solution with its certificate out."""
 
+from kernlet.solvers.core_set import find_core_set
+from kernlet.solvers.core_solution import CoreRule, CoreSolution
 from kernlet.solvers.highs_generation import Generation, Progress
 from kernlet.solvers.hull_solution import HullSolution
 from kernlet.solvers.nearest_point import find_nearest_point
@@ -8,12 +10,15 @@ from kernlet.solvers.solution import MarginSolution
 from kernlet.solvers.successive_linearization import LinearizationPath, linearize_successively
 
 __all__ = [
+    "CoreRule",
+    "CoreSolution",
     "Generation",
     "HullSolution",
     "LinearizationPath",
     "MarginSolution",
     "Progress",
     "ProximalSolution",
+    "find_core_set",
     "find_nearest_point",
     "linearize_successively",
     "solve_proximal",

@@ -1,0 +1,248 @@
+"""Chains of margin features: each class against the rest, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernlet.expansion import distinct_rows
+from kernlet.kernels import Kernel
+from kernlet.kernels.columns import ColumnStore, Indices
+from kernlet.kernels.gram import Gram
+from kernlet.kernels.kernel import Floats
+from kernlet.kernels.orthonormal import orthonormalized
+from kernlet.problems.enclosing_ball import EnclosingBall
+from kernlet.solvers.core_set import find_core_set
+from kernlet.solvers.core_solution import CoreRule
+from kernlet.solvers.deflated_newton import solve_deflated
+from kernlet.solvers.landmark_blocks import LandmarkBlocks
+from kernlet.solvers.landmark_newton import LandmarkNewton
+from kernlet.solvers.row_directions import RowDirections
+
+_FINE = 1e-6  # gaps below this are computed in float64
+_NOTHING = 1e-11  # a weight this small against the root of the objective is rounding
+_FEW_ROWS = 20  # times the landmarks: rows of a first, rough answer
+
+
+@dataclass(frozen=True, eq=False)
+class MarginTask:
+    """What the chains are made of.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : {ndarray, csr matrix} of shape (n_rows, n_features)
+    signs : ndarray of shape (n_outputs, n_rows)
+    costs : ndarray of shape (n_rows,)
+    max_bytes : int
+    """
+
+    kernel: Kernel
+    X: Any
+    signs: Floats
+    costs: Floats
+    max_bytes: int
+
+    @property
+    def n_rows(self) -> int:
+        """Training rows."""
+        return int(self.signs.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of all outputs over one set of points, the first of every output first.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_points,)
+        The training rows that the points are.
+    coef : ndarray of shape (n_features, n_points)
+    """
+
+    rows: Indices
+    coef: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """How the next feature of every output was come by.
+
+    Parameters
+    ----------
+    gap : ndarray of shape (n_outputs,)
+        Relative duality gaps.
+    eps : ndarray of shape (n_outputs,)
+        True distances of the furthest rows, in radii less one; NaN where there is no ball.
+    n_iter : int
+    """
+
+    gap: Floats
+    eps: Floats
+    n_iter: int
+
+
+class Chains(Protocol):
+    """One chain of orthogonal features an output."""
+
+    def extend(self) -> Round:
+        """Find the next feature of every output."""
+        ...
+
+    def features(self) -> Features:
+        """The features so far."""
+        ...
+
+
+class LandmarkChains:
+    """Features in the span of a few landmark rows, shared by all outputs.
+
+    Time grows with n_rows; memory is one block of rows, or all of them where they fit
+    ``task.max_bytes``, and a few numbers for each row and output.
+    """
+
+    def __init__(
+        self, task: MarginTask, n_landmarks: int, tol: float, random_state: np.random.RandomState
+    ) -> None:
+        self.tol = tol
+        order = random_state.permutation(task.n_rows)
+        rows = np.sort(order[:n_landmarks])
+        self.rows = rows[distinct_rows(task.X[rows])[1]]
+        landmarks = task.X[self.rows]
+        dtype = np.float64 if tol < _FINE else np.float32
+        gram = Gram(task.kernel, task.X, landmarks, dtype=dtype)
+        self.blocks = LandmarkBlocks(gram, task.max_bytes)
+        self.newton = LandmarkNewton(self.blocks, task.signs, task.costs)
+        self.rough: LandmarkNewton | None = None
+        n_few = _FEW_ROWS * len(self.rows)
+        if 2 * n_few < task.n_rows:
+            few = np.sort(order[-n_few:])
+            part = Gram(task.kernel, task.X[few], landmarks, dtype=dtype, shift=gram.z.shift)
+            costs = task.costs[few] * (task.costs.sum() / task.costs[few].sum())
+            blocks = LandmarkBlocks(part, task.max_bytes, self.blocks.basis)
+            self.rough = LandmarkNewton(blocks, task.signs[:, few], costs)
+        self.taken: list[Floats] = [np.zeros((self.blocks.rank, 0)) for _ in task.signs]
+        self.found: list[Floats] = []
+
+    def extend(self) -> Round:
+        """Find the next feature of every output."""
+        start = None
+        if self.rough is not None:
+            rough = self.rough.solve(self.taken, tol=max(self.tol, 1e-4))
+            start = np.column_stack([rough.weights, rough.intercept])
+        answer = self.newton.solve(self.taken, start=start, tol=self.tol)
+        found = []
+        for number, weights in enumerate(answer.weights):
+            norm = float(np.linalg.norm(weights))
+            if norm <= _NOTHING * np.sqrt(answer.objective[number]):
+                found.append(np.zeros_like(weights))
+                continue
+            found.append(weights / norm)
+            self.taken[number] = np.column_stack([self.taken[number], weights / norm])
+        self.found.append(np.array(found))
+        return Round(answer.gap, np.full(len(found), np.nan), answer.n_iter)
+
+    def features(self) -> Features:
+        """The features so far; those of one output are orthonormal to the last digit."""
+        found = np.array(self.found)  # round, output, coordinate
+        coef = np.empty((*found.shape[:2], len(self.rows)))
+        for number in range(found.shape[1]):
+            there = found[:, number].any(axis=1)
+            along = self.blocks.basis @ found[there, number].T
+            coef[there, number] = orthonormalized(along, self.blocks.products).T
+            coef[~there, number] = 0.0
+        return Features(self.rows, coef.reshape(-1, len(self.rows)))
+
+
+Machine = tuple[Floats, Floats, float, float, int]  # coef, values, gap, eps, steps
+
+
+class RowChains:
+    """Features as sums over any training rows; a solver finds the machine of one output.
+
+    Parameters
+    ----------
+    task : MarginTask
+    solve : callable
+        ``solve(signs, images)``: a machine orthogonal to the directions with these images.
+    """
+
+    def __init__(self, task: MarginTask, solve: Callable[[Floats, Floats], Machine]) -> None:
+        self.task, self.solve = task, solve
+        self.directions = [RowDirections(task.n_rows) for _ in task.signs]
+        self.found: list[Floats] = []
+
+    def extend(self) -> Round:
+        """Find the next feature of every output."""
+        machines = []
+        for signs, directions in zip(self.task.signs, self.directions, strict=True):
+            coef, values, *rest = self.solve(signs, directions.images)
+            is_new = directions.append(coef, values - coef.sum())
+            self.found.append(directions.coef[:, -1] if is_new else np.zeros(self.task.n_rows))
+            machines.append(rest)
+        gaps, eps, steps = zip(*machines, strict=True)
+        return Round(np.array(gaps), np.array(eps), int(sum(steps)))
+
+    def features(self) -> Features:
+        """The features so far, over the rows that any of them needs."""
+        coef = np.array(self.found)
+        rows = np.flatnonzero(coef.any(axis=0))
+        return Features(rows, coef[:, rows])
+
+
+def core_chains(task: MarginTask, rule: CoreRule, random_state: np.random.RandomState) -> RowChains:
+    """Features by core sets, which share the kernel columns that they need.
+
+    Parameters
+    ----------
+    task : MarginTask
+    rule : CoreRule
+    random_state : RandomState
+
+    Returns
+    -------
+    chains : RowChains
+    """
+    gram = Gram(task.kernel, task.X, hold=True)
+    columns = ColumnStore(gram, task.max_bytes)
+
+    def solve(signs: Floats, images: Floats) -> Machine:
+        ball = EnclosingBall(gram, signs, task.costs, images if images.shape[1] else None)
+        found = find_core_set(ball, columns, rule, random_state=random_state)
+        coef = np.zeros(task.n_rows)
+        coef[found.rows] = found.coef
+        return coef, found.values, found.gap, found.eps, found.n_iter
+
+    return RowChains(task, solve)
+
+
+def exact_chains(task: MarginTask, tol: float) -> RowChains:
+    """Features by the whole kernel matrix.
+
+    Parameters
+    ----------
+    task : MarginTask
+    tol : float
+
+    Returns
+    -------
+    chains : RowChains
+    """
+    needed = 8 * task.n_rows**2
+    if needed > task.max_bytes:
+        raise ValueError(
+            f'solver="exact" holds the kernel matrix: {needed / 2**20:.0f} MB for {task.n_rows} '
+            'rows, and cache_size allows less. Use solver="landmarks", or raise cache_size.'
+        )
+    K = task.kernel(task.X, task.X)
+    if not np.isfinite(K).all():
+        raise ValueError("The kernel overflows at the rows. Scale the features.")
+
+    def solve(signs: Floats, images: Floats) -> Machine:
+        found = solve_deflated(K, signs, task.costs, images, tol=tol)
+        return found.coef, found.values, found.gap, np.nan, found.n_iter
+
+    return RowChains(task, solve)

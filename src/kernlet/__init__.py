@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         compress,
     )
     from kernlet.expansion import KernelExpansion
+    from kernlet.export import load, save, to_c, to_onnx
     from kernlet.quantized import QuantizedExpansion
 
 __version__ = "0.1.0.dev0"
@@ -31,6 +32,10 @@ __all__ = [
     "QuantizedExpansion",
     "__version__",
     "compress",
+    "load",
+    "save",
+    "to_c",
+    "to_onnx",
 ]
 
 # Importing scikit-learn takes a second or two; the command line must not pay for that
@@ -46,6 +51,10 @@ _HOMES = {
     "L1KernelClassifier": "kernlet.estimators",
     "MinimalKernelClassifier": "kernlet.estimators",
     "QuantizedExpansion": "kernlet.quantized",
+    "load": "kernlet.export",
+    "save": "kernlet.export",
+    "to_c": "kernlet.export",
+    "to_onnx": "kernlet.export",
 }
 
 

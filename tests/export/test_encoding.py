@@ -15,7 +15,9 @@ TABLE = {
 ROWS = [[1, 0, 1, 0, 0, 1], [3, 1, 0, 0, 1, 0], [3, 0, 0, 1, 0, 1], [4, 0, 1, 0, 0, 1]]
 
 
-@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table], ids=["dict", "pandas", "polars", "arrow"])
+@pytest.mark.parametrize(
+    "make", [dict, pd.DataFrame, pl.DataFrame, pa.table], ids=["dict", "pandas", "polars", "arrow"]
+)
 def test_tables_of_all_libraries_become_the_same_rows(make):
     encoding = ColumnEncoding.learned(TABLE)
     assert encoding.feature_names == (
@@ -45,7 +47,7 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="1000 different texts"):
         ColumnEncoding.learned({"id": [f"number {i}" for i in range(1000)]})
     encoding = ColumnEncoding.learned({f"c{i}": [1.0] for i in range(9)})
-    with pytest.raises(ValueError, match="lacks 'c0', .* and 4 more columns"):
+    with pytest.raises(ValueError, match=r"lacks 'c0', .* and 4 more columns"):
         encoding.transform({"other": [1.0]})
     with pytest.raises(TypeError, match="table with named columns"):
         encoding.transform(np.zeros((2, 9)))

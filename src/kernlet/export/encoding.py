@@ -147,7 +147,8 @@ class ColumnEncoding:
         missing = [name for name in self.names if name not in have]
         if missing:
             raise ValueError(
-                f"The table lacks {_listed(missing)}; the machine was trained on {_listed(self.names)}."
+                f"The table lacks {_listed(missing)}; the machine was trained on "
+                f"{_listed(self.names)}."
             )
         parts = [column.encoded(_values(table, column.name)) for column in self.columns]
         X = np.empty((len(parts[0]), len(self.feature_names)), dtype=np.float32)
@@ -217,8 +218,8 @@ def _all_numbers(values: Any) -> bool:
 
 
 def _learned_categories(name: str, values: Any) -> CategoryColumn:
-    counts = Counter(None if _is_missing(v) else str(v) for v in values)
-    has_missing = counts.pop(None, 0) > 0
+    counts = Counter(str(value) for value in values if not _is_missing(value))
+    has_missing = sum(counts.values()) < len(values)
     if len(counts) > MOST_CATEGORIES:
         raise ValueError(
             f"Column {name!r} has {len(counts)} different texts, more than {MOST_CATEGORIES}: "

@@ -13,8 +13,8 @@ from scipy import sparse
 
 from kernlet.affine import AffineMap
 from kernlet.expansion import KernelExpansion
-from kernlet.export.fields import Fields, ModelFileError
 from kernlet.export.encoding import CategoryColumn, ColumnEncoding, NumberColumn
+from kernlet.export.fields import Fields, ModelFileError
 from kernlet.export.model_file import FORMAT_VERSION, LARGEST_METADATA, METADATA_KEY
 from kernlet.export.predictors import ShippedClassifier, ShippedRegressor
 from kernlet.export.shipped import ShippedModel
@@ -199,10 +199,10 @@ def _kernel(fields: Fields, tensors: Tensors) -> Kernel:
     if name == "linear":
         return Linear()
     if name == "rbf of several widths":
-        gamma = tensors.floats("gamma", 1)
-        if (gamma < 0).any():
+        widths = tensors.floats("gamma", 1)
+        if (widths < 0).any():
             raise ModelFileError("has a negative width.")
-        return CenterWidths(gamma)
+        return CenterWidths(widths)
     gamma = fields.number("gamma")
     if name == "rbf":
         if gamma < 0:

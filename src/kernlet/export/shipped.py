@@ -85,9 +85,7 @@ class ShippedModel:
 
     def codes(self, outputs: Floats) -> Indices:
         """The number of the class that is predicted for each row."""
-        return predicted_codes(
-            outputs, self.scheme, len(self.classes), self.votes, self.break_ties
-        )
+        return predicted_codes(outputs, self.scheme, len(self.classes), self.votes, self.break_ties)
 
     def probabilities(self, outputs: Floats) -> Floats:
         """Probabilities of the classes."""

@@ -8,9 +8,15 @@ from pathlib import Path
 
 import click
 
-from benchmarks import compact, hull, minimal_kernel, synthetic
+from benchmarks import compact, hull, minimal_kernel, ship, synthetic
 
-BENCHMARKS = minimal_kernel.BENCHMARKS | synthetic.BENCHMARKS | compact.BENCHMARKS | hull.BENCHMARKS
+BENCHMARKS = (
+    minimal_kernel.BENCHMARKS
+    | synthetic.BENCHMARKS
+    | compact.BENCHMARKS
+    | hull.BENCHMARKS
+    | ship.BENCHMARKS
+)
 
 
 @click.command()

@@ -66,7 +66,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save as packed
 
     tensors, metadata = described(ship(model))
     text = json.dumps(metadata, allow_nan=False)
@@ -76,10 +76,9 @@ def save(model: Any, path: str | PathLike[str]) -> None:
             f"{LARGEST_METADATA} that a file may have."
         )
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    content = packed(tensors, {METADATA_KEY: text, DIGEST_KEY: digest(text, tensors)})
     with written_whole(Path(path)) as temporary:
-        save_file(
-            tensors, temporary, metadata={METADATA_KEY: text, DIGEST_KEY: digest(text, tensors)}
-        )
+        temporary.write_bytes(content)
 
 
 def described(model: ShippedModel) -> tuple[Tensors, dict[str, Any]]:

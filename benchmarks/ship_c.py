@@ -177,6 +177,7 @@ def _m2cgen(svc: Any) -> str:
     """m2cgen's C, from a thread with a stack for its recursion."""
     import m2cgen
 
+    _remember_hashes(m2cgen.ast)
     answer: list[str] = []
     limit, stack = sys.getrecursionlimit(), threading.stack_size(1 << 29)
     sys.setrecursionlimit(10**6)
@@ -190,3 +191,24 @@ def _m2cgen(svc: Any) -> str:
         sys.setrecursionlimit(limit)
         threading.stack_size(stack)
     return answer[0]
+
+
+def _remember_hashes(ast: Any) -> None:
+    """Let m2cgen's expressions hash themselves once, and not again at every level above them.
+
+    What it writes stays the same; with thousands of support vectors it would take hours.
+    """
+    for kind in vars(ast).values():
+        own = vars(kind).get("__hash__") if isinstance(kind, type) else None
+        if own is not None and not hasattr(own, "remembers"):
+            kind.__hash__ = _remembering(own)
+
+
+def _remembering(own: Any) -> Any:
+    def remembered(self: Any) -> int:
+        if "_hash" not in self.__dict__:
+            self.__dict__["_hash"] = own(self)
+        return self.__dict__["_hash"]
+
+    remembered.remembers = True  # type: ignore[attr-defined]
+    return remembered

@@ -32,10 +32,15 @@ SECTIONS = ["sizes", "confusion", "classes", "certificate", "latency", "paramete
 def pages(tmp_path_factory):
     """Reports of machines of three kinds."""
     folder = tmp_path_factory.mktemp("pages")
-    write_report(ship(classifier("compact")[0]), DIGITS, DIGIT_LABELS, folder / "digits.html")
+    some = slice(0, 300)
+    shipped = ship(classifier("compact")[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kernlet.report.sizes._FACTORS", (0.25, 1.0))
+        write_report(shipped, DIGITS[some], DIGIT_LABELS[some], folder / "digits.html")
     X, y = make_moons(200, noise=0.2, random_state=0)
-    moons = L1KernelClassifier(random_state=0).fit(X[:100], np.array(["<in>", "out"])[y[:100]])
-    labels = np.array(["<in>", "out"])[y[100:]]
+    names = np.array(["<in>", "_$\\out$ $"])
+    moons = L1KernelClassifier(random_state=0).fit(X[:100], names[y[:100]])
+    labels = names[y[100:]]
     write_report(ship(moons), X[100:], labels, folder / "moons.html", sizes=False)
     model, X = regressor("flat")
     write_report(ship(model), X, DIGIT_LABELS + 100.0, folder / "numbers.html")
@@ -107,14 +112,15 @@ def test_labels_that_the_machine_does_not_know_are_shown():
     assert found.classes[3].recall == 0.0
 
 
-def test_other_sizes_are_tested_on_other_rows():
+def test_other_sizes_are_tested_on_other_rows(monkeypatch):
+    monkeypatch.setattr("kernlet.report.sizes._FACTORS", (0.125, 1.0))
     model, X = classifier("compact two classes")
     said = []
-    sizes = try_sizes(ship(model), X, DIGIT_LABELS > 4, say=said.append)
-    assert sizes.n_training + sizes.n_test == len(X)
-    assert [s.n_centers for s in sizes.machines] == [2, 5, 10, 20, 40, 80]
+    sizes = try_sizes(ship(model), X[:300], DIGIT_LABELS[:300] > 4, say=said.append)
+    assert sizes.n_training + sizes.n_test == 300
+    assert [s.n_centers for s in sizes.machines] == [2, 20]
     assert sizes.svc.accuracy > 0.9
-    assert len(said) == 7
+    assert len(said) == 3
     assert try_sizes(ship(model), X[:20], DIGIT_LABELS[:20] > 4) is None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kernlet.cli.models import rows_for, shipped_model
+from kernlet.cli.models import known_target, rows_for, shipped_model
 from kernlet.cli.progress import plain_warnings, say
 from kernlet.cli.reading import read_table
 from kernlet.estimators import compress
@@ -32,8 +32,7 @@ def run(
     X = y = None
     if table is not None:
         read = read_table(table, n_features=shipped.n_features)
-        known = shipped.summary.get("data", {}).get("target")
-        rows, y = read.split_target(target or known)
+        rows, y = read.split_target(known_target(shipped, target))
         X = rows_for(shipped, rows)
     say(f"compressing {shipped.expansion.n_centers:,} centers")
     # the rows are encoded already

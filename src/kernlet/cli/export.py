@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kernlet.cli.models import rows_for, shipped_model
+from kernlet.cli.models import known_target, rows_for, shipped_model
 from kernlet.cli.reading import read_table
 from kernlet.export import ShippedModel, to_c, to_onnx
 from kernlet.export.c_words import c_identifier
@@ -54,7 +54,7 @@ def _rows(shipped: ShippedModel, table: Path | None, target: str | None) -> tupl
     if table is None:
         return None, None
     read = read_table(table, n_features=shipped.n_features)
-    known = target or shipped.summary.get("data", {}).get("target")
+    known = known_target(shipped, target)
     if read.columns is not None and known not in read.columns:
         return rows_for(shipped, read), None
     if read.columns is None and read.y is None:

@@ -60,6 +60,18 @@ def shipped_model(path: Path) -> ShippedModel:
     return shipped
 
 
+def trained_on(shipped: ShippedModel) -> dict[str, Any]:
+    """What the file says of the training data; it may say anything."""
+    data = shipped.summary.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def known_target(shipped: ShippedModel, target: str | None) -> str | None:
+    """The column of the labels: the one that is asked for, or that of the training."""
+    known = trained_on(shipped).get("target")
+    return target or (known if isinstance(known, str) else None)
+
+
 def rows_for(shipped: ShippedModel, table: Table) -> Any:
     """The rows of a table as a machine takes them."""
     if shipped.encoding is not None:

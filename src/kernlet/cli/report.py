@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from kernlet.cli.fit import split_rows
-from kernlet.cli.models import rows_for, shipped_model
+from kernlet.cli.models import known_target, rows_for, shipped_model, trained_on
 from kernlet.cli.progress import plain_warnings, say
 from kernlet.cli.reading import file_digest, read_table
 from kernlet.export import ShippedModel
@@ -19,8 +19,8 @@ from kernlet.report.page import write_report
 def run(*, model: Path, table: Path, target: str | None, sizes: bool, output: Path) -> None:
     """Read, measure, write; of the file that the machine was trained on, the rows kept aside."""
     shipped = shipped_model(model)
-    known = target or shipped.summary.get("data", {}).get("target")
-    rows, y = read_table(table, n_features=shipped.n_features).split_target(known)
+    read = read_table(table, n_features=shipped.n_features)
+    rows, y = read.split_target(known_target(shipped, target))
     X = np.asarray(rows_for(shipped, rows))
     name, training = table.name, None
     split = _own_split(shipped, table, y)
@@ -46,10 +46,11 @@ def run(*, model: Path, table: Path, target: str | None, sizes: bool, output: Pa
 
 def _own_split(shipped: ShippedModel, table: Path, y: Any) -> tuple[Any, Any] | None:
     """How kernlet fit split this very file; None for another one."""
-    split, data = shipped.summary.get("split"), shipped.summary.get("data", {})
-    if not isinstance(split, dict) or data.get("sha256") != file_digest(table):
+    split = shipped.summary.get("split")
+    if not isinstance(split, dict) or trained_on(shipped).get("sha256") != file_digest(table):
         return None
-    kept, held_out = split_rows(y, split["test"], split["seed"], shipped.kind == "regressor")
+    test, seed = float(split.get("test", 0.0)), int(split.get("seed", 0))
+    kept, held_out = split_rows(y, test, seed, shipped.kind == "regressor")
     if not len(held_out):
         say("note: the machine was trained on all rows of this file, so the score is too good")
         return None

@@ -36,6 +36,11 @@ def as_svg(figure: Figure, title: str) -> str:
     return f'{head} role="img" aria-label="{title}">{rest}'
 
 
+def as_drawn(text: Any) -> str:
+    """A short text that matplotlib takes for what it is, and not for mathematics."""
+    return " " + str(text)[:24].replace("\\", "/").replace("$", r"\$")
+
+
 def draw_sizes(sizes: Sizes) -> Figure:
     """Accuracy against centers and against bytes."""
     figure = Figure(figsize=(9.2, 3.4), layout="constrained")
@@ -127,7 +132,7 @@ def draw_images(model: ShippedModel, side: int) -> Figure:
     axes = figure.add_subplot()
     axes.imshow(mosaic, cmap="gray_r", interpolation="nearest")
     ticks = [row * (side + 2) + side / 2 for row in range(len(lines))]
-    axes.set_yticks(ticks, [name for name, _ in lines])
+    axes.set_yticks(ticks, [as_drawn(name) for name, _ in lines])
     axes.set_xticks([])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -160,12 +165,12 @@ def draw_boundary(model: ShippedModel, X: Any, y: Any, n_grid: int = 300) -> Fig
     some = np.random.RandomState(0).permutation(len(X))[:_MOST_POINTS]
     for c, label in enumerate(model.classes):
         rows = some[y[some] == label]
-        axes.plot(*X[rows].T, ".", color=colors[c % 10], ms=4, label=str(label)[:24])
+        axes.plot(*X[rows].T, ".", color=colors[c % 10], ms=4, label=as_drawn(label))
     centers = input_centers(model)
     if centers is not None:
         axes.plot(*centers.T, "*", color=INK, ms=9, mew=0, label="centers")
     names = model.feature_names or ("feature 0", "feature 1")
-    axes.set(xlabel=names[0], ylabel=names[1], xlim=extent[:2], ylim=extent[2:])
+    axes.set(xlabel=as_drawn(names[0]), ylabel=as_drawn(names[1]), xlim=extent[:2], ylim=extent[2:])
     axes.legend(frameon=True, fontsize=8, loc="best")
     return figure
 

@@ -114,7 +114,7 @@ def draw_images(model: ShippedModel, side: int) -> Figure:
     groups = [np.flatnonzero(owner == c) for c in range(len(model.classes))]
     if not is_named:
         groups = [np.arange(len(centers))]
-    per_line = 20
+    per_line = max(12, min(20, max(len(group) for group in groups)))
     lines: list[tuple[str, Any]] = []
     for number, group in enumerate(groups):
         group = group[np.argsort(-weight[group])]

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from kernlet.affine import AffineMap
 from kernlet.cli.progress import plain_warnings, say, show_training
-from kernlet.cli.reading import Table, file_digest, read_table
+from kernlet.cli.reading import Table, file_digest, gaps, read_table
 from kernlet.cli.scaling import choose_scaler
 from kernlet.estimators import CompactKernelClassifier, CompactKernelRegressor
 from kernlet.export import ShippedModel, save, ship
@@ -121,9 +121,7 @@ def _summary(rows: Table, y: Any, target: str | None, regression: bool) -> dict[
     if rows.columns is not None:
         data["columns"] = len(rows.columns)
         data["missing"] = {
-            name: n
-            for name, values in rows.columns.items()
-            if (n := int(sum(v is None or v != v for v in values)))
+            name: n for name, values in rows.columns.items() if (n := int(gaps(values).sum()))
         }
     if regression:
         if y.dtype.kind not in "iuf":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.cli.reading import Table
+from kernlet.cli.reading import Table, gaps
 from kernlet.expansion import KernelExpansion
 from kernlet.export import ShippedModel, load, ship
 
@@ -96,7 +96,7 @@ def _by_name(shipped: ShippedModel, columns: dict[str, Any]) -> Any:
     rows = []
     for name in names:
         values = np.asarray(columns[name])
-        bad = np.flatnonzero([v is None or v != v or isinstance(v, str) for v in values])
+        bad = np.flatnonzero(gaps(values) | (values.dtype.kind == "O"))
         if len(bad):
             raise ValueError(
                 f"Row {bad[0] + 1}, column {name!r}: {values[bad[0]]!r} is no number, and this "

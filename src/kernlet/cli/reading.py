@@ -252,12 +252,19 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def gaps(values: Any) -> Any:
+    """Where a column has no value."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    return np.array([value is None or value != value for value in values], dtype=bool)
+
+
 def labels(values: Any, name: str) -> Any:
     """A column of labels: whole numbers, numbers or texts, none of them missing."""
     values = np.asarray(values)
-    missing = [v is None or v != v for v in values]
-    if any(missing):
-        raise ValueError(f"Row {missing.index(True) + 1}, column {name!r}: the label is missing.")
+    missing = np.flatnonzero(gaps(values))
+    if len(missing):
+        raise ValueError(f"Row {missing[0] + 1}, column {name!r}: the label is missing.")
     if values.dtype.kind == "f" and (values == np.rint(values)).all():
         return values.astype(np.int64)
     return values.astype(str) if values.dtype.kind == "O" else values

@@ -6,6 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -263,6 +264,10 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
         with pytest.raises(ValueError, match=message):
             to_c(model, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+    wide = sparse.csr_array((3, 2**30))
+    expansion = KernelExpansion(RBF(1.0), wide, np.ones((1, 3)), np.zeros(1))
+    with pytest.raises(ValueError, match="too wide"):
+        to_c(expansion, tmp_path)
     empty = KernelExpansion(RBF(1.0), np.zeros((0, 2)), np.zeros((1, 0)), np.zeros(1))
     with pytest.raises(ValueError, match="without centers"):
         to_c(empty, tmp_path)

@@ -19,6 +19,7 @@ from kernlet.kernels.widths import CenterWidths
 from kernlet.quantized import QuantizedExpansion
 from kernlet.tables import FORMATS, Table, encode
 
+_LARGEST_DENSE = 10**9  # numbers
 STORAGES = ("float32", "float16", "int8", "stored")
 
 
@@ -202,4 +203,8 @@ def _gamma(kernel: Kernel) -> Any:
 
 def dense(X: Any) -> Floats:
     """Centers as float64 numbers, all of them."""
+    if sparse.issparse(X) and X.shape[0] * X.shape[1] > _LARGEST_DENSE:
+        raise ValueError(
+            f"{X.shape[0]} sparse centers of {X.shape[1]} features are too wide to be written out."
+        )
     return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

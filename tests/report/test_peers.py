@@ -5,9 +5,10 @@ from shipped_machines import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS
 
 
 def test_an_svc_is_tuned_and_measured():
-    peer = fit_svc(DIGITS[:300], DIGIT_LABELS[:300])
-    found = peer.measured(DIGITS[300:600], DIGIT_LABELS[300:600])
-    assert found["accuracy"] == peer.svc.score(DIGITS[300:600], DIGIT_LABELS[300:600]) > 0.85
+    peer = fit_svc(DIGITS[:600:2], DIGIT_LABELS[:600:2])
+    test = DIGITS[1:600:2], DIGIT_LABELS[1:600:2]
+    found = peer.measured(*test)
+    assert found["accuracy"] == peer.svc.score(*test) > 0.9
     assert found["centers"] == len(peer.svc.support_)
     assert found["training_rows"] == 300
 

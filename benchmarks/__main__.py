@@ -19,6 +19,7 @@ from benchmarks import (
     mmda,
     mmda_accuracy,
     proximal,
+    ship,
     synthetic,
 )
 
@@ -34,6 +35,7 @@ _MODULES = (
     core_vector,
     mmda,
     mmda_accuracy,
+    ship,
 )
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 

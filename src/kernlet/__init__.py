@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         compress,
     )
     from kernlet.expansion import KernelExpansion
+    from kernlet.export import load, save, to_c, to_onnx
     from kernlet.quantized import QuantizedExpansion
 
 __version__ = "0.1.0.dev0"
@@ -45,6 +46,10 @@ __all__ = [
     "TypicalCondenser",
     "__version__",
     "compress",
+    "load",
+    "save",
+    "to_c",
+    "to_onnx",
 ]
 
 # Importing scikit-learn takes a second or two; the command line must not pay for that
@@ -67,6 +72,10 @@ _HOMES = {
     "MMDA": "kernlet.estimators",
     "QuantizedExpansion": "kernlet.quantized",
     "TypicalCondenser": "kernlet.estimators",
+    "load": "kernlet.export",
+    "save": "kernlet.export",
+    "to_c": "kernlet.export",
+    "to_onnx": "kernlet.export",
 }
 
 

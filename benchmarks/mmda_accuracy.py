@@ -44,7 +44,14 @@ def tree() -> Any:
 
 def perceptron() -> Any:
     """The paper's size: ten hidden units."""
-    network = MLPClassifier((10,), early_stopping=True, max_iter=200, random_state=0)
+    network = MLPClassifier(
+        (10,),
+        learning_rate_init=0.003,
+        early_stopping=True,
+        n_iter_no_change=30,
+        max_iter=500,
+        random_state=0,
+    )
     return make_pipeline(StandardScaler(), network)
 
 

@@ -9,10 +9,14 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, NuSVC
 
 from kernlet import (
+    MMDA,
     CompactKernelClassifier,
     CompactKernelRegressor,
+    CoreVectorClassifier,
     HullPerceptronClassifier,
+    KernelFisherDiscriminant,
     L1KernelClassifier,
+    ProximalClassifier,
     compress,
 )
 
@@ -81,6 +85,12 @@ CLASSIFIERS = {
         IRIS,
     ),
     "l1": lambda: (L1KernelClassifier(random_state=0).fit(IRIS, IRIS_LABELS), IRIS),
+    "proximal": lambda: (
+        ProximalClassifier(landmarks=30, random_state=0).fit(IRIS, IRIS_NAMES),
+        IRIS,
+    ),
+    "proximal linear": lambda: (ProximalClassifier(kernel="linear").fit(IRIS, IRIS_LABELS), IRIS),
+    "core": lambda: (CoreVectorClassifier(random_state=0).fit(IRIS, IRIS_LABELS), IRIS),
     "hull": lambda: (HullPerceptronClassifier().fit(IRIS, IRIS_LABELS > 1), IRIS),
     "compressed": lambda: (
         compress(
@@ -107,6 +117,14 @@ REGRESSORS = {
     ),
 }
 
+TRANSFORMERS = {
+    "margin": lambda: (MMDA(2, n_landmarks=40, random_state=0).fit(IRIS, IRIS_NAMES), IRIS),
+    "fisher": lambda: (
+        make_pipeline(StandardScaler(), KernelFisherDiscriminant(alpha=0.1)).fit(IRIS, IRIS_LABELS),
+        IRIS,
+    ),
+}
+
 _made = {}
 
 
@@ -122,3 +140,10 @@ def regressor(name):
     if ("r", name) not in _made:
         _made["r", name] = REGRESSORS[name]()
     return _made["r", name]
+
+
+def transformer(name):
+    """A fitted transformer and its rows, made once a process."""
+    if ("t", name) not in _made:
+        _made["t", name] = TRANSFORMERS[name]()
+    return _made["t", name]

@@ -24,8 +24,10 @@ from shipped_machines import (
     IRIS,
     IRIS_LABELS,
     REGRESSORS,
+    TRANSFORMERS,
     classifier,
     regressor,
+    transformer,
 )
 
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc to compile with")
@@ -115,6 +117,15 @@ def test_regressors(name, tmp_path):
     )
     assert source.rounding.agreement is None
     assert source.rounding.accuracy_after > 0.9999
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_transformers(name, tmp_path):
+    model, X = transformer(name)
+    features = run(compiled(to_c(model, tmp_path, X=X)), X[:50], False)
+    expected = model.transform(X[:50])
+    assert_allclose(features, expected, atol=2e-4 * np.abs(expected).max())
 
 
 @needs_gcc

@@ -22,8 +22,10 @@ from shipped_machines import (
     IRIS_LABELS,
     IRIS_NAMES,
     REGRESSORS,
+    TRANSFORMERS,
     classifier,
     regressor,
+    transformer,
 )
 
 
@@ -53,6 +55,15 @@ def test_a_regressor_comes_back_as_it_was(name, tmp_path):
     loaded = again(model, tmp_path)
     assert_allclose(loaded.predict(X), model.predict(X), rtol=1e-9)
     assert loaded.score(X, model.predict(X)) > 0.999
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_a_transformer_comes_back_as_it_was(name, tmp_path):
+    model, X = transformer(name)
+    loaded = again(model, tmp_path)
+    assert_allclose(loaded.transform(X), model.transform(X), rtol=1e-9, atol=1e-12)
+    frame = loaded.set_output(transform="pandas").transform(X)
+    assert list(frame.columns) == list(loaded.get_feature_names_out())
 
 
 def test_the_tables_of_a_compact_machine_are_stored_as_they_are(tmp_path):

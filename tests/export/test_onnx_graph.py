@@ -23,8 +23,10 @@ from shipped_machines import (
     IRIS_LABELS,
     IRIS_NAMES,
     REGRESSORS,
+    TRANSFORMERS,
     classifier,
     regressor,
+    transformer,
 )
 
 
@@ -59,6 +61,22 @@ def test_regressors(name):
     model, X = regressor(name)
     found = run(to_onnx(model, X=X), X)
     assert_allclose(found["values"], model.predict(X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_transformers(name):
+    model, X = transformer(name)
+    found = run(to_onnx(model, X=X), X)
+    expected = model.transform(X)
+    assert_allclose(found["features"], expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_skl2onnx_takes_transformers():
+    model, X = transformer("fisher")
+    register_skl2onnx()
+    graph = skl2onnx.to_onnx(make_pipeline(model, SVC()).fit(X, IRIS_LABELS), np.float32(X[:1]))
+    labels = next(iter(run(graph, X).values()))
+    assert np.mean(labels == IRIS_LABELS) > 0.9
 
 
 def test_an_expansion_gives_its_outputs():

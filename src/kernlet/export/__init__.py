@@ -6,7 +6,7 @@ from kernlet.export.fields import ModelFileError
 from kernlet.export.model_file import save
 from kernlet.export.model_reading import load
 from kernlet.export.onnx_graph import to_onnx
-from kernlet.export.predictors import ShippedClassifier, ShippedRegressor
+from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
 from kernlet.export.shipped import ShippedModel, ship
 from kernlet.export.skl2onnx_converters import register_skl2onnx
 
@@ -17,6 +17,7 @@ __all__ = [
     "ShippedClassifier",
     "ShippedModel",
     "ShippedRegressor",
+    "ShippedTransformer",
     "load",
     "register_skl2onnx",
     "save",

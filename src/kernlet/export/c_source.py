@@ -279,6 +279,8 @@ def _facts(model: ShippedModel, machine: StoredMachine) -> Iterator[str]:
 def _meaning(model: ShippedModel) -> str:
     if model.kind == "regressor":
         return "The numbers that are predicted."
+    if model.kind == "transformer":
+        return "The features of a row."
     if model.kind == "expansion":
         return "The outputs of the machine."
     if n_scores(model) == 1:

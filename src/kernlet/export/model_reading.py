@@ -16,7 +16,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.export.encoding import CategoryColumn, ColumnEncoding, NumberColumn
 from kernlet.export.fields import Fields, ModelFileError
 from kernlet.export.model_file import FORMAT_VERSION, LARGEST_METADATA, METADATA_KEY
-from kernlet.export.predictors import ShippedClassifier, ShippedRegressor
+from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
 from kernlet.export.shipped import ShippedModel
 from kernlet.export.tensors import Tensors, open_tensors
 from kernlet.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
@@ -28,6 +28,11 @@ _CLASS_TYPES = (
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     *("float32", "float64", "bool", "str", "object"),
 )
+_PREDICTORS = {
+    "classifier": ShippedClassifier,
+    "regressor": ShippedRegressor,
+    "transformer": ShippedTransformer,
+}
 _SCHEMES = ("one output", "one vs rest", "one vs one")
 
 
@@ -65,9 +70,8 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelFileError(f"{path} holds no machine: {said}") from None
-    if model.kind == "classifier":
-        return ShippedClassifier(model)
-    return ShippedRegressor(model) if model.kind == "regressor" else model.expansion
+    found = _PREDICTORS.get(model.kind)
+    return model.expansion if found is None else found(model)
 
 
 def _metadata(tensors: Tensors) -> Fields:
@@ -95,7 +99,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _model(fields: Fields, tensors: Tensors) -> ShippedModel:
-    kind = fields.choice("kind", ("classifier", "regressor", "expansion"))
+    kind = fields.choice("kind", (*_PREDICTORS, "expansion"))
     expansion = _expansion(fields.inside("machine"), tensors)
     scaler = None
     if fields.flag("scaler"):

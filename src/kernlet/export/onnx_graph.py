@@ -20,6 +20,7 @@ OPSET = 17
 IR_VERSION = 8
 _CLEAR = 1e-4  # two scores that differ by less may change places in float32
 _MOST_ROWS = 2000
+_NAMES = {"regressor": "values", "transformer": "features"}  # of outputs; scores otherwise
 
 
 def to_onnx(model: Any, *, X: Any = None, check: bool = True) -> Any:
@@ -113,7 +114,7 @@ def check_graph(made: Any, model: ShippedModel, X: Any = None) -> float:
     found = dict(zip(names, session.run(None, {"X": rows}), strict=True))
     outputs = model.outputs(rows.astype(np.float64))
     scores = model.scores(outputs)
-    values = found["values" if model.kind == "regressor" else "scores"]
+    values = found[_NAMES.get(model.kind, "scores")]
     error = float(np.abs(values - scores).max())
     far = ~np.isin(np.arange(len(rows)), close_calls(model, outputs))
     same = True
@@ -142,8 +143,9 @@ def close_calls(model: ShippedModel, outputs: Floats) -> Any:
 def add_machine(graph: Graph, model: ShippedModel, x: str) -> None:
     """Everything from rows to answers."""
     outputs = add_outputs(graph, model, x)
-    if model.kind == "expansion":
-        graph.output("scores", outputs, model.expansion.n_outputs)
+    if model.kind in ("expansion", "transformer"):
+        name = _NAMES.get(model.kind, "scores")
+        graph.output(name, outputs, model.expansion.n_outputs)
         return
     if model.kind == "regressor":
         flat = graph.flat(outputs) if model.is_flat else outputs

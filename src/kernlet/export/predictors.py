@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.utils.metaestimators import available_if
 
 from kernlet.estimators.adopt import Adopted
@@ -179,5 +185,26 @@ class ShippedRegressor(RegressorMixin, ShippedPredictor):
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        return self.shipped.scores(self._outputs(X))
+
+
+class ShippedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ShippedPredictor):
+    """A transformer that came out of a file; see :class:`ShippedPredictor`."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.shipped.expansion.n_outputs
+
+    def transform(self, X: Any) -> Floats:
+        """Features of the rows of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_features_out)
         """
         return self.shipped.scores(self._outputs(X))

@@ -10,10 +10,12 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from kernlet.affine import AffineMap
 from kernlet.estimators.adopt import Adopted, Scheme, adopt
 from kernlet.estimators.compact.regressor import CompactKernelRegressor
+from kernlet.estimators.features import ExpansionTransformer
 from kernlet.estimators.votes import decision_values, predicted_codes
 from kernlet.expansion import KernelExpansion
 from kernlet.export.encoding import ColumnEncoding
@@ -22,7 +24,7 @@ from kernlet.export.summary import summary_of
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 
-Kind = Literal["classifier", "regressor", "expansion"]
+Kind = Literal["classifier", "regressor", "transformer", "expansion"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,7 @@ class ShippedModel:
     Parameters
     ----------
     expansion : KernelExpansion
-    kind : {"classifier", "regressor", "expansion"}
+    kind : {"classifier", "regressor", "transformer", "expansion"}
     classes : ndarray of shape (n_classes,) or None
         Of a classifier.
     scheme, votes, break_ties : see :class:`~kernlet.estimators.adopt.Adopted`
@@ -78,7 +80,7 @@ class ShippedModel:
         return self.expansion.decision_values(X if self.scaler is None else self.scaler(X))
 
     def scores(self, outputs: Floats) -> Floats:
-        """What ``decision_function`` gives, or ``predict`` of a regressor."""
+        """What ``decision_function``, ``predict`` of a regressor or ``transform`` gives."""
         if self.kind == "classifier":
             return decision_values(outputs, self.scheme, len(self.classes), self.votes)
         return outputs[:, 0] if self.kind == "regressor" and self.is_flat else outputs
@@ -150,7 +152,9 @@ def ship(model: Any) -> ShippedModel:
     if shipped is not None:
         return _behind(shipped, steps)
     if isinstance(last, CompactKernelRegressor):
-        return _shipped_regressor(last, steps)
+        return _shipped_plainly(last, "regressor", steps, last._is_flat)
+    if isinstance(last, ExpansionTransformer):
+        return _shipped_plainly(last, "transformer", steps)
     return _shipped_classifier(adopt(model), last)
 
 
@@ -179,15 +183,21 @@ def _behind(shipped: ShippedModel, steps: list[tuple[str, Any]]) -> ShippedModel
     return replace(shipped, scaler=fold_steps([*steps, *inside]), feature_names=names)
 
 
-def _shipped_regressor(model: CompactKernelRegressor, steps: list[tuple[str, Any]]) -> ShippedModel:
-    first = steps[0][1] if steps else model
-    names = getattr(first, "feature_names_in_", None)
+def _shipped_plainly(
+    model: CompactKernelRegressor | ExpansionTransformer,
+    kind: Kind,
+    steps: list[tuple[str, Any]],
+    is_flat: bool = False,
+) -> ShippedModel:
+    """A model whose answers are the outputs of its expansion."""
+    check_is_fitted(model)
+    names = getattr(steps[0][1] if steps else model, "feature_names_in_", None)
     return ShippedModel(
         model.expansion_,
-        "regressor",
+        kind,
         scaler=fold_steps(steps),
         feature_names=_names(names),
-        is_flat=model._is_flat,
+        is_flat=is_flat,
         summary=summary_of(model),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 import kernlet.estimators
 from kernlet.export.onnx_graph import add_machine, require
 from kernlet.export.onnx_parts import Graph, label_array
-from kernlet.export.predictors import ShippedClassifier, ShippedRegressor
+from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
 from kernlet.export.shipped import ship
 
 
@@ -41,7 +41,8 @@ def register_skl2onnx() -> None:
     skl2onnx = require("skl2onnx")
     names = [name for name in kernlet.estimators.__all__ if name[0].isupper()]
     kinds = [getattr(kernlet.estimators, name) for name in names]
-    for kind in [*kinds, ShippedClassifier, ShippedRegressor]:
+    kinds = [kind for kind in kinds if hasattr(kind, "predict") or hasattr(kind, "transform")]
+    for kind in [*kinds, ShippedClassifier, ShippedRegressor, ShippedTransformer]:
         skl2onnx.update_registered_converter(
             kind, f"Kernlet{kind.__name__}", _shapes, _convert, parser=_parse, overwrite=True
         )
@@ -49,8 +50,8 @@ def register_skl2onnx() -> None:
 
 def _names(model: Any) -> list[str]:
     shipped = ship(model)
-    if shipped.kind == "regressor":
-        return ["values"]
+    if shipped.kind != "classifier":
+        return ["features" if shipped.kind == "transformer" else "values"]
     return ["label", "scores" if shipped.temperature is None else "probabilities"]
 
 
@@ -74,7 +75,9 @@ def _shapes(operator: Any) -> None:
         if name == "label":
             output.type = _label_type(shipped.classes)
         else:
-            output.type = FloatTensorType([None, None] if name == "probabilities" else None)
+            output.type = FloatTensorType(
+                [None, None] if name in ("probabilities", "features") else None
+            )
 
 
 def _label_type(classes: Any) -> Any:

@@ -119,9 +119,9 @@ class MMDA(ExpansionTransformer):
     With landmarks time is n_rows * n_landmarks^2 operations to begin with, and for each feature
     five to ten times n_rows * n_landmarks for each class, and about n_landmarks^2 for each row
     that has an error. Memory is one block and some 60 bytes for each row, and 30 for each row and
-    class beyond the first, besides the data, if ``cache_size`` is 0. Core sets take n_rows kernel values for each point and
-    feature, and different features have different points: a ten-class problem soon has most of
-    its rows among them.
+    class beyond the first, besides the data, if ``cache_size`` is 0. Core sets take n_rows kernel
+    values for each point and feature, and different features have different points: a ten-class
+    problem soon has most of its rows among them.
 
     References
     ----------

@@ -11,7 +11,7 @@ from kernlet.estimators.base import TrainingData
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.features import RowFeatures
-from kernlet.kernels.kernel import Floats
+from kernlet.kernels.gram import in_few_digits
 from kernlet.problems.labels import error_weights
 from kernlet.problems.moments import Moments, collect, empty
 
@@ -153,7 +153,7 @@ def nothing_learned(
     by_class = is_by_class(class_weight)
     _check_size(features.n_features, max(2, len(labels)) if by_class else 1)
     moments = empty(
-        features.n_features, len(labels), shift=_steady(features.middle), by_class=by_class
+        features.n_features, len(labels), shift=in_few_digits(features.middle), by_class=by_class
     )
     return LearnedRows(kernel, landmarks, labels, classes is not None, moments)
 
@@ -161,12 +161,6 @@ def nothing_learned(
 def is_by_class(class_weight: Any) -> bool:
     """Whether each class needs products of its own: their weights come to be known at the end."""
     return isinstance(class_weight, str)
-
-
-def _steady(middle: Floats) -> Floats:
-    """The point in few digits, so that differences of like numbers are exact."""
-    short = middle.astype(np.float32).astype(np.float64)
-    return np.where(np.isfinite(short), short, 0.0)
 
 
 def _is_text(labels: Any) -> bool:

@@ -197,8 +197,8 @@ def _m2cgen(svc: Any) -> str:
 def _in_functions(code: str) -> str:
     """The kernel value of each support vector in a function of its own.
 
-    m2cgen puts all of them into one, on which gcc -O2 spends over a quarter of an hour and 4 GB. The
-    expressions stay as they are, and 2,338 calls are nothing beside 600,000 squares.
+    m2cgen puts all of them into one, on which gcc -O2 spends over a quarter of an hour and 4 GB.
+    The expressions stay as they are, and 2,338 calls are nothing beside 600,000 squares.
     """
     statement = re.compile(r"^ *(var\d+) = (exp\(.*\));$", re.MULTILINE)
     functions = [

@@ -67,8 +67,8 @@ def solve_proximal(problem: Proximal) -> ProximalSolution:
     if not residual <= _TOO_MUCH:
         warnings.warn(
             f"The normal equations are solved up to a residual of {residual:.1e} only: columns "
-            "are nearly dependent, or of very different sizes. Scale the columns, for example "
-            "with StandardScaler, or make C smaller.",
+            "are nearly dependent or of very different sizes, or much larger rows were forgotten. "
+            "Scale the columns, for example with StandardScaler, make C smaller, or fit anew.",
             ConvergenceWarning,
             stacklevel=2,
         )

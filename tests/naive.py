@@ -1,6 +1,7 @@
 """Slow, obvious twins of the package: the formulas again, by plain loops."""
 
 import math
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -230,6 +231,24 @@ def proximal(X, signs, weights, C):
     right = np.concatenate([root * signs, np.zeros(H.shape[1])])
     answer = np.linalg.lstsq(tall, right, rcond=None)[0]
     return answer[:-1], answer[-1]
+
+
+def proximal_values_exact(X, signs, weights, C):
+    """x.w + b of every row for the same machine, by elimination in fractions."""
+    H = [[Fraction(float(v)) for v in (*x, 1.0)] for x in X]
+    n, C = len(H[0]), Fraction(float(C))
+    N, d = ([Fraction(float(v)) for v in values] for values in (weights, signs))
+    rows = range(len(H))
+    A = [[sum(N[i] * H[i][a] * H[i][b] for i in rows) + (a == b) / C for b in range(n)]
+         + [sum(N[i] * H[i][a] * d[i] for i in rows)] for a in range(n)]  # fmt: skip
+    for a in range(n):
+        A[a] = [v / A[a][a] for v in A[a]]
+        for b in range(n):
+            if b != a:
+                A[b] = [v - A[b][a] * u for v, u in zip(A[b], A[a], strict=True)]
+    answer = [line[-1] for line in A]
+    values = [sum(h * v for h, v in zip(line, answer, strict=True)) for line in H]
+    return np.array([float(v) for v in values])
 
 
 def proximal_objective(v, X, signs, weights, C):

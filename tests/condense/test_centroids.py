@@ -63,3 +63,22 @@ def test_sparse_rows_have_the_same_means():
     np.testing.assert_array_equal(found(sparse.csr_array(X), codes, keep=1.0).rows, dense.rows)
     few = found(sparse.csr_array(X), codes, keep=0.1)
     assert few.rows.shape == (few.sizes.size, 2)
+
+
+@pytest.mark.parametrize("scale", [2.0**600, 2.0**-560, 2.0**100, 3.0, 1.0])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_the_scale_does_not_matter(scale, kind):
+    X, codes = rows()
+    plain, large = (found(kind(c * X), codes, keep=0.2) for c in (1.0, scale))
+    np.testing.assert_array_equal(large.sizes, plain.sizes)
+    np.testing.assert_allclose(large.rows / scale, plain.rows, rtol=1e-12)
+
+
+def test_float32_at_its_ends():
+    X, codes = rows()
+    plain = found(X.astype(np.float32), codes, keep=0.2)
+    for scale in (1.99 * 2.0**127 / np.abs(X).max(), 2.0**-100):
+        answer = found((scale * X).astype(np.float32), codes, keep=0.2)
+        assert np.isfinite(answer.rows).all()
+        np.testing.assert_array_equal(answer.sizes, plain.sizes)
+        np.testing.assert_allclose(answer.rows / scale, plain.rows, rtol=1e-5)

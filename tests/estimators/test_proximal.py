@@ -169,17 +169,69 @@ def test_one_class_at_first_asks_for_more():
     with pytest.raises(ValueError, match="one class only"):
         machine.partial_fit(X[:50], y[:50])
     assert not hasattr(machine, "classes_")
+    with pytest.raises(NotFittedError):
+        machine.predict(X)
     blocks = ((X[rows], y[rows]) for rows in (slice(0, 50), slice(50, 150)))
     assert ProximalClassifier(kernel="linear").fit_blocks(blocks).n_samples_seen_ == 150
 
 
-def test_a_class_wholly_forgotten_is_not_predicted():
+@pytest.mark.parametrize("class_weight", ["balanced", None])
+def test_a_class_wholly_forgotten_is_gone(class_weight):
     X, y = load_iris(return_X_y=True)
-    machine = ProximalClassifier(kernel="linear").fit(X, y)
-    machine.partial_forget(X[100:], y[100:])
-    assert set(machine.predict(X)) == {0, 1}
+    X = X + 100
+    machine = ProximalClassifier(1e-4, kernel="linear", class_weight=class_weight).fit(X, y)
+    machine.partial_forget(X[y == 1], y[y == 1])
+    assert machine.classes_.tolist() == [0, 2]
+    assert machine.moments_.counts.tolist() == [50, 50]
+    rest = clone(machine).fit(X[y != 1], y[y != 1])
+    np.testing.assert_allclose(outputs(machine, -X), outputs(rest, -X), atol=1e-9)
+    with pytest.raises(ValueError, match=r"one class only \(2\) would be left"):
+        machine.partial_forget(X[y == 0], y[y == 0])
+    machine.partial_fit(X[y == 1], y[y == 1])
     assert machine.classes_.tolist() == [0, 1, 2]
-    assert machine.moments_.counts.tolist() == [50, 50, 0]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_class_without_rows_is_never_predicted(kernel):
+    X, y = load_iris(return_X_y=True)
+    X = X + 100
+    base = ProximalClassifier(1e-4, kernel=kernel, random_state=0)
+    three = clone(base).fit_blocks([(X, y)], classes=[0, 1, 2])
+    three.partial_forget(X[y == 1], y[y == 1])
+    some = clone(base).partial_fit(X[y != 1], y[y != 1], classes=[0, 1, 2])
+    first = clone(base).partial_fit(X[y == 0], y[y == 0], classes=[0, 1])
+    second = clone(base).partial_fit(X[y == 1], y[y == 1], classes=[0, 1])
+    for rows in (X, -X, 1e6 * X):
+        assert set(three.predict(rows)) <= {0, 2}
+        assert set(some.predict(rows)) <= {0, 2}
+        assert set(first.predict(rows)) == {0}
+        assert set(second.predict(rows)) == {1}
+        assert np.isfinite(outputs(three, rows).astype(np.float32)).all()
+    assert three.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kinds", [(np.asarray, sparse.csr_array), (sparse.csr_array, np.asarray)])
+@pytest.mark.parametrize("class_weight", ["balanced", None])
+def test_dense_and_sparse_blocks_mix(kinds, class_weight):
+    random = np.random.RandomState(0)
+    X, y = random.normal(5.0, 1.0, (60, 3)), random.randint(3, size=60)
+    machine = ProximalClassifier(kernel="linear", class_weight=class_weight)
+    whole = clone(machine).fit(X, y)
+    machine.partial_fit(kinds[0](X[:30]), y[:30]).partial_fit(kinds[1](X[30:]), y[30:])
+    np.testing.assert_allclose(outputs(machine, X), outputs(whole, X), atol=1e-10)
+    half = clone(machine).fit(X[:30], y[:30])
+    forgetful = clone(machine).fit(kinds[0](X), y).partial_forget(kinds[1](X[30:]), y[30:])
+    np.testing.assert_allclose(outputs(forgetful, X), outputs(half, X), atol=1e-10)
+
+
+def test_rows_far_away_make_the_same_machine_about_their_middle():
+    random = np.random.RandomState(0)
+    X, y = random.normal(size=(20, 2)) + 1e9, np.arange(20) % 2
+    X[:, 0] += y
+    machine = ProximalClassifier(kernel="linear", class_weight=None).fit(X, y)
+    expected = naive.proximal_values_exact(X, 2.0 * y - 1, np.ones(20), 1.0)
+    np.testing.assert_allclose(outputs(machine, X), expected, atol=1e-6)
+    assert machine.residual_ < 1e-12
 
 
 def test_what_cannot_be_forgotten_changes_nothing():
@@ -191,6 +243,9 @@ def test_what_cannot_be_forgotten_changes_nothing():
         (X, y, None, "No row would be left"),
         (X[:20], y[:20], np.full(20, 9.0), "more weight"),
         (X[:20], y[:20] + 7, None, "never learned"),
+        (X[:100], y[:100], np.full(100, 0.5), "other weights"),
+        (X[:49], y[:49], np.full(49, 50 / 49), "other weights"),
+        (9 * X[:20], y[:20], None, "not learned"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             machine.partial_forget(rows, labels, weights)
@@ -201,15 +256,52 @@ def test_what_cannot_be_forgotten_changes_nothing():
         ProximalClassifier().partial_forget(X, y)
 
 
-def test_other_sums_are_asked_for_by_name():
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"class_weight": None}, "another class_weight. Fit anew"),
+        ({"class_weight": {0: 2.0, 1: 1.0, 2: 1.0}}, "another class_weight. Fit anew"),
+        ({"class_weight": "balancd"}, "'class_weight' parameter"),
+        ({"C": -1.0}, "'C' parameter"),
+        ({"kernel": "linear"}, "another kernel. Fit anew"),
+        ({"gamma": 0.5}, "another gamma. Fit anew"),
+        ({"landmarks": np.eye(4)}, "another landmarks. Fit anew"),
+    ],
+)
+def test_parameters_changed_between_blocks(changed, sentence):
     X, y = load_iris(return_X_y=True)
-    machine = ProximalClassifier(kernel="linear").fit(X, y)
-    machine.class_weight = None
-    with pytest.raises(ValueError, match="Fit anew"):
-        machine.partial_fit(X, y)
+    machine = ProximalClassifier(landmarks=X[:30]).fit(X, y)
+    machine.set_params(**changed)
+    for method in (machine.partial_fit, machine.partial_forget):
+        with pytest.raises(ValueError, match=sentence):
+            method(X[:10], y[:10])
+    assert machine.n_samples_seen_ == 150
+
+
+def test_parameters_that_may_change_between_blocks():
+    X, y = load_iris(return_X_y=True)
+    machine = ProximalClassifier(landmarks=X[:30], gamma=0.1).fit(X[::2], y[::2])
+    machine.set_params(C=7.0, class_weight="normalized", landmarks=X[:30].copy())
+    machine.partial_fit(X[1::2], y[1::2])
+    whole = clone(machine).fit(X, y)
+    np.testing.assert_allclose(outputs(machine, X), outputs(whole, X), atol=1e-10)
+
+
+def test_labels_of_one_type_and_one_list():
+    X, y = load_iris(return_X_y=True)
     words = ProximalClassifier(kernel="linear").partial_fit(X, np.array(list("abc"))[y])
     with pytest.raises(ValueError, match="another type"):
         words.partial_fit(X, y)
+    machine = ProximalClassifier(kernel="linear").partial_fit(X, y, classes=[0, 1, 2])
+    machine.partial_fit(X, y, classes=[2, 1, 0])
+    with pytest.raises(ValueError, match="differs from the classes so far"):
+        machine.partial_fit(X, y, classes=[0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("blocks", [[np.eye(3)], np.eye(3), [(np.eye(3),)], [np.eye(2)]])
+def test_blocks_are_pairs_or_triples(blocks):
+    with pytest.raises(ValueError, match=r"must be \(X, y\) or"):
+        ProximalClassifier().fit_blocks(blocks)
 
 
 def test_no_blocks_get_a_sentence():
@@ -219,8 +311,10 @@ def test_no_blocks_get_a_sentence():
 
 def test_sums_too_large_get_a_sentence():
     X = sparse.random_array((20, 60_000), density=1e-3, format="csr", rng=0)
-    with pytest.raises(ValueError, match=r"54 GB.*landmarks"):
-        ProximalClassifier(kernel="linear").fit(X, np.arange(20) % 2)
+    with pytest.raises(ValueError, match=r"each of 3 classes take 80 GB.*landmarks"):
+        ProximalClassifier(kernel="linear").fit(X, np.arange(20) % 3)
+    with pytest.raises(ValueError, match=r"all classes together take 27 GB.*landmarks"):
+        ProximalClassifier(kernel="linear", class_weight=None).fit(X, np.arange(20) % 3)
     assert ProximalClassifier().fit(X, np.arange(20) % 2).score(X, np.arange(20) % 2) == 1.0
 
 
@@ -254,6 +348,7 @@ def test_landmarks(landmarks, count, data):
     ("parameters", "sentence"),
     [
         ({"C": 0.0}, "'C' parameter"),
+        ({"C": 1e-310}, "C=1e-310 is too small"),
         ({"class_weight": "even"}, "'class_weight' parameter"),
         ({"class_weight": {0: -1.0}}, "none negative"),
         ({"landmarks": 0}, "landmarks=0 is out of range"),

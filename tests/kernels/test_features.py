@@ -34,3 +34,13 @@ def test_kernel_values_in_blocks(monkeypatch):
 def test_the_middle_is_near_the_rows():
     np.testing.assert_allclose(RowFeatures(X + 100).middle, X.mean(axis=0) + 100)
     assert not RowFeatures(sparse.csr_array(X)).middle.any()
+
+
+def test_blocks_of_sparse_rows(monkeypatch):
+    few = sparse.random_array((1000, 400), density=0.01, format="csr", rng=0)
+    features = RowFeatures(few)
+    assert sum(1 for _ in features.blocks()) == 1  # by their entries, not by their width
+    monkeypatch.setattr("kernlet.kernels.gram.BLOCK_BYTES", 2**20)
+    parts = [block for _, block in features.blocks(dense=True)]
+    assert len(parts) > 10
+    np.testing.assert_array_equal(np.vstack(parts), few.toarray())

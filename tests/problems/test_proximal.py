@@ -115,6 +115,13 @@ def test_weights_need_sums_by_class():
         Proximal(sums, 1.0, one_against_rest(3), np.ones((3, 3)))
 
 
+@pytest.mark.parametrize("C", [0.0, 1e-310, np.nan])
+def test_too_small_a_C_is_refused(C):
+    X, codes = rows()
+    with pytest.raises(ValueError, match="too small"):
+        Proximal(collect(RowFeatures(X), codes, 3), C, one_against_rest(3))
+
+
 def test_normalization_gives_either_side_the_same_sum():
     totals = np.array([5.0, 20.0, 75.0])
     signs = one_against_rest(3)

@@ -14,6 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 
+_EXTREME = 40  # powers of two within which float32 and float64 square without loss
+
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
@@ -29,7 +31,8 @@ class Centroids:
     sizes : ndarray of shape (n_centroids,)
         Rows that it stands for.
     inertia : ndarray of shape (n_classes,)
-        Sum of squared distances of the rows from their mean, by class.
+        Sum of squared distances of the rows from their mean, by class; infinite where it is
+        beyond all numbers.
     """
 
     classes: Any
@@ -122,12 +125,24 @@ def _cluster(
     seed = random.randint(2**31 - 1)
     if count == X.shape[0]:
         return _dense(X), np.ones(count, dtype=np.intp), 0.0
+    scale = _power_of_two(X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        means = KMeans(count, n_init=n_init, random_state=seed).fit(X)
+        means = KMeans(count, n_init=n_init, random_state=seed).fit(X / scale)
     sizes = np.bincount(means.labels_, minlength=count)
     used = sizes > 0
-    return means.cluster_centers_[used], sizes[used], float(means.inertia_)
+    with np.errstate(over="ignore"):
+        inertia = float(scale * (scale * means.inertia_))
+    return scale * means.cluster_centers_[used], sizes[used], inertia
+
+
+def _power_of_two(X: Any) -> Any:
+    """About the largest number in X, by which to divide it: squares do not overflow or vanish."""
+    largest = float(abs(X).max())
+    exponent = max(int(np.frexp(largest)[1]) - 1, -1000) if largest > 0 else 0
+    if -_EXTREME < exponent < _EXTREME:
+        return X.dtype.type(1.0)
+    return X.dtype.type(2.0**exponent)
 
 
 def _dense(X: Any) -> Floats:

@@ -104,9 +104,6 @@ class Pool:
         """All rows."""
         return cls(features, codes, collect(features, codes, n_classes), np.arange(len(codes)))
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def without(self, rows: Indices) -> Pool:
         """Some rows fewer; sums over whichever part is smaller."""
         if not len(rows):

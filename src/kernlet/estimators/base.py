@@ -105,6 +105,9 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, 
         codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[to_numpy(codes).astype(np.intp)]
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -200,7 +203,8 @@ def _kind(label: Any) -> str:
 def check_classes(classes: Any) -> None:
     """Refuse fewer than two classes."""
     if len(classes) < 2:
+        (label,) = np.asarray(classes).tolist()
         raise ValueError(
-            f"The labels y hold one class only ({classes[0]!r}), rows of zero sample_weight left "
-            "out; training needs at least two classes."
+            f"The labels y hold one class only ({label!r}), rows of zero sample_weight left out; "
+            "training needs at least two classes."
         )

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Number
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from kernlet.estimators.base import TrainingData
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.features import RowFeatures
-from kernlet.kernels.kernel import Floats
+from kernlet.kernels.gram import in_few_digits
 from kernlet.problems.labels import error_weights
 from kernlet.problems.moments import Moments, collect, empty
 
 _MOST_BYTES = 8 * 2**30
+_ADVICE = ", or class_weight=None, which needs one sum for all classes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,8 @@ class LearnedRows:
     is_closed : bool
         Whether no other labels may come.
     moments : Moments
+    settled : dict
+        The parameters, by name, that the sums depend on.
     """
 
     kernel: Kernel | None
@@ -41,10 +46,31 @@ class LearnedRows:
     classes: Any
     is_closed: bool
     moments: Moments
+    settled: dict[str, Any]
 
     def features(self, X: Any) -> RowFeatures:
         """Rows as they are summed."""
         return RowFeatures(X, self.kernel, self.landmarks)
+
+    def require_same(self, settled: dict[str, Any], classes: Any = None) -> None:
+        """Refuse other parameters, and other classes, than those at first.
+
+        Parameters
+        ----------
+        settled : dict
+        classes : array-like or None, default=None
+        """
+        changed = [name for name in settled if not _is_same(settled[name], self.settled[name])]
+        if changed:
+            raise ValueError(
+                f"The rows learned so far were summed with another {changed[0]}. Fit anew to "
+                "change it."
+            )
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes):
+            raise ValueError(
+                f"classes={np.unique(classes).tolist()} differs from the classes so far, "
+                f"{self.classes.tolist()}. Give all classes at the first call, or none."
+            )
 
     def learn(self, data: TrainingData, class_weight: Any) -> LearnedRows:
         """With these rows.
@@ -84,7 +110,15 @@ class LearnedRows:
             raise ValueError(
                 "No row would be left to predict with. Keep some, or fit anew on others."
             )
-        return replace(self, moments=moments)
+        left = np.flatnonzero(moments.counts)
+        if self.is_closed or len(left) == len(self.classes):
+            return replace(self, moments=moments)
+        if len(left) < 2:
+            raise ValueError(
+                f"Rows of one class only ({self.classes[left].tolist()[0]!r}) would be left. Keep "
+                "two classes, or fit anew with classes= in the first call of partial_fit."
+            )
+        return replace(self, classes=self.classes[left], moments=moments.of_classes(left))
 
     def _with_classes(self, y: Any) -> LearnedRows:
         labels = np.unique(y)
@@ -103,16 +137,13 @@ class LearnedRows:
             )
         classes = np.union1d(self.classes, unseen) if len(self.classes) else unseen
         places = np.searchsorted(classes, self.classes)
-        _check_size(len(self.moments.shift), len(classes) if self.moments.is_by_class else 1)
+        check_size(
+            len(self.moments.shift), len(classes), by_class=self.moments.is_by_class, advice=_ADVICE
+        )
         return replace(self, classes=classes, moments=self.moments.placed(places, len(classes)))
 
     def _sums(self, data: TrainingData, class_weight: Any) -> Moments:
-        by_class = is_by_class(class_weight)
-        if by_class != self.moments.is_by_class:
-            raise ValueError(
-                f"class_weight={class_weight!r} needs other sums than those of the rows learned "
-                "so far. Fit anew to change it."
-            )
+        by_class = self.moments.is_by_class
         weights = data.sample_weight
         if not by_class:
             weights = error_weights(1.0, data.y, self.classes, class_weight, weights)
@@ -130,32 +161,44 @@ class LearnedRows:
 
 
 def nothing_learned(
-    X: Any, kernel: Kernel | None, landmarks: Any, classes: Any, class_weight: Any
+    data: TrainingData,
+    kernel: Kernel | None,
+    landmarks: Any,
+    *,
+    classes: Any = None,
+    class_weight: Any = None,
+    settled: dict[str, Any],
 ) -> LearnedRows:
     """Sums over no rows.
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix}
+    data : TrainingData
         Some rows, near which the others lie.
     kernel : Kernel or None
     landmarks : {ndarray, sparse matrix} or None
-    classes : array-like or None
+    classes : array-like or None, default=None
         All labels that may come; None for any.
-    class_weight : dict, "balanced", "normalized" or None
+    class_weight : dict, "balanced", "normalized" or None, default=None
+    settled : dict
+        The parameters that the sums depend on.
 
     Returns
     -------
     learned : LearnedRows
     """
-    features = RowFeatures(X, kernel, landmarks)
+    features = RowFeatures(data.X, kernel, landmarks)
     labels = np.empty(0) if classes is None else np.unique(classes)
     by_class = is_by_class(class_weight)
-    _check_size(features.n_features, max(2, len(labels)) if by_class else 1)
-    moments = empty(
-        features.n_features, len(labels), shift=_steady(features.middle), by_class=by_class
+    check_size(
+        features.n_features,
+        len(labels) or len(np.unique(data.y)),
+        by_class=by_class,
+        advice=_ADVICE,
     )
-    return LearnedRows(kernel, landmarks, labels, classes is not None, moments)
+    shift = in_few_digits(features.middle)
+    moments = empty(features.n_features, len(labels), shift=shift, by_class=by_class)
+    return LearnedRows(kernel, landmarks, labels, classes is not None, moments, settled)
 
 
 def is_by_class(class_weight: Any) -> bool:
@@ -163,21 +206,37 @@ def is_by_class(class_weight: Any) -> bool:
     return isinstance(class_weight, str)
 
 
-def _steady(middle: Floats) -> Floats:
-    """The point in few digits, so that differences of like numbers are exact."""
-    short = middle.astype(np.float32).astype(np.float64)
-    return np.where(np.isfinite(short), short, 0.0)
-
-
 def _is_text(labels: Any) -> bool:
     return isinstance(labels[0], str) if len(labels) else False
 
 
-def _check_size(n_features: int, n_groups: int) -> None:
-    size = 8 * n_features**2 * n_groups
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether parameters are equal; arrays number by number."""
+    if one is other:
+        return True
+    if isinstance(one, str | Number | dict | None) or isinstance(other, str | Number | dict | None):
+        return type(one) is type(other) and one == other
+    if isinstance(one, Kernel):
+        return bool(one == other)
+    one, other = (A.toarray() if sparse.issparse(A) else np.asarray(A) for A in (one, other))
+    return np.array_equal(one, other)
+
+
+def check_size(n_features: int, n_classes: int, *, by_class: bool = True, advice: str = "") -> None:
+    """Refuse sums that would not fit into memory.
+
+    Parameters
+    ----------
+    n_features, n_classes : int
+    by_class : bool, default=True
+        Whether each class has sums of its own.
+    advice : str, default=""
+        What else can be done about it.
+    """
+    size = 8 * n_features**2 * (n_classes if by_class else 1)
     if size > _MOST_BYTES:
+        each = f"each of {n_classes} classes" if by_class else "all classes together"
         raise ValueError(
-            f"Sums over {n_features} features for {n_groups} classes take {size / 2**30:.0f} GB. "
-            "Use a kernel with a few hundred landmarks, fewer features (TruncatedSVD), or "
-            "class_weight=None, which needs one sum for all classes."
+            f"Sums over {n_features} features for {each} take {size / 2**30:.0f} GB. Use a kernel "
+            f"with a few hundred landmarks, or fewer features (TruncatedSVD){advice}."
         )

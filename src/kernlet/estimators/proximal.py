@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -20,12 +19,10 @@ from kernlet.estimators.base import (
     training_data,
 )
 from kernlet.estimators.landmarks import LANDMARK_CONSTRAINTS, choose_landmarks
-from kernlet.estimators.learned_rows import LearnedRows, nothing_learned
-from kernlet.expansion import KernelExpansion
+from kernlet.estimators.learned_rows import LearnedRows, is_by_class, nothing_learned
+from kernlet.estimators.proximal_machine import proximal_machine
 from kernlet.kernels import Kernel, Linear
 from kernlet.problems.moments import Moments
-from kernlet.problems.proximal import Proximal, normalization, one_against_rest
-from kernlet.solvers.normal_equations import solve_proximal
 
 
 class ProximalClassifier(ExpansionClassifier):
@@ -38,7 +35,9 @@ class ProximalClassifier(ExpansionClassifier):
 
     with d the signs of one class against the rest and n the weights of ``class_weight``. All it
     needs of the data are sums over rows: it learns block by block, forgets by subtraction, and
-    comes to the same machine as if all rows left had been given at once.
+    comes to the same machine as if all rows left had been given at once. Where the equations are
+    singular up to rounding, of all answers the shortest is taken, in columns scaled to one size
+    and about a point near the rows.
 
     Parameters
     ----------
@@ -76,8 +75,9 @@ class ProximalClassifier(ExpansionClassifier):
         Weight vectors; of ``kernel="linear"`` only.
     intercept_ : ndarray of shape (n_outputs,)
     residual_ : float
-        |M v - r| / |r| of the normal equations of the worst output, scaled to a unit diagonal:
-        the certificate.
+        What is left of the normal equations of the worst output against their right side, scaled
+        to a unit diagonal: the certificate. Above 1e-6 there is a warning. It does not bound the
+        errors of single weights, which nearly dependent columns leave open where C is large.
     moments_ : Moments
         The sums, all that is remembered of the rows.
     n_samples_seen_ : int
@@ -101,7 +101,8 @@ class ProximalClassifier(ExpansionClassifier):
 
     Time is n_rows p^2 for p columns or landmarks, and p^3 / 3 for each factorisation; memory one
     block of rows and p^2 numbers for each class, or once for all classes with ``class_weight``
-    None or a dict. Sparse rows stay sparse with ``"linear"``; the sums are dense.
+    None or a dict; while a block is learned or forgotten, three times that. Sparse rows stay
+    sparse with ``"linear"`` unless rows before them were dense; the sums are dense.
 
     ``partial_fit`` solves at the end of each call, so that the machine can be used after it;
     ``fit_blocks`` solves once.
@@ -228,20 +229,27 @@ class ProximalClassifier(ExpansionClassifier):
     ) -> ProximalClassifier:
         """Learn some more rows, exactly as if they had been given with the others.
 
+        C and the rule of ``class_weight`` may be changed between calls; what the sums depend on
+        may not.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), default=None
-            At the first call, the labels that may come; others are refused then. Unless given,
-            new labels are taken as they come, from two in the first call on.
+            At the first call, the labels that may come; others are refused then, and one of
+            which there is no row is never predicted. Unless given, new labels are taken as they
+            come, from two in the first call on.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
         -------
         self : object
         """
+        self._validate_params()  # scikit-learn does so at the first call only
         is_first = not hasattr(self, "_learned")
+        if not is_first:
+            self._learned.require_same(self._settled(), classes)
         data = training_data(self, X, y, sample_weight, reset=is_first)
         learned = self._start(data, classes) if is_first else self._learned
         learned = learned.learn(data, self.class_weight)
@@ -250,10 +258,15 @@ class ProximalClassifier(ExpansionClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_forget(self, X: Any, y: Any, sample_weight: Any = None) -> ProximalClassifier:
-        """Forget rows learned before, exactly as if they had never been given.
+        """Forget rows learned before, as if they had never been given.
 
-        A class of which no row is left is not predicted any more. That the rows are among those
-        learned is not checked, beyond their number and weight: the sums do not know rows.
+        A class of which no row is left leaves ``classes_``; two must stay. Where ``classes`` was
+        given at first, it stays there and is not predicted. That the rows are among those
+        learned is not checked, beyond their number, their weight and that the sums left can be
+        sums of squares: the sums do not know rows.
+
+        The sums left are right to 1e-16 of those forgotten: where these rows are k times as
+        large, or k^2 times as many, 2 log10(k) of 16 digits are lost.
 
         Parameters
         ----------
@@ -267,6 +280,7 @@ class ProximalClassifier(ExpansionClassifier):
         self : object
         """
         check_is_fitted(self)
+        self._learned.require_same(self._settled())
         data = training_data(self, X, y, sample_weight, reset=False)
         return self._set_machine(self._learned.forget(data, self.class_weight))
 
@@ -274,7 +288,8 @@ class ProximalClassifier(ExpansionClassifier):
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self)
         learned = None
-        for X, y, *weights in blocks:
+        for block in blocks:
+            X, y, *weights = _parts(block)
             task = context.subcontext(task_name="block")
             data = training_data(self, X, y, *weights, reset=learned is None)
             task.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
@@ -293,26 +308,40 @@ class ProximalClassifier(ExpansionClassifier):
 
     def _start(self, data: TrainingData, classes: Any) -> LearnedRows:
         """Kernel and landmarks by the first rows."""
-        kernel = self._make_kernel(data)
-        if isinstance(kernel, Linear):
-            return nothing_learned(data.X, None, None, classes, self.class_weight)
-        random = check_random_state(self.random_state)
-        points = choose_landmarks(self.landmarks, data.X, random)
-        return nothing_learned(data.X, kernel, points, classes, self.class_weight)
+        kernel, points = self._make_kernel(data), None
+        if not isinstance(kernel, Linear):
+            random = check_random_state(self.random_state)
+            points = choose_landmarks(self.landmarks, data.X, random)
+        return nothing_learned(
+            data,
+            None if points is None else kernel,
+            points,
+            classes=classes,
+            class_weight=self.class_weight,
+            settled=self._settled(),
+        )
+
+    def _settled(self) -> dict[str, Any]:
+        """The parameters that the sums depend on; a rule for weights of classes comes later."""
+        names = ("kernel", "gamma", "degree", "coef0", "landmarks", "class_weight")
+        values = {name: getattr(self, name) for name in names}
+        if is_by_class(self.class_weight):
+            values["class_weight"] = "by class"
+        return values
 
     def _set_machine(self, learned: LearnedRows) -> ProximalClassifier:
         """Solve, and set the fitted attributes."""
-        n_classes = len(learned.classes)
-        signs = one_against_rest(n_classes, [1] if n_classes == 2 else None)
-        weights = None
-        if learned.moments.is_by_class:
-            balanced = self.class_weight == "balanced"
-            weights = normalization(signs, learned.moments.totals, balanced=balanced)
-        solution = solve_proximal(Proximal(learned.moments, self.C, signs, weights))
-        kernel, centers, coef = learned.kernel, learned.landmarks, solution.weights
-        if kernel is None:
-            kernel, centers, coef = Linear(), solution.weights, np.eye(len(solution.weights))
-        self.expansion_ = KernelExpansion(kernel, centers, coef, solution.intercept)
-        self._learned, self.classes_ = learned, learned.classes
+        expansion, solution = proximal_machine(learned, self.C, self.class_weight)
+        self.expansion_, self._learned, self.classes_ = expansion, learned, learned.classes
         self.residual_, self.n_iter_ = solution.residual, solution.n_factorizations
         return self
+
+
+def _parts(block: Any) -> tuple[Any, ...]:
+    """Rows, labels and perhaps weights."""
+    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+        raise ValueError(
+            f"Each block must be (X, y) or (X, y, sample_weight); there is one of type "
+            f"{type(block).__name__}."
+        )
+    return tuple(block)

@@ -14,6 +14,7 @@ from kernlet.kernels.gram import Gram, merged_entries, row_slices
 from kernlet.kernels.kernel import Floats, Kernel
 
 _SMALL = 8 * 16  # bytes a number counts for: a block of a megabyte stays in a processor's cache
+_ENTRY = 16  # bytes of an entry of a sparse matrix, with its place
 
 
 class RowFeatures:
@@ -66,14 +67,34 @@ class RowFeatures:
             mean = self.X[:1000].mean(axis=0, dtype=np.float64)
         return np.where(np.isfinite(mean), mean, 0.0)
 
-    def blocks(self, rows: NDArray[np.intp] | None = None) -> Iterator[tuple[slice, Any]]:
-        """Blocks of the rows named (all, unless some are), with their places among these."""
+    def blocks(
+        self, rows: NDArray[np.intp] | None = None, *, dense: bool = False
+    ) -> Iterator[tuple[slice, Any]]:
+        """Blocks of the rows named (all, unless some are), with their places among these.
+
+        Parameters
+        ----------
+        rows : ndarray of row numbers, default=all
+        dense : bool, default=False
+            Blocks of sparse rows as arrays.
+
+        Yields
+        ------
+        part : slice
+        block : {ndarray, csr matrix}
+        """
         if rows is not None and len(rows) == len(self) and (np.diff(rows) == 1).all():
             rows = None  # all of them, as they lie
         count = len(self) if rows is None else len(rows)
-        for part in row_slices(count, _SMALL * max(1, self.n_features, self.X.shape[1])):
-            chosen = part if rows is None else rows[part]
-            yield part, self._block(chosen)
+        for part in row_slices(count, self._row_bytes(dense)):
+            block = self._block(part if rows is None else rows[part])
+            yield part, block.toarray() if dense and self.is_sparse else block
+
+    def _row_bytes(self, dense: bool) -> int:
+        """What a row counts for in a block."""
+        if self.is_sparse and not dense:
+            return _ENTRY * max(1, self.X.nnz // max(1, len(self)))
+        return _SMALL * max(1, self.n_features, self.X.shape[1])
 
     def dot(self, W: Floats, rows: NDArray[np.intp] | None = None) -> Floats:
         """Features times W, for the rows named.

@@ -98,16 +98,13 @@ class Moments:
     def __sub__(self, other: Moments) -> Moments:
         self._require_like(other)
         left = self.counts - other.counts
-        totals = self.totals - other.totals
-        if (left < 0).any() or (totals < -_ROUNDING * self.totals).any():
-            raise ValueError(
-                "More rows, or more weight, of a class are to be forgotten than were learned. "
-                "Forget only what was learned before, with the same weights."
-            )
+        self._require_part(left, self.totals - other.totals)
         gone = left == 0
         seconds = self.seconds.copy()
         for group in other.groups:
             seconds[group] -= other.seconds[group]
+            if left[group] or not self.is_by_class:
+                _clear_rounding(seconds[group], self.seconds[group].diagonal())
         if self.is_by_class:
             seconds[gone] = 0.0  # not what rounding leaves of them
         firsts = np.where(gone[:, None], 0.0, self.firsts - other.firsts)
@@ -153,6 +150,37 @@ class Moments:
         larger.firsts[places] = self.firsts
         larger.seconds[places if self.is_by_class else slice(None)] = self.seconds
         return larger
+
+    def of_classes(self, numbers: Indices) -> Moments:
+        """The same sums without classes that have no rows.
+
+        Parameters
+        ----------
+        numbers : ndarray of int
+            The classes to stay.
+
+        Returns
+        -------
+        moments : Moments
+        """
+        return replace(
+            self,
+            counts=self.counts[numbers],
+            firsts=self.firsts[numbers],
+            seconds=self.seconds[numbers] if self.is_by_class else self.seconds,
+        )
+
+    def _require_part(self, left: Indices, totals: Floats) -> None:
+        """Refuse rows and weights that cannot be left of what is here."""
+        none = totals <= _ROUNDING * self.totals
+        lacking = (left < 0) | (totals < -_ROUNDING * self.totals)
+        uneven = np.where(left == 0, ~none, none & (self.totals > 0))
+        if (lacking | uneven).any():
+            raise ValueError(
+                "More rows, or more weight, of a class are to be forgotten than were learned, or "
+                "its rows with other weights. Forget only what was learned before, with the same "
+                "weights."
+            )
 
     def _require_like(self, other: Moments) -> None:
         if self.seconds.shape != other.seconds.shape or self.counts.shape != other.counts.shape:
@@ -225,7 +253,7 @@ def collect(
         rows = rows[np.argsort(codes[rows], kind="stable")]
         codes, weights = codes[rows], None if weights is None else weights[rows]
     with np.errstate(over="ignore", invalid="ignore"):
-        for part, block in features.blocks(rows):
+        for part, block in features.blocks(rows, dense=bool(shift.any())):
             w = None if weights is None else weights[part]
             _add(sums, _about(shift, block), codes[part], w)
     for group in sums.groups:
@@ -235,10 +263,9 @@ def collect(
 
 
 def _about(shift: Floats, block: Any) -> Any:
-    """Rows of a block about a point, in float64; sparse rows stay as they are."""
-    if sparse.issparse(block):
-        return block
-    return block - shift if shift.any() else block.astype(np.float64, copy=False)
+    """Rows of a block about a point, in float64."""
+    block = block.astype(np.float64, copy=False)
+    return block - shift if shift.any() else block
 
 
 def _add(sums: Moments, block: Any, codes: Indices, weights: Floats | None) -> None:
@@ -277,9 +304,23 @@ def _add_products(total: Floats, block: Any, weights: Floats | None) -> None:
         root = np.sqrt(weights)[:, None]
         block = block.multiply(root).tocsr() if sparse.issparse(block) else block * root
     if sparse.issparse(block):
-        total += sparse.triu(block.T @ block).toarray()
+        products = sparse.triu(block.T @ block, format="coo")
+        total[products.row, products.col] += products.data
     elif total.size:
         dsyrk(1.0, block.T, beta=1.0, c=total.T, lower=1, overwrite_c=1)
+
+
+def _clear_rounding(left: Floats, before: Floats) -> None:
+    """Clear columns of which rounding alone is left; refuse squares that are negative."""
+    squares = left.diagonal()
+    if (squares < -_ROUNDING * before).any():
+        raise ValueError(
+            "Rows are to be forgotten that were not learned: less than nothing would be left of "
+            "the sums of squares. Forget only what was learned before, with the same weights."
+        )
+    lost = squares < 0
+    left[lost] = 0.0
+    left[:, lost] = 0.0
 
 
 def _mirror(matrix: Floats) -> None:

@@ -23,7 +23,9 @@ class Proximal:
 
     that is, (I / C + H' N H) [w; b] = H' N d with H = [X, e]. Both sides are sums over rows, by
     class: weights and signs are those of a class. In the coordinates of the sums, w and
-    b + shift.w, the penalty is T'T / C with T = [[I, 0], [-shift', 1]].
+    b + shift.w, b is u.v sqrt(C) with u = (-shift, 1) / sqrt(C), and the equations are
+    (M + u u') v = r. Far from the origin u is so large that the sum would lose M: the two are
+    given apart.
 
     Parameters
     ----------
@@ -57,9 +59,16 @@ class Proximal:
                 "Weights of classes need sums by class; these were collected for all classes "
                 "together."
             )
+        if not self.C > 0 or not np.isfinite(1 / float(self.C)):
+            raise ValueError(f"C={self.C} is too small: 1 / C is no finite number.")
+
+    @property
+    def border(self) -> Floats:
+        """The penalty on the intercept: u, of which u u' is a part of every matrix."""
+        return np.append(-self.moments.shift, 1.0) / np.sqrt(self.C)
 
     def systems(self) -> Iterator[tuple[Indices, Floats, Floats]]:
-        """Matrices, each with the outputs that have it and their right sides as columns."""
+        """Matrices M, each with the outputs that have it and their right sides as columns."""
         everyone = np.ones(self.signs.shape[1])
         if self.weights is None:
             rights = (self.signs @ self.moments.firsts).T
@@ -71,11 +80,8 @@ class Proximal:
 
     def _matrix(self, weights: Floats) -> Floats:
         matrix = self.moments.second(weights)
-        shift = self.moments.shift
-        matrix[:-1, :-1] += np.outer(shift, shift / self.C)
-        matrix[np.diag_indices(len(matrix))] += 1.0 / self.C
-        matrix[:-1, -1] -= shift / self.C
-        matrix[-1, :-1] -= shift / self.C
+        columns = np.arange(len(matrix) - 1)
+        matrix[columns, columns] += 1.0 / self.C
         return matrix
 
 

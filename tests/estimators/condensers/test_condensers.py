@@ -149,7 +149,7 @@ def test_bad_input_gets_a_sentence(condenser, digits):
     X, y = digits
     condenser = clone(condenser)
     for rows, labels, sentence in [
-        (X, np.zeros(600), "one class only"),
+        (X, np.zeros(600), r"one class only \(0\.0\); condensing needs"),
         (X, y[:-1], "inconsistent numbers"),
         (np.where(X == 5, np.nan, X), y, "NaN"),
         (X, [1, "a"] * 300, "mix types"),
@@ -187,6 +187,25 @@ def test_a_floor_under_every_class(condenser, digits):
     kept = condenser.sampling_strategy_
     assert kept[0] == 4
     assert min(kept[k] for k in range(1, 10)) >= 9
+
+
+@pytest.mark.parametrize("condenser", ALL)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.coo_matrix])
+def test_one_column_for_each_class(condenser, kind, digits):
+    X, y = digits
+    table = kind(np.eye(10, dtype=int)[y])
+    rows, labels = clone(condenser).fit_resample(X, table)
+    dense = labels.toarray() if sparse.issparse(labels) else labels
+    assert sparse.issparse(labels) == sparse.issparse(table)
+    np.testing.assert_array_equal(dense.argmax(axis=1), clone(condenser).fit_resample(X, y)[1])
+    assert len(rows) == len(dense)
+
+
+@pytest.mark.parametrize("condenser", [TypicalCondenser(), BoundaryCondenser()])
+def test_sums_too_large_get_a_sentence(condenser):
+    X = sparse.random_array((20, 60_000), density=1e-3, format="csr", rng=0)
+    with pytest.raises(ValueError, match=r"each of 3 classes take 80 GB.*CentroidCondenser"):
+        condenser.fit(X, np.arange(20) % 3)
 
 
 def test_means_have_no_numbers(digits):

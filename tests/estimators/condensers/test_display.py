@@ -3,6 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits
 
 from kernlet import BoundaryCondenser, CentroidCondenser, TypicalCondenser
@@ -24,6 +25,18 @@ def test_a_line_for_each_class(condenser):
         row = clearest.deleted[np.argmax(clearest.values)]
         np.testing.assert_array_equal(display.lines[0][0].ravel(), X[row])
     matplotlib.pyplot.close(display.figure_)
+
+
+def test_sparse_rows_are_drawn():
+    X, y = load_digits(return_X_y=True)
+    condenser = TypicalCondenser().fit(X, y)
+    of_dense, of_sparse = (
+        DeletedImagesDisplay.from_estimator(condenser, rows, image_shape=(8, 8))
+        for rows in (X, sparse.csr_matrix(X))
+    )
+    for one, other in zip(of_dense.lines, of_sparse.lines, strict=True):
+        np.testing.assert_array_equal(one, other)
+    matplotlib.pyplot.close("all")
 
 
 def test_what_cannot_be_drawn_gets_a_sentence():

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, _fit_context
 from sklearn.utils import _safe_indexing, check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -13,9 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kernlet.condense import Condensation
-from kernlet.estimators.base import KERNEL_CONSTRAINTS, check_classes, check_label_types
+from kernlet.estimators.base import KERNEL_CONSTRAINTS, check_label_types
 from kernlet.estimators.condensers.tags import condenser_tags
 from kernlet.estimators.landmarks import LANDMARK_CONSTRAINTS, choose_landmarks
+from kernlet.estimators.learned_rows import check_size
 from kernlet.kernels import Linear, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.features import RowFeatures
@@ -73,7 +75,7 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_consistent_length(rows, labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        check_classes(self.classes_)
+        _require_two(self.classes_)
         self.condensation_ = self._condensation(rows, codes)
         return codes
 
@@ -108,23 +110,26 @@ class EliminationCondenser(Condenser):
 
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
         kept = self.sample_indices_
-        return _safe_indexing(_rows_by_number(X), kept), _safe_indexing(y, kept)
+        return tuple(_safe_indexing(rows_by_number(A), kept) for A in (X, y))
 
     def _features(self, X: Any) -> RowFeatures:
         """Columns, or kernel values with landmarks."""
         names = ("kernel", "gamma", "degree", "coef0", "landmarks", "random_state")
         kernel, gamma, degree, coef0, landmarks, seed = (getattr(self, name) for name in names)
         made = make_kernel(kernel, X, gamma=gamma, degree=degree, coef0=coef0)
-        if isinstance(made, Linear):
-            return RowFeatures(X)
-        return RowFeatures(X, made, choose_landmarks(landmarks, X, check_random_state(seed)))
+        features = RowFeatures(X)
+        if not isinstance(made, Linear):
+            points = choose_landmarks(landmarks, X, check_random_state(seed))
+            features = RowFeatures(X, made, points)
+        check_size(features.n_features, len(self.classes_), advice=", or CentroidCondenser")
+        return features
 
 
 def _one_column(y: Any) -> Any:
     """One label a row."""
     check_label_types(y)
     if type_of_target(y) == "multilabel-indicator":
-        table = np.asarray(y)
+        table = y.toarray() if sparse.issparse(y) else np.asarray(y)
         if not (table.sum(axis=1) == 1).all():
             raise ValueError("Multilabel and multioutput targets are not supported.")
         return table.argmax(axis=1)
@@ -132,6 +137,14 @@ def _one_column(y: Any) -> Any:
     return column_or_1d(y)
 
 
-def _rows_by_number(X: Any) -> Any:
-    """X, or a sparse matrix that can be indexed by rows."""
+def _require_two(classes: Any) -> None:
+    if len(classes) < 2:
+        raise ValueError(
+            f"The labels y hold one class only ({classes.tolist()[0]!r}); condensing needs at "
+            "least two."
+        )
+
+
+def rows_by_number(X: Any) -> Any:
+    """The same, or a sparse matrix that can be indexed by rows."""
     return X.tocsr() if hasattr(X, "tocsr") else X

@@ -23,7 +23,8 @@ class BoundaryCondenser(EliminationCondenser):
     Parameters
     ----------
     threshold : int, default=50
-        The paper's T: fewer candidates than this leave. 1 leaves everything as it is.
+        The paper's T: fewer candidates than this leave. 1 leaves everything as it is in
+        the repaired form.
     C : float, default=1.0
         Weight of the errors of the machines; the paper's nu.
     kernel : {"linear", "rbf", "poly", "sigmoid"} or Kernel, default="linear"
@@ -66,6 +67,8 @@ class BoundaryCondenser(EliminationCondenser):
     -----
     In our measurements this costs nearest neighbours more accuracy than a random subset of the
     same size: it is here to compare with, and to find outliers.
+
+    As with :class:`TypicalCondenser`, columns far from the origin should be centred first.
 
     Time is that of :class:`TypicalCondenser`, plus n_features^2 for each candidate that leaves
     and n_features^3 / 3 for each round.

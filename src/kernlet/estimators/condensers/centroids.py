@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval
 
 from kernlet.condense import Centroids, find_centroids
-from kernlet.estimators.condensers.base import Condenser
+from kernlet.estimators.condensers.base import Condenser, rows_by_number
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 
@@ -112,7 +112,7 @@ class CentroidCondenser(Condenser):
 
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
         first = np.unique(codes, return_index=True)[1]  # a row of each class, for its label
-        labels = _safe_indexing(y, first[self.condensation_.codes])
+        labels = _safe_indexing(rows_by_number(y), first[self.condensation_.codes])
         if hasattr(labels, "reset_index"):
             labels = labels.reset_index(drop=True)
         return _like(X, self.condensation_.rows), labels

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
@@ -62,7 +64,7 @@ class DeletedImagesDisplay:
         Parameters
         ----------
         condenser : TypicalCondenser or BoundaryCondenser
-        X : array-like of shape (n_rows, n_features)
+        X : {array-like, sparse matrix} of shape (n_rows, n_features)
             The rows that it was fitted to.
         image_shape : tuple of two ints
             Height and width.
@@ -80,8 +82,8 @@ class DeletedImagesDisplay:
         record = condenser.condensation_
         if not hasattr(record, "rounds"):
             raise ValueError(f"{type(condenser).__name__} leaves no rows out; it makes new ones.")
-        X = np.asarray(X)
-        if len(X) != len(record.codes) or X.shape[1] != image_shape[0] * image_shape[1]:
+        X = check_array(X, accept_sparse="csr")
+        if X.shape[0] != len(record.codes) or X.shape[1] != image_shape[0] * image_shape[1]:
             raise ValueError(
                 f"X has shape {X.shape}; the condenser was fitted to {len(record.codes)} rows, and "
                 f"images of {image_shape[0]} x {image_shape[1]} have "
@@ -94,7 +96,7 @@ class DeletedImagesDisplay:
         lines, labels = [], []
         for number, label in enumerate(record.classes.tolist()):
             own = rows[record.codes[rows] == number]
-            lines.append(X[own[:n_images]].reshape(-1, *image_shape))
+            lines.append(_dense(X[own[:n_images]]).reshape(-1, *image_shape))
             labels.append(f"{label} ({len(own)} left out)")
         return cls(lines=lines, labels=labels).plot(ax=ax, **image)
 
@@ -131,3 +133,7 @@ class DeletedImagesDisplay:
         ax.spines[:].set_visible(False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _dense(X: Any) -> Floats:
+    return X.toarray() if sparse.issparse(X) else X

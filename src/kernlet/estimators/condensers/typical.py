@@ -59,8 +59,13 @@ class TypicalCondenser(EliminationCondenser):
     Classes come one after the other, in the order of their labels, and see what is left by those
     before. Once is enough: a second pass over what is left is worse than a random subset.
 
+    With ``kernel="linear"`` the outcome depends on the origin and on the scale of the columns, for
+    w and the intercept of the machines are penalised, as in the paper. Far from the origin fewer
+    rows are left out: of iris 17 of 150, and 24 about its mean. Centre the columns first,
+    StandardScaler(with_std=False); nearest neighbours do not notice.
+
     Time is n_rows p^2 for p columns or landmarks and p^3 / 3 for each class; memory p^2 numbers
-    for each class.
+    for each class, up to three times. More than 8 GB for them is refused.
 
     References
     ----------

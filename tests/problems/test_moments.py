@@ -10,7 +10,8 @@ from scipy import sparse
 
 from kernlet.kernels import RBF
 from kernlet.kernels.features import RowFeatures
-from kernlet.problems.moments import collect, empty
+from kernlet.problems.moments import empty
+from kernlet.problems.row_sums import collect
 
 
 def rows(m=40, n=3, classes=3, seed=0, far=0.0):

@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 import naive
 from kernlet.kernels.features import RowFeatures
-from kernlet.problems.moments import collect
 from kernlet.problems.proximal import Proximal, normalization, one_against_rest
+from kernlet.problems.row_sums import collect
 from kernlet.solvers.normal_equations import solve_proximal
 
 

@@ -6,8 +6,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import naive
 from kernlet.kernels.features import RowFeatures
-from kernlet.problems.moments import collect
 from kernlet.problems.proximal import Proximal, one_against_rest
+from kernlet.problems.row_sums import collect
 from kernlet.solvers.normal_equations import _largest_ratio, solve_proximal
 
 

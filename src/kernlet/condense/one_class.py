@@ -12,8 +12,9 @@ from kernlet.condense.record import Elimination
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.features import RowFeatures
 from kernlet.kernels.kernel import Floats
-from kernlet.problems.moments import Moments, collect
+from kernlet.problems.moments import Moments
 from kernlet.problems.proximal import Proximal, normalization, one_against_rest
+from kernlet.problems.row_sums import collect
 from kernlet.solvers.normal_equations import solve_proximal
 
 

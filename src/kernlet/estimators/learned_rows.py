@@ -15,7 +15,8 @@ from kernlet.kernels.columns import Indices
 from kernlet.kernels.features import RowFeatures
 from kernlet.kernels.gram import in_few_digits
 from kernlet.problems.labels import error_weights
-from kernlet.problems.moments import Moments, collect, empty
+from kernlet.problems.moments import Moments, empty
+from kernlet.problems.row_sums import collect
 
 _MOST_BYTES = 8 * 2**30
 _ADVICE = ", or class_weight=None, which needs one sum for all classes"

@@ -40,7 +40,7 @@ class Proximal:
     --------
     >>> import numpy as np
     >>> from kernlet.kernels.features import RowFeatures
-    >>> from kernlet.problems.moments import collect
+    >>> from kernlet.problems.row_sums import collect
     >>> from kernlet.problems.proximal import Proximal
     >>> from kernlet.solvers.normal_equations import solve_proximal
     >>> sums = collect(RowFeatures(np.array([[0.0], [2.0]])), np.array([0, 1]), 2)

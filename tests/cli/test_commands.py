@@ -324,3 +324,40 @@ def test_the_report_of_the_training_file_looks_at_unseen_rows(iris, tmp_path):
     page = (tmp_path / "r.html").read_text("utf-8")
     assert "30 rows of iris.csv that it has not seen" in page
     assert all(name in page for name in NAMES)
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory):
+    """A table whose only column is of numbers that are names, and whose labels are texts."""
+    folder = tmp_path_factory.mktemp("codes")
+    random = np.random.RandomState(0)
+    lines = ["code,label"]
+    for code in random.randint(0, 8, size=160):
+        lines.append(f"{10 * code},{'one' if code in (0, 3) else code % 2 + 1}")
+    (folder / "codes.csv").write_text("\n".join(lines))
+    words = ["fit", folder / "codes.csv", "--target", "label", "--category", "code"]
+    kernlet_command(*words, "--no-svc", "--centers", 8, "-o", folder / "codes.kernlet")
+    later = [line for line in lines if not line.endswith("one")]
+    (folder / "later.csv").write_text("\n".join(later))
+    return folder
+
+
+def test_every_command_reads_categories_as_the_training_did(codes, tmp_path):
+    model, table = codes / "codes.kernlet", codes / "codes.csv"
+    score = kernlet.load(model).summary_["test"]["score"]
+    assert score > 0.9
+    said = kernlet_command("report", model, table, "--no-sizes", "-o", tmp_path / "r.html")
+    assert f"accuracy {score:.4f} on 32 rows" in said
+    later = codes / "later.csv"
+    with later.open() as file:
+        labels = [row["label"] for row in csv.DictReader(file)]
+    said = kernlet_command("predict", model, later).splitlines()
+    found = [line.split(",")[0] for line in said if re.match(r"\w+,0\.|\w+,1\.", line)]
+    share = np.mean(np.array(found) == np.array(labels))
+    assert share > 0.9
+    said = kernlet_command("report", model, later, "--no-sizes", "-o", tmp_path / "r.html")
+    assert f"accuracy {share:.4f} on {len(labels)} rows" in said
+    words = ("export", model, "--to", "c", "--table", later, "-o", tmp_path / "c")
+    assert f"accuracy {share:.4f} before" in kernlet_command(*words)
+    words = ("compress", model, later, "--centers", 8, "-o", tmp_path / "small")
+    assert f"accuracy {100 * share:.2f} % before" in kernlet_command(*words)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernlet.cli.progress import reading_bar
+from kernlet.export.encoding import category_text
 
 _MISSING = ["", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "None", "?"]
 _MOSTLY = 0.9  # share of numbers from which a text among them is taken for an error
@@ -204,7 +205,9 @@ def _read_parquet(path: Path, category: Sequence[str]) -> Table:
 
 
 def _texts(values: Iterable[Any]) -> Any:
-    return np.array([None if v is None else str(v) for v in values], dtype=object)
+    return np.array(
+        [None if v is None or v != v else category_text(v) for v in values], dtype=object
+    )
 
 
 def _read_npz(path: Path) -> Table:

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from kernlet.cli.fit import split_rows
-from kernlet.cli.models import known_target, rows_for, shipped_model, trained_on
+from kernlet.cli.models import labelled_rows, shipped_model, trained_on
 from kernlet.cli.progress import plain_warnings, say
-from kernlet.cli.reading import file_digest, read_table
+from kernlet.cli.reading import file_digest
 from kernlet.export import ShippedModel
 from kernlet.report.page import write_report
 
@@ -19,9 +18,7 @@ from kernlet.report.page import write_report
 def run(*, model: Path, table: Path, target: str | None, sizes: bool, output: Path) -> None:
     """Read, measure, write; of the file that the machine was trained on, the rows kept aside."""
     shipped = shipped_model(model)
-    read = read_table(table, n_features=shipped.n_features)
-    rows, y = read.split_target(known_target(shipped, target))
-    X = np.asarray(rows_for(shipped, rows))
+    X, y = labelled_rows(shipped, table, target)
     name, training = table.name, None
     split = _own_split(shipped, table, y)
     if split is not None:

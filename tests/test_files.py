@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import pytest
 
 from kernlet.files import written_whole
@@ -46,3 +49,13 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     with written_whole(tmp_path / "table.md") as temporary:
         temporary.write_text("new")
     assert (tmp_path / "table.md").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_devices_and_pipes_are_written_to(tmp_path):
+    with written_whole(Path("/dev/null")) as null:
+        null.write_text("gone")
+    assert Path("/dev/null").is_char_device()
+    os.mkfifo(tmp_path / "pipe")
+    with written_whole(tmp_path / "pipe") as pipe:
+        assert pipe == tmp_path / "pipe"
+    assert list(tmp_path.iterdir()) == [tmp_path / "pipe"]

@@ -22,8 +22,11 @@ def written_whole(path: Path) -> Iterator[Path]:
     Yields
     ------
     temporary : Path
-        Beside ``path``; removed if writing fails.
+        Beside ``path``; removed if writing fails. A device or a pipe is written to itself.
     """
+    if path.exists() and (path.parent == Path("/dev") or not path.is_file()):
+        yield path
+        return
     start = f".{path.name[:50]}."
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=start, suffix=".part")
     os.close(descriptor)

@@ -19,6 +19,7 @@ from kernlet.export.encoding import NumberColumn
 from kernlet.export.model_file import describe_kernel
 from kernlet.export.rounding import Rounding, compare
 from kernlet.export.shipped import ShippedModel, ship
+from kernlet.export.single_precision import require_float32
 from kernlet.export.stored import StoredMachine, store
 from kernlet.files import written_whole
 from kernlet.kernels.kernel import Floats
@@ -102,6 +103,11 @@ def to_c(
     -------
     source : CSource
 
+    Raises
+    ------
+    ValueError
+        Where float32 cannot hold the machine, or computes something else with it.
+
     Examples
     --------
     >>> import tempfile
@@ -122,6 +128,7 @@ def to_c(
     machine = store(shipped, storage)
     rounding, rows = compare(shipped, machine.expansion, X, y)
     values = _values(shipped, machine, storage, rounding, exp, name)
+    require_float32(shipped, machine, rows)
     values |= _test_values(shipped, machine, rows)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -115,6 +115,8 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
         ("b\n1\n2\n", "no column besides the target"),
         ("a,c\n1,2\n", "no column 'b' among a, c"),
         ("a,b\ninf,1\n2,0\n1,1\n2,1\n3,0\n", "Row 1, column 'a': inf is too large"),
+        ("a,b\n" + "1,x\n2,y\n" * 20 + "inf,x\n", "table.csv: Row 41, column 'a': inf is too"),
+        ('a,"b\n1,2\n', "column names cannot be read"),
     ],
 )
 def test_a_table_that_is_wrong_gets_one_sentence(text, message, tmp_path):
@@ -190,6 +192,14 @@ def test_columns_can_be_dropped_or_taken_for_categories(tmp_path):
     assert "to drop" in kernlet_command(*words, "--drop", "nothing", status=1)
 
 
+def test_texts_that_hardly_repeat_are_noted(tmp_path):
+    lines = ["day,x,y"] + [f"day {i},{i % 7},{(i // 2) % 2}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    words = ["fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m"]
+    assert "note: column 'day' has 48 different texts in 48 rows" in kernlet_command(*words)
+    assert "note:" not in kernlet_command(*words, "--drop", "day")
+
+
 def test_regression_with_scaling_and_bytes(tmp_path):
     table = write_csv(tmp_path / "iris.csv")
     table.write_text("\n".join(table.read_text().splitlines()[:61]))
@@ -223,6 +233,47 @@ def test_export(iris, tmp_path):
     said = kernlet_command("export", model, "--to", "onnx", "-o", tmp_path / "iris.onnx")
     assert "checked with onnxruntime" in said
     assert (tmp_path / "iris.onnx").stat().st_size > 500
+
+
+def test_names_of_columns_may_have_line_ends(tmp_path):
+    lines = ['"first\nname",y'] + [f"{i},{i % 2}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    assert list(read_table(tmp_path / "t.csv").columns) == ["first\nname", "y"]
+
+
+def test_a_file_in_another_encoding_is_named_by_its_cell(tmp_path):
+    (tmp_path / "t.csv").write_bytes("a,y\n1,Z\u00fcrich\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="row 1, column 'y' is not UTF-8: save the file as UTF-8"):
+        read_table(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_bytes("gr\u00f6\u00dfe,y\n1,2\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="column names is not UTF-8"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        (["01", "1"], ["01", "1"]),
+        (["9007199254740992", "9007199254740993"], ["9007199254740992", "9007199254740993"]),
+        (["1", "2.0"], [1, 2]),
+        (["0", "10"], [0, 10]),
+    ],
+)
+def test_labels_that_differ_stay_apart(labels, wanted, tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"1,{label}\n" for label in labels))
+    _, y = read_table(tmp_path / "t.csv", label="y").split_target("y")
+    assert y.tolist() == wanted
+    if wanted[0] == labels[0] and len(labels[0]) > 2:
+        pq.write_table(pa.table({"y": [int(v) for v in labels]}), tmp_path / "t.parquet")
+        _, y = read_table(tmp_path / "t.parquet", label="y").split_target("y")
+        assert y.tolist() == wanted
+
+
+def test_decimal_commas_are_numbers_where_semicolons_part_columns(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b;y\n1,5;x,1;2\n-2,25;3,4;3\n;1.5;2\n")
+    columns = read_table(tmp_path / "t.csv").columns
+    np.testing.assert_array_equal(columns["a"], [1.5, -2.25, np.nan])
+    assert columns["b"].tolist() == ["x,1", "3,4", "1.5"]
 
 
 @pytest.mark.parametrize("kind", ["kernlet", "skops", "libsvm"])

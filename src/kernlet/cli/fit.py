@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from kernlet.affine import AffineMap
+from kernlet.cli.models import errors_of
 from kernlet.cli.progress import plain_warnings, say, show_training
 from kernlet.cli.reading import Table, file_digest, gaps, read_table
 from kernlet.cli.scaling import choose_scaler
 from kernlet.estimators import CompactKernelClassifier, CompactKernelRegressor
 from kernlet.export import ShippedModel, save, ship
-from kernlet.export.encoding import ColumnEncoding
+from kernlet.export.encoding import CategoryColumn, ColumnEncoding, as_numbers
 from kernlet.export.summary import plain
 from kernlet.report.peers import fit_svc
 
@@ -55,8 +56,9 @@ def run(
 ) -> None:
     """Read, prepare, train, test, save; print what came out."""
     with plain_warnings():
-        read = read_table(table, category=category)
-        data = prepare(_without(read, drop), target, regression, scale, test, seed)
+        read = read_table(table, category=category, label=None if regression else target)
+        with errors_of(table):
+            data = prepare(_without(read, drop), target, regression, scale, test, seed)
         del read
         data.summary["data"] |= {"file": table.name, "sha256": file_digest(table)}
         data.summary["split"] = {"test": test, "seed": seed}
@@ -83,7 +85,9 @@ def prepare(
         if not rows.columns:
             raise ValueError("The table has no column besides the target.")
         say(f"encoding {len(rows.columns)} columns")
+        _require_numbers(rows.columns)
         encoding = ColumnEncoding.learned({k: v[kept] for k, v in rows.columns.items()})
+        _note_names_of_rows(encoding, len(kept))
         X = encoding.transform(rows.columns)
     is_category = None if encoding is None else encoding.is_category
     scaler, words = choose_scaler(X[kept], scale, is_category)
@@ -92,6 +96,24 @@ def prepare(
     if scaler is not None:
         X = scaler(X)
     return Prepared(X[kept], y[kept], X[held_out], y[held_out], encoding, scaler, summary)
+
+
+def _require_numbers(columns: dict[str, Any]) -> None:
+    """Name the row of the file that is wrong, before the rows are split."""
+    for name, values in columns.items():
+        if values.dtype.kind == "f":
+            as_numbers(values, name)
+
+
+def _note_names_of_rows(encoding: ColumnEncoding, n_rows: int) -> None:
+    """Say which columns are texts that hardly repeat."""
+    for column in encoding.columns:
+        count = len(column.categories) if isinstance(column, CategoryColumn) else 0
+        if 2 * count > max(n_rows, 8):
+            say(
+                f"note: column {column.name!r} has {count} different texts in {n_rows} rows; ids, "
+                f"dates and the like teach nothing: --drop {column.name} leaves it out"
+            )
 
 
 def _without(table: Table, drop: tuple[str, ...]) -> Table:

@@ -98,7 +98,8 @@ def read_for(shipped: ShippedModel, path: Path, target: str | None = None) -> Ta
     texts = categories(shipped)
     if target is not None and shipped.classes is not None and shipped.classes.dtype.kind in "OU":
         texts.append(target)
-    return read_table(path, category=texts, n_features=shipped.n_features)
+    label = target if shipped.kind == "classifier" else None
+    return read_table(path, category=texts, label=label, n_features=shipped.n_features)
 
 
 def labelled_rows(shipped: ShippedModel, path: Path, target: str | None) -> tuple[Any, Any]:

@@ -140,6 +140,27 @@ def test_usage_errors_have_their_own_status(iris, tmp_path):
     assert "Say with --target" in said
 
 
+def test_an_output_that_cannot_be_written_is_found_before_any_work(iris, tmp_path):
+    table, model, _ = iris
+    commands = {
+        "fit": ("fit", table, "--target", "species"),
+        "predict": ("predict", model, table),
+        "compress": ("compress", model, table),
+        "report": ("report", model, table),
+        "export": ("export", model, "--to", "onnx"),
+    }
+    for words in commands.values():
+        said = kernlet_command(*words, "-o", tmp_path / "none" / "file", status=2)
+        assert "there is no folder" in said
+        assert "reading" not in said
+        assert "is a folder" in kernlet_command(*words, "-o", tmp_path, status=2)
+    words = ("export", model, "-o", table, "--to", "c")
+    assert "is a file; name a folder" in kernlet_command(*words, status=2)
+    assert "--seed" in kernlet_command(
+        *commands["fit"], "--seed", -1, "-o", tmp_path / "m", status=2
+    )
+
+
 @pytest.mark.parametrize("kind", ["tsv", "semicolons.csv", "parquet", "npz", "libsvm", "csv.gz"])
 def test_other_files_hold_the_same_table(kind, tmp_path):
     path = tmp_path / f"iris.{kind}"

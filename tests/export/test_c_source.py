@@ -216,6 +216,8 @@ def test_sizes(tmp_path):
     if shutil.which("arm-none-eabi-gcc"):
         assert sizes["Cortex-M0"].flash < source.table_bytes + 3000
         assert sizes["Cortex-M0"].ram == 0
+    if shutil.which("avr-gcc"):
+        assert sizes["ATmega328P"].ram >= 10 * (2 + 2)  # pointers, and texts of digits
     (tmp_path / "broken.c").write_text("int x = ;")
     assert size_report(tmp_path / "broken.c")[0].flash is None
     assert "expected" in size_report(tmp_path / "broken.c")[0].problem

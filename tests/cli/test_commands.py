@@ -4,6 +4,7 @@ import csv
 import gzip
 import re
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -105,7 +106,8 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
         ("1,2\n3,4\n", "it must name the columns"),
         ("a,a\n3,4\n", "'a' is there twice"),
         ("a,b\n1,x\n2,\n", "Row 2, column 'b': the label is missing"),
-        ("a,b\n1,x\n2,x\n3,x\n4,x\n", "one class only"),
+        ("a,b\n1,x\n2,x\n3,x\n4,x\n", "one class only, 'x': nothing"),
+        ("a,b\n1,x\n2,y\n", "Of 2 rows, the 1 to train on are too few"),
         ("a,b\n" + "1,x\n2,y\n" * 20 + "oops,x\n", "row 41, column 'a': 'oops' is no number"),
         (
             "a,b\n" + "".join(f"text{i},{i % 2}\n" for i in range(300)),
@@ -354,6 +356,25 @@ def test_files_that_hold_no_machine_are_refused(iris, tmp_path):
     assert "no kernel classifier" in kernlet_command(
         "predict", tmp_path / "scaler.skops", table, status=1
     )
+
+
+def test_too_few_bytes_are_told_without_parameters_of_python(iris, tmp_path):
+    table, _, _ = iris
+    words = ("fit", table, "--target", "species", "--bytes", 10, "-o", tmp_path / "m")
+    said = kernlet_command(*words, status=1)
+    assert "more bytes or fewer features." in said
+    assert "auto" not in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("split", [{"test": [1]}, {"test": 7.0}, {"test": 0.2, "seed": "x"}, 3])
+def test_a_report_does_not_trust_what_a_file_says_of_its_split(split, iris, tmp_path):
+    table, model, _ = iris
+    shipped = kernlet.load(model).shipped_
+    changed = replace(shipped, summary=shipped.summary | {"split": split})
+    kernlet.save(changed, tmp_path / "m")
+    words = ("report", tmp_path / "m", table, "--no-sizes", "-o", tmp_path / "r.html")
+    assert "on 150 rows" in kernlet_command(*words)
+    assert "left out, with --no-sizes" in (tmp_path / "r.html").read_text("utf-8")
 
 
 def test_a_machine_without_an_encoding_takes_columns_by_name(tmp_path):

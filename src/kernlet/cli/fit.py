@@ -79,11 +79,12 @@ def prepare(
     """Labels, encoding, scaling and the rows kept aside."""
     rows, y = table.split_target(target)
     summary = _summary(rows, y, target, regression)
+    if rows.columns is not None and not rows.columns:
+        raise ValueError("The table has no column besides the target.")
     kept, held_out = split_rows(y, test, seed, regression)
+    _require_enough(y, kept, regression)
     encoding, X = None, rows.X
     if rows.columns is not None:
-        if not rows.columns:
-            raise ValueError("The table has no column besides the target.")
         say(f"encoding {len(rows.columns)} columns")
         _require_numbers(rows.columns)
         encoding = ColumnEncoding.learned({k: v[kept] for k, v in rows.columns.items()})
@@ -96,6 +97,14 @@ def prepare(
     if scaler is not None:
         X = scaler(X)
     return Prepared(X[kept], y[kept], X[held_out], y[held_out], encoding, scaler, summary)
+
+
+def _require_enough(y: Any, kept: Any, regression: bool) -> None:
+    if len(kept) < 2 or not (regression or len(np.unique(y[kept])) > 1):
+        raise ValueError(
+            f"Of {len(y)} rows, the {len(kept)} to train on are too few, or of one class only: "
+            "give more rows, or another --test or --seed."
+        )
 
 
 def _require_numbers(columns: dict[str, Any]) -> None:
@@ -150,6 +159,8 @@ def _summary(rows: Table, y: Any, target: str | None, regression: bool) -> dict[
             raise ValueError(f"The target {target!r} holds texts; --regression needs numbers.")
         return {"data": data | {"target range": [float(y.min()), float(y.max())]}}
     labels, counts = np.unique(y, return_counts=True)
+    if len(labels) < 2:
+        raise ValueError(f"The target has one class only, {str(labels[0])!r}: nothing to learn.")
     if y.dtype.kind == "f" and len(labels) > _MANY_NUMBERS:
         raise ValueError(
             f"The target has {len(labels)} different numbers: say --regression to predict them."

@@ -46,9 +46,19 @@ def _own_split(shipped: ShippedModel, table: Path, y: Any) -> tuple[Any, Any] | 
     split = shipped.summary.get("split")
     if not isinstance(split, dict) or trained_on(shipped).get("sha256") != file_digest(table):
         return None
-    test, seed = float(split.get("test", 0.0)), int(split.get("seed", 0))
+    test, seed = split.get("test", 0.0), split.get("seed", 0)
+    if not (_is_share(test) and _is_seed(seed)):
+        return None
     kept, held_out = split_rows(y, test, seed, shipped.kind == "regressor")
     if not len(held_out):
         say("note: the machine was trained on all rows of this file, so the score is too good")
         return None
     return kept, held_out
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1
+
+
+def _is_seed(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**32

@@ -118,6 +118,7 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
         ("a,c\n1,2\n", "no column 'b' among a, c"),
         ("a,b\ninf,1\n2,0\n1,1\n2,1\n3,0\n", "Row 1, column 'a': inf is too large"),
         ("a,b\n" + "1,x\n2,y\n" * 20 + "inf,x\n", "table.csv: Row 41, column 'a': inf is too"),
+        ("a,b\n1,2\n3,inf\n", "Row 2, column 'b': inf is no label"),
         ('a,"b\n1,2\n', "column names cannot be read"),
     ],
 )

@@ -194,6 +194,9 @@ def labels(values: Any, name: str) -> Any:
     missing = np.flatnonzero(gaps(values))
     if len(missing):
         raise ValueError(f"Row {missing[0] + 1}, column {name!r}: the label is missing.")
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise ValueError(f"Row {row + 1}, column {name!r}: {values[row]} is no label.")
     if values.dtype.kind == "f" and (values == np.rint(values)).all():
         return values.astype(np.int64)
     return values.astype(str) if values.dtype.kind == "O" else values

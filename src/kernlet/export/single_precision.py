@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,8 @@ from kernlet.kernels import Kernel, Linear, Polynomial, Sigmoid
 from kernlet.kernels.kernel import Floats
 from kernlet.tables import Table
 
-_MOST_ROWS = 300
+_MOST_ROWS, _FEWEST_ROWS = 300, 16
+_MOST_WORK = 500_000_000  # differences of numbers
 
 
 def require_float32(model: ShippedModel, machine: StoredMachine, rows: Floats) -> None:
@@ -34,8 +36,8 @@ def require_float32(model: ShippedModel, machine: StoredMachine, rows: Floats) -
         Where classes differ though their scores are clearly apart, or scores by a thousandth of
         the largest.
     """
-    step = -(-len(rows) // _MOST_ROWS)
-    some = rows[::step].astype(np.float32)
+    with np.errstate(over="ignore"):
+        some = _some(rows, machine.centers.shape).astype(np.float32)
     exact = machine.expansion.decision_values(some.astype(np.float64))
     found = float32_outputs(machine, some).astype(np.float64)
     error, size = float(np.abs(found - exact).max()), max(1.0, float(np.abs(exact).max()))
@@ -48,6 +50,12 @@ def require_float32(model: ShippedModel, machine: StoredMachine, rows: Floats) -
             f"In float32 the code is off by {error:.3g} where scores go up to {size:.3g}: scale "
             "the features, for example with a StandardScaler in front."
         )
+
+
+def _some(rows: Floats, shape: tuple[int, ...]) -> Floats:
+    """Rows from all over the table, fewer of them for a large machine."""
+    wanted = min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_WORK // max(1, math.prod(shape))))
+    return rows[:: -(-len(rows) // wanted)]
 
 
 def float32_outputs(machine: StoredMachine, rows: Floats) -> Floats:

@@ -23,7 +23,7 @@ from benchmarks.tables import Table
 from kernlet import CompactKernelClassifier, to_onnx
 from kernlet.datasets import load
 from kernlet.export import ship
-from kernlet.export.onnx_graph import close_calls
+from kernlet.export.rounding import close_calls
 
 #: name -> centers of the compact machine, and C and gamma times features of the SVC on features
 #: over their common deviation: usual values, set beforehand and not tuned

@@ -4,6 +4,7 @@ import csv
 import gzip
 import re
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -105,7 +106,8 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
         ("1,2\n3,4\n", "it must name the columns"),
         ("a,a\n3,4\n", "'a' is there twice"),
         ("a,b\n1,x\n2,\n", "Row 2, column 'b': the label is missing"),
-        ("a,b\n1,x\n2,x\n3,x\n4,x\n", "one class only"),
+        ("a,b\n1,x\n2,x\n3,x\n4,x\n", "one class only, 'x': nothing"),
+        ("a,b\n1,x\n2,y\n", "Of 2 rows, the 1 to train on are too few"),
         ("a,b\n" + "1,x\n2,y\n" * 20 + "oops,x\n", "row 41, column 'a': 'oops' is no number"),
         (
             "a,b\n" + "".join(f"text{i},{i % 2}\n" for i in range(300)),
@@ -115,6 +117,9 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
         ("b\n1\n2\n", "no column besides the target"),
         ("a,c\n1,2\n", "no column 'b' among a, c"),
         ("a,b\ninf,1\n2,0\n1,1\n2,1\n3,0\n", "Row 1, column 'a': inf is too large"),
+        ("a,b\n" + "1,x\n2,y\n" * 20 + "inf,x\n", "table.csv: Row 41, column 'a': inf is too"),
+        ("a,b\n1,2\n3,inf\n", "Row 2, column 'b': inf is no label"),
+        ('a,"b\n1,2\n', "column names cannot be read"),
     ],
 )
 def test_a_table_that_is_wrong_gets_one_sentence(text, message, tmp_path):
@@ -136,6 +141,27 @@ def test_usage_errors_have_their_own_status(iris, tmp_path):
     assert "does not exist" in kernlet_command("predict", "none", table, status=2)
     said = kernlet_command("fit", table, "-o", tmp_path / "m", status=1)
     assert "Say with --target" in said
+
+
+def test_an_output_that_cannot_be_written_is_found_before_any_work(iris, tmp_path):
+    table, model, _ = iris
+    commands = {
+        "fit": ("fit", table, "--target", "species"),
+        "predict": ("predict", model, table),
+        "compress": ("compress", model, table),
+        "report": ("report", model, table),
+        "export": ("export", model, "--to", "onnx"),
+    }
+    for words in commands.values():
+        said = kernlet_command(*words, "-o", tmp_path / "none" / "file", status=2)
+        assert "there is no folder" in said
+        assert "reading" not in said
+        assert "is a folder" in kernlet_command(*words, "-o", tmp_path, status=2)
+    words = ("export", model, "-o", table, "--to", "c")
+    assert "is a file; name a folder" in kernlet_command(*words, status=2)
+    assert "--seed" in kernlet_command(
+        *commands["fit"], "--seed", -1, "-o", tmp_path / "m", status=2
+    )
 
 
 @pytest.mark.parametrize("kind", ["tsv", "semicolons.csv", "parquet", "npz", "libsvm", "csv.gz"])
@@ -188,6 +214,14 @@ def test_columns_can_be_dropped_or_taken_for_categories(tmp_path):
     names = kernlet.load(tmp_path / "m").shipped_.feature_names
     assert names == ("code=0", "code=1", "code=2", "x")
     assert "to drop" in kernlet_command(*words, "--drop", "nothing", status=1)
+
+
+def test_texts_that_hardly_repeat_are_noted(tmp_path):
+    lines = ["day,x,y"] + [f"day {i},{i % 7},{(i // 2) % 2}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    words = ["fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m"]
+    assert "note: column 'day' has 48 different texts in 48 rows" in kernlet_command(*words)
+    assert "note:" not in kernlet_command(*words, "--drop", "day")
 
 
 def test_regression_with_scaling_and_bytes(tmp_path):
@@ -284,6 +318,25 @@ def test_files_that_hold_no_machine_are_refused(iris, tmp_path):
     )
 
 
+def test_too_few_bytes_are_told_without_parameters_of_python(iris, tmp_path):
+    table, _, _ = iris
+    words = ("fit", table, "--target", "species", "--bytes", 10, "-o", tmp_path / "m")
+    said = kernlet_command(*words, status=1)
+    assert "more bytes or fewer features." in said
+    assert "auto" not in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("split", [{"test": [1]}, {"test": 7.0}, {"test": 0.2, "seed": "x"}, 3])
+def test_a_report_does_not_trust_what_a_file_says_of_its_split(split, iris, tmp_path):
+    table, model, _ = iris
+    shipped = kernlet.load(model).shipped_
+    changed = replace(shipped, summary=shipped.summary | {"split": split})
+    kernlet.save(changed, tmp_path / "m")
+    words = ("report", tmp_path / "m", table, "--no-sizes", "-o", tmp_path / "r.html")
+    assert "on 150 rows" in kernlet_command(*words)
+    assert "left out, with --no-sizes" in (tmp_path / "r.html").read_text("utf-8")
+
+
 def test_a_machine_without_an_encoding_takes_columns_by_name(tmp_path):
     frame = pd.DataFrame(IRIS, columns=list("abcd"))
     kernlet.save(SVC().fit(frame, IRIS_LABELS), tmp_path / "m")
@@ -324,3 +377,40 @@ def test_the_report_of_the_training_file_looks_at_unseen_rows(iris, tmp_path):
     page = (tmp_path / "r.html").read_text("utf-8")
     assert "30 rows of iris.csv that it has not seen" in page
     assert all(name in page for name in NAMES)
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory):
+    """A table whose only column is of numbers that are names, and whose labels are texts."""
+    folder = tmp_path_factory.mktemp("codes")
+    random = np.random.RandomState(0)
+    lines = ["code,label"]
+    for code in random.randint(0, 8, size=160):
+        lines.append(f"{10 * code},{'one' if code in (0, 3) else code % 2 + 1}")
+    (folder / "codes.csv").write_text("\n".join(lines))
+    words = ["fit", folder / "codes.csv", "--target", "label", "--category", "code"]
+    kernlet_command(*words, "--no-svc", "--centers", 8, "-o", folder / "codes.kernlet")
+    later = [line for line in lines if not line.endswith("one")]
+    (folder / "later.csv").write_text("\n".join(later))
+    return folder
+
+
+def test_every_command_reads_categories_as_the_training_did(codes, tmp_path):
+    model, table = codes / "codes.kernlet", codes / "codes.csv"
+    score = kernlet.load(model).summary_["test"]["score"]
+    assert score > 0.9
+    said = kernlet_command("report", model, table, "--no-sizes", "-o", tmp_path / "r.html")
+    assert f"accuracy {score:.4f} on 32 rows" in said
+    later = codes / "later.csv"
+    with later.open() as file:
+        labels = [row["label"] for row in csv.DictReader(file)]
+    said = kernlet_command("predict", model, later).splitlines()
+    found = [line.split(",")[0] for line in said if re.match(r"\w+,0\.|\w+,1\.", line)]
+    share = np.mean(np.array(found) == np.array(labels))
+    assert share > 0.9
+    said = kernlet_command("report", model, later, "--no-sizes", "-o", tmp_path / "r.html")
+    assert f"accuracy {share:.4f} on {len(labels)} rows" in said
+    words = ("export", model, "--to", "c", "--table", later, "-o", tmp_path / "c")
+    assert f"accuracy {share:.4f} before" in kernlet_command(*words)
+    words = ("compress", model, later, "--centers", 8, "-o", tmp_path / "small")
+    assert f"accuracy {100 * share:.2f} % before" in kernlet_command(*words)

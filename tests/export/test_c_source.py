@@ -178,14 +178,14 @@ def test_the_exponential_without_a_library_keeps_its_bound(tmp_path):
 
 @needs_gcc
 def test_names_cannot_break_out_of_the_source(tmp_path):
-    classes = np.array(['"; int x[', "*/ #error", "\u00e9\n\\", "a??/", "%d"])
+    classes = np.array(['"; int x[', "*/ #error", "\u00e9\n\\", "a???/", "%d"])
     order = np.argsort(classes)
     expansion = KernelExpansion(RBF(1.0), np.eye(5), np.eye(5), np.zeros(5))
     shipped = ShippedModel(
         expansion,
         "classifier",
         classes[order],
-        feature_names=("*/", "/*", "\\", "a\nb", "\u4e2d" * 200),
+        feature_names=("*/", "/*", "\\", "???/", "\u4e2d" * 200),
         summary={"estimator": "*/ #error"},
     )
     source = to_c(shipped, tmp_path)
@@ -216,6 +216,8 @@ def test_sizes(tmp_path):
     if shutil.which("arm-none-eabi-gcc"):
         assert sizes["Cortex-M0"].flash < source.table_bytes + 3000
         assert sizes["Cortex-M0"].ram == 0
+    if shutil.which("avr-gcc"):
+        assert sizes["ATmega328P"].ram >= 10 * (2 + 2)  # pointers, and texts of digits
     (tmp_path / "broken.c").write_text("int x = ;")
     assert size_report(tmp_path / "broken.c")[0].flash is None
     assert "expected" in size_report(tmp_path / "broken.c")[0].problem
@@ -289,6 +291,9 @@ def test_words_of_c():
     assert c_identifier("--") == "model"
     assert "*/" not in c_comment("**//*/ */*/")
     assert c_comment("x" * 200).endswith("...")
+    assert "??" not in c_comment("???/ ????")
+    with pytest.raises(ValueError, match="does not fit in float32"):
+        c_float(1e39)
     assert np.float32(c_float(0.1)[:-1]) == np.float32(0.1)
 
 
@@ -297,3 +302,29 @@ def test_a_scaler_in_front_is_part_of_the_code(tmp_path):
     source = to_c(pipeline, tmp_path, X=DIGITS + 100)
     assert source.rounding.agreement == 1.0
     assert ", unscaled" in (tmp_path / "model.h").read_text()
+
+
+@needs_gcc
+@pytest.mark.parametrize("scale", [1e20, 1e-23])
+def test_what_float32_cannot_compute_is_refused(scale, tmp_path):
+    random = np.random.RandomState(0)
+    X = random.normal(size=(80, 2))
+    y = X[:, 0] * X[:, 1] > 0
+    model = SVC().fit(X * scale, y)
+    with pytest.raises(ValueError, match=r"float32.* scale the features"):
+        to_c(model, tmp_path / "out", X=X * scale, y=y)
+    assert not (tmp_path / "out").exists()
+    for machine, storage in [
+        (model, "int8"),  # whose codes are scaled
+        (make_pipeline(StandardScaler(), SVC()).fit(X * scale, y), "float32"),
+    ]:
+        source = to_c(machine, tmp_path / storage, storage, X=X * scale, y=y)
+        assert subprocess.run([compiled(source)], check=False).returncode == 0
+
+
+def test_rows_that_float32_cannot_tell_apart_are_counted(tmp_path):
+    random = np.random.RandomState(0)
+    X = random.normal(size=(200, 2)) + 3e8
+    y = X[:, 0] > X[:, 1]
+    source = to_c(make_pipeline(StandardScaler(), SVC()).fit(X, y), tmp_path, X=X, y=y)
+    assert source.rounding.agreement < 1.0

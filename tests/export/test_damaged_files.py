@@ -13,9 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import kernlet
-from kernlet import CompactKernelClassifier
-from kernlet.export import ModelFileError
+from kernlet import CompactKernelClassifier, KernelExpansion
+from kernlet.export import ModelFileError, ShippedModel
 from kernlet.export.tensors import _DTYPES, digest
+from kernlet.kernels import RBF
 from shipped_machines import IRIS, IRIS_LABELS
 
 
@@ -203,6 +204,67 @@ def test_large_claims_take_no_memory(files, content):
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
+
+
+def with_metadata(content, change):
+    """A file whose metadata were changed on purpose."""
+    header, body = parts(content)
+    words = json.loads(header["__metadata__"]["kernlet"])
+    change(words)
+    header["__metadata__"]["kernlet"] = json.dumps(words)
+    return joined(header, body)
+
+
+def long_classes(words):
+    names = [f"{i:06}" for i in range(20_000)]
+    names[-1] += "x" * 100_000
+    words["classes"] = {"type": "str", "values": names}
+    words["scheme"] = "one vs rest"
+
+
+def long_columns(words):
+    values = [str(i) for i in range(2000)]
+    column = {"category": "x" * 10_000, "values": values, "has_missing": False}
+    words["encoding"] = [column, column | {"category": "y"}]
+
+
+def wide_table(words):
+    words["machine"]["tables"]["centers"] |= {"format": "ternary", "shape": [40_000, 10_000]}
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "message"),
+    [
+        (0, long_classes, "3 outputs for 20000 classes"),
+        (0, long_columns, "names of columns that are too long"),
+        (1, wide_table, "when it is unpacked"),
+    ],
+)
+def test_small_files_of_large_machines_take_no_memory(files, number, change, message):
+    folder, contents = files
+    (folder / "bomb").write_bytes(with_metadata(contents[number], change))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError, match=message):
+            kernlet.load(folder / "bomb")
+        assert tracemalloc.get_traced_memory()[1] < 30e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_one_long_class_name_is_no_width_for_all(tmp_path):
+    names = np.array(["a" * 3_000_000, "b", "c", "d"], dtype=object)
+    expansion = KernelExpansion(RBF(1.0), np.eye(4), np.eye(4), np.zeros(4))
+    with pytest.raises(ValueError, match="too long to be saved"):
+        kernlet.save(ShippedModel(expansion, "classifier", names), tmp_path / "long")
+    kernlet.save(ShippedModel(expansion, "classifier", np.array(list("abcd"))), tmp_path / "m")
+
+    def lengthen(words):
+        words["classes"]["values"][0] = names[0]
+
+    (tmp_path / "bomb").write_bytes(with_metadata((tmp_path / "m").read_bytes(), lengthen))
+    with pytest.raises(ModelFileError, match="class names that are too long"):
+        kernlet.load(tmp_path / "bomb")
 
 
 def test_a_newer_format_says_what_to_do(files):

@@ -56,3 +56,9 @@ def test_what_makes_no_sense_is_refused():
 def test_numbers_of_all_kinds():
     assert_array_equal(as_numbers(np.array([1, 2]), "x"), [1.0, 2.0])
     assert_array_equal(as_numbers(["1e3", " 2 ", None], "x"), [1000.0, 2.0, np.nan])
+
+
+def test_whole_numbers_are_the_same_category_with_and_without_decimals():
+    encoding = ColumnEncoding.learned({"code": ["10", "20", None]})
+    frame = pd.DataFrame({"code": [10.0, np.nan, 20.0]})
+    np.testing.assert_array_equal(encoding.transform(frame), [[1, 0, 0], [0, 0, 1], [0, 1, 0]])

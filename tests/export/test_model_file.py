@@ -163,6 +163,11 @@ def test_an_encoding_travels(tmp_path):
     assert loaded.n_features_in_ == 2
     with pytest.raises(ValueError, match="lacks 'color'"):
         loaded.predict({"size": [1.0]})
+    assert_array_equal(loaded.predict(X), machine.predict(X))
+    with pytest.raises(ValueError, match="rows of 4 features are expected"):
+        loaded.predict(X[:, :2])
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        loaded.predict(np.full_like(X, np.nan))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from kernlet import CompactKernelClassifier, CompactKernelRegressor, KernelExpan
 from kernlet.datasets import load
 from kernlet.export import ShippedModel, register_skl2onnx, ship
 from kernlet.export.encoding import ColumnEncoding
-from kernlet.export.onnx_graph import close_calls
+from kernlet.export.rounding import close_calls
 from kernlet.kernels import RBF
 from shipped_machines import (
     CLASSIFIERS,

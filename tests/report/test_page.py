@@ -10,7 +10,7 @@ from kernlet import L1KernelClassifier
 from kernlet.expansion import KernelExpansion
 from kernlet.export import ShippedModel, ship
 from kernlet.kernels import RBF
-from kernlet.report.drawings import image_side
+from kernlet.report.drawings import as_drawn, image_side
 from kernlet.report.evaluation import evaluate
 from kernlet.report.page import write_report
 from kernlet.report.sizes import try_sizes
@@ -131,6 +131,11 @@ def test_images_are_seen_for_what_they_are():
     projected, X = classifier("compact int4 projected")
     assert image_side(ship(projected), X) is None
     assert image_side(ship(classifier("svc")[0]), IRIS) is None
+
+
+def test_long_names_are_cut_visibly():
+    assert as_drawn("x" * 24) == " " + "x" * 24
+    assert as_drawn("x" * 25) == " " + "x" * 23 + "\u2026"
 
 
 def test_many_classes_have_no_matrix(tmp_path):

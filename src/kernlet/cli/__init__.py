@@ -1,5 +1,6 @@
 """The command line; each command imports what it needs when it runs."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,31 @@ from kernlet import __version__
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OUT = click.Path(path_type=Path)
+_SEED = click.IntRange(0, 2**32 - 1)
+
+
+def _new_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+    """A file that can be written, found out before anything is done for it."""
+    if path is not None and path.is_dir():
+        raise click.BadParameter(f"{path} is a folder; name a file.", ctx, param)
+    return _inside_folder(ctx, param, path)
+
+
+def _new_folder(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+    """A file, or the folder that C is written to."""
+    if ctx.params.get("kind") != "c":
+        return _new_file(ctx, param, path)
+    if path is not None and path.exists() and not path.is_dir():
+        raise click.BadParameter(f"{path} is a file; name a folder.", ctx, param)
+    return path
+
+
+def _inside_folder(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent}; make it first.", ctx, param)
+    if path is not None and not path.exists() and not os.access(path.parent, os.W_OK):
+        raise click.BadParameter(f"nothing can be written in {path.parent}.", ctx, param)
+    return path
 
 
 class OneSentence(click.Group):
@@ -88,9 +114,15 @@ def run_demo(folder: Path) -> None:
     help="Share of the rows that is kept aside for the test.",
 )
 @click.option("--svc/--no-svc", default=True, help="Compare with an SVC of at most 5,000 rows.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=_SEED, default=0, show_default=True)
 @click.option("--jobs", type=int, default=None, help="Trials side by side; -1 for all cores.")
-@click.option("-o", "--output", type=_OUT, required=True, help="The file of the machine.")
+@click.option(
+    *("-o", "--output"),
+    type=_OUT,
+    required=True,
+    callback=_new_file,
+    help="The file of the machine.",
+)
 def run_fit(**options: Any) -> None:
     """Train a machine on a table and measure it on rows kept aside.
 
@@ -108,7 +140,12 @@ def run_fit(**options: Any) -> None:
 @main.command("predict")
 @click.argument("model", type=_FILE)
 @click.argument("table", type=_FILE)
-@click.option("-o", "--output", type=_OUT, help="A CSV file; standard output unless given.")
+@click.option(
+    *("-o", "--output"),
+    type=_OUT,
+    callback=_new_file,
+    help="A CSV file; standard output unless given.",
+)
 def run_predict(model: Path, table: Path, output: Path | None) -> None:
     """Predict every row of a table, as CSV."""
     from kernlet.cli.predict import run
@@ -121,8 +158,14 @@ def run_predict(model: Path, table: Path, output: Path | None) -> None:
 @click.argument("table", type=_FILE, required=False)
 @click.option("--target", help="The column of the labels in TABLE.")
 @click.option("--centers", default="100", show_default=True, help='A number, or "auto".')
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("-o", "--output", type=_OUT, required=True, help="The file of the smaller machine.")
+@click.option("--seed", type=_SEED, default=0, show_default=True)
+@click.option(
+    *("-o", "--output"),
+    type=_OUT,
+    required=True,
+    callback=_new_file,
+    help="The file of the smaller machine.",
+)
 def run_compress(**options: Any) -> None:
     """Rebuild a machine from few points.
 
@@ -136,7 +179,9 @@ def run_compress(**options: Any) -> None:
 
 @main.command("export")
 @click.argument("model", type=_FILE)
-@click.option("--to", "kind", type=click.Choice(["c", "onnx"]), required=True)
+@click.option(
+    "--to", "kind", type=click.Choice(["c", "onnx"]), required=True, is_eager=True
+)  # before --output
 @click.option(
     "--storage",
     type=click.Choice(["float32", "float16", "int8", "stored"]),
@@ -153,7 +198,13 @@ def run_compress(**options: Any) -> None:
 )
 @click.option("--table", type=_FILE, help="Rows to check on.")
 @click.option("--target", help="The column of the labels in the table.")
-@click.option("-o", "--output", type=_OUT, required=True, help="A folder for C, a file for ONNX.")
+@click.option(
+    *("-o", "--output"),
+    type=_OUT,
+    required=True,
+    callback=_new_folder,
+    help="A folder for C, a file for ONNX.",
+)
 def run_export(**options: Any) -> None:
     """Write a machine as C99 source or as an ONNX graph."""
     from kernlet.cli.export import run
@@ -166,7 +217,13 @@ def run_export(**options: Any) -> None:
 @click.argument("table", type=_FILE)
 @click.option("--target", help="The column of the labels; the one of the training unless given.")
 @click.option("--sizes/--no-sizes", default=True, help="Train other sizes and an SVC beside it.")
-@click.option("-o", "--output", type=_OUT, default=Path("report.html"), show_default=True)
+@click.option(
+    *("-o", "--output"),
+    type=_OUT,
+    callback=_new_file,
+    default=Path("report.html"),
+    show_default=True,
+)
 def run_report(**options: Any) -> None:
     """Write one page on how well a machine does on the rows of a table."""
     from kernlet.cli.report import run

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from kernlet.cli.models import known_target, rows_for, shipped_model
+from kernlet.cli.models import labelled_rows, shipped_model
 from kernlet.cli.progress import plain_warnings, say
-from kernlet.cli.reading import read_table
 from kernlet.estimators import compress
 from kernlet.export import ShippedClassifier, save, ship
 
@@ -31,9 +30,7 @@ def run(
     size = _size(centers)
     X = y = None
     if table is not None:
-        read = read_table(table, n_features=shipped.n_features)
-        rows, y = read.split_target(known_target(shipped, target))
-        X = rows_for(shipped, rows)
+        X, y = labelled_rows(shipped, table, target)
     say(f"compressing {shipped.expansion.n_centers:,} centers")
     # the rows are encoded already
     bare = ShippedClassifier(replace(shipped, encoding=None, feature_names=None))

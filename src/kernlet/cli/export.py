@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from kernlet.cli.models import known_target, rows_for, shipped_model
-from kernlet.cli.reading import read_table
+from kernlet.cli.models import errors_of, known_target, read_for, rows_for, shipped_model
 from kernlet.export import ShippedModel, to_c, to_onnx
 from kernlet.export.c_words import c_identifier
 from kernlet.files import written_whole
@@ -53,11 +52,12 @@ def run(
 def _rows(shipped: ShippedModel, table: Path | None, target: str | None) -> tuple[Any, Any]:
     if table is None:
         return None, None
-    read = read_table(table, n_features=shipped.n_features)
     known = known_target(shipped, target)
-    if read.columns is not None and known not in read.columns:
-        return rows_for(shipped, read), None
-    if read.columns is None and read.y is None:
-        return rows_for(shipped, read), None
-    rows, y = read.split_target(known)
-    return rows_for(shipped, rows), y
+    read = read_for(shipped, table, known)
+    with errors_of(table):
+        if read.columns is not None and known not in read.columns:
+            return rows_for(shipped, read), None
+        if read.columns is None and read.y is None:
+            return rows_for(shipped, read), None
+        rows, y = read.split_target(known)
+        return rows_for(shipped, rows), y

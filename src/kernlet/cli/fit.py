@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from kernlet.affine import AffineMap
+from kernlet.cli.models import errors_of
 from kernlet.cli.progress import plain_warnings, say, show_training
 from kernlet.cli.reading import Table, file_digest, gaps, read_table
 from kernlet.cli.scaling import choose_scaler
 from kernlet.estimators import CompactKernelClassifier, CompactKernelRegressor
 from kernlet.export import ShippedModel, save, ship
-from kernlet.export.encoding import ColumnEncoding
+from kernlet.export.encoding import CategoryColumn, ColumnEncoding, as_numbers
 from kernlet.export.summary import plain
 from kernlet.report.peers import fit_svc
 
@@ -55,8 +56,9 @@ def run(
 ) -> None:
     """Read, prepare, train, test, save; print what came out."""
     with plain_warnings():
-        read = read_table(table, category=category)
-        data = prepare(_without(read, drop), target, regression, scale, test, seed)
+        read = read_table(table, category=category, label=None if regression else target)
+        with errors_of(table):
+            data = prepare(_without(read, drop), target, regression, scale, test, seed)
         del read
         data.summary["data"] |= {"file": table.name, "sha256": file_digest(table)}
         data.summary["split"] = {"test": test, "seed": seed}
@@ -77,13 +79,16 @@ def prepare(
     """Labels, encoding, scaling and the rows kept aside."""
     rows, y = table.split_target(target)
     summary = _summary(rows, y, target, regression)
+    if rows.columns is not None and not rows.columns:
+        raise ValueError("The table has no column besides the target.")
     kept, held_out = split_rows(y, test, seed, regression)
+    _require_enough(y, kept, regression)
     encoding, X = None, rows.X
     if rows.columns is not None:
-        if not rows.columns:
-            raise ValueError("The table has no column besides the target.")
         say(f"encoding {len(rows.columns)} columns")
+        _require_numbers(rows.columns)
         encoding = ColumnEncoding.learned({k: v[kept] for k, v in rows.columns.items()})
+        _note_names_of_rows(encoding, len(kept))
         X = encoding.transform(rows.columns)
     is_category = None if encoding is None else encoding.is_category
     scaler, words = choose_scaler(X[kept], scale, is_category)
@@ -92,6 +97,32 @@ def prepare(
     if scaler is not None:
         X = scaler(X)
     return Prepared(X[kept], y[kept], X[held_out], y[held_out], encoding, scaler, summary)
+
+
+def _require_enough(y: Any, kept: Any, regression: bool) -> None:
+    if len(kept) < 2 or not (regression or len(np.unique(y[kept])) > 1):
+        raise ValueError(
+            f"Of {len(y)} rows, the {len(kept)} to train on are too few, or of one class only: "
+            "give more rows, or another --test or --seed."
+        )
+
+
+def _require_numbers(columns: dict[str, Any]) -> None:
+    """Name the row of the file that is wrong, before the rows are split."""
+    for name, values in columns.items():
+        if values.dtype.kind == "f":
+            as_numbers(values, name)
+
+
+def _note_names_of_rows(encoding: ColumnEncoding, n_rows: int) -> None:
+    """Say which columns are texts that hardly repeat."""
+    for column in encoding.columns:
+        count = len(column.categories) if isinstance(column, CategoryColumn) else 0
+        if 2 * count > max(n_rows, 8):
+            say(
+                f"note: column {column.name!r} has {count} different texts in {n_rows} rows; ids, "
+                f"dates and the like teach nothing: --drop {column.name} leaves it out"
+            )
 
 
 def _without(table: Table, drop: tuple[str, ...]) -> Table:
@@ -128,6 +159,8 @@ def _summary(rows: Table, y: Any, target: str | None, regression: bool) -> dict[
             raise ValueError(f"The target {target!r} holds texts; --regression needs numbers.")
         return {"data": data | {"target range": [float(y.min()), float(y.max())]}}
     labels, counts = np.unique(y, return_counts=True)
+    if len(labels) < 2:
+        raise ValueError(f"The target has one class only, {str(labels[0])!r}: nothing to learn.")
     if y.dtype.kind == "f" and len(labels) > _MANY_NUMBERS:
         raise ValueError(
             f"The target has {len(labels)} different numbers: say --regression to predict them."

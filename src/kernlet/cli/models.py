@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernlet.cli.reading import Table, gaps
+from kernlet.cli.reading import Table, gaps, read_table
 from kernlet.expansion import KernelExpansion
 from kernlet.export import ShippedModel, load, ship
+from kernlet.export.encoding import CategoryColumn
 
 
 def open_model(path: Path) -> Any:
@@ -70,6 +73,51 @@ def known_target(shipped: ShippedModel, target: str | None) -> str | None:
     """The column of the labels: the one that is asked for, or that of the training."""
     known = trained_on(shipped).get("target")
     return target or (known if isinstance(known, str) else None)
+
+
+def categories(shipped: ShippedModel) -> list[str]:
+    """Columns that were texts in training, whatever another file makes of them."""
+    columns = shipped.encoding.columns if shipped.encoding is not None else ()
+    return [column.name for column in columns if isinstance(column, CategoryColumn)]
+
+
+def read_for(shipped: ShippedModel, path: Path, target: str | None = None) -> Table:
+    """Read a table as the one of the training was read.
+
+    Parameters
+    ----------
+    shipped : ShippedModel
+    path : Path
+    target : str or None
+        The column of the labels, which stay texts where the classes are.
+
+    Returns
+    -------
+    table : Table
+    """
+    texts = categories(shipped)
+    if target is not None and shipped.classes is not None and shipped.classes.dtype.kind in "OU":
+        texts.append(target)
+    label = target if shipped.kind == "classifier" else None
+    return read_table(path, category=texts, label=label, n_features=shipped.n_features)
+
+
+def labelled_rows(shipped: ShippedModel, path: Path, target: str | None) -> tuple[Any, Any]:
+    """Rows of a table as a machine takes them, and their labels."""
+    known = known_target(shipped, target)
+    read = read_for(shipped, path, known)
+    with errors_of(path):
+        rows, y = read.split_target(known)
+        return rows_for(shipped, rows), y
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Say of which file an error speaks."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def rows_for(shipped: ShippedModel, table: Table) -> Any:

@@ -10,8 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from kernlet.cli.models import rows_for, shipped_model
-from kernlet.cli.reading import read_table
+from kernlet.cli.models import errors_of, read_for, rows_for, shipped_model
 from kernlet.export import ShippedModel
 from kernlet.files import written_whole
 
@@ -19,12 +18,9 @@ from kernlet.files import written_whole
 def run(model: Path, table: Path, output: Path | None) -> None:
     """Predict the rows of a table and write them as CSV."""
     shipped = shipped_model(model)
-    category = _categories(shipped)
-    read = read_table(table, category=category, n_features=shipped.n_features)
-    try:
+    read = read_for(shipped, table)
+    with errors_of(table):
         outputs = shipped.outputs(rows_for(shipped, read))
-    except ValueError as error:
-        raise ValueError(f"{table}: {error}") from None
     text = _csv(*_answers(shipped, outputs))
     if output is None:
         click.echo(text, nl=False)
@@ -32,11 +28,6 @@ def run(model: Path, table: Path, output: Path | None) -> None:
     with written_whole(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
     click.echo(f"wrote {len(outputs):,} predictions to {output}", err=True)
-
-
-def _categories(shipped: ShippedModel) -> list[str]:
-    columns = shipped.encoding.columns if shipped.encoding is not None else ()
-    return [column.name for column in columns if hasattr(column, "categories")]
 
 
 def _answers(shipped: ShippedModel, outputs: Any) -> tuple[list[str], list[Any]]:

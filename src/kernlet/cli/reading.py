@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import zipfile
 import zlib
@@ -13,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.cli.progress import reading_bar
+from kernlet.cli.text_tables import read_columns
+from kernlet.export.encoding import category_text
 
-_MISSING = ["", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "None", "?"]
-_MOSTLY = 0.9  # share of numbers from which a text among them is taken for an error
 _LARGEST_DENSE = 1 << 30  # bytes of float32
 
 
@@ -57,7 +55,13 @@ class Table:
         return Table(others), labels(self.columns[target], target)
 
 
-def read_table(path: Path, *, category: Sequence[str] = (), n_features: int | None = None) -> Table:
+def read_table(
+    path: Path,
+    *,
+    category: Sequence[str] = (),
+    label: str | None = None,
+    n_features: int | None = None,
+) -> Table:
     """Read a file by what its name ends in.
 
     Parameters
@@ -66,6 +70,8 @@ def read_table(path: Path, *, category: Sequence[str] = (), n_features: int | No
         .csv, .tsv, .tab, .parquet, .pq, .npz; anything else is taken for LIBSVM rows.
     category : sequence of str
         Columns whose numbers are names.
+    label : str or None
+        The column of classes; it stays texts where numbers would make two of them one.
     n_features : int or None
         Width of LIBSVM rows.
 
@@ -81,9 +87,9 @@ def read_table(path: Path, *, category: Sequence[str] = (), n_features: int | No
     try:
         kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
         if kind in ("csv", "tsv", "tab"):
-            table = _read_text(path, category, "," if kind == "csv" else "\t")
+            table = Table(read_columns(path, "," if kind == "csv" else "\t", category, label))
         elif kind in ("parquet", "pq"):
-            table = _read_parquet(path, category)
+            table = _read_parquet(path, category, label)
         elif kind == "npz":
             table = _read_npz(path)
         else:
@@ -95,116 +101,39 @@ def read_table(path: Path, *, category: Sequence[str] = (), n_features: int | No
     return table
 
 
-def _read_text(path: Path, category: Sequence[str], delimiter: str) -> Table:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    names, delimiter = _header(path, delimiter)
-    options = arrow_csv.ConvertOptions(
-        column_types={name: pa.string() for name in names},
-        null_values=_MISSING,
-        strings_can_be_null=True,
-    )
-    try:
-        with reading_bar(path) as advance:
-            reader = arrow_csv.open_csv(
-                path,
-                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=1 << 22),
-                parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=options,
-            )
-            batches = []
-            for batch in reader:
-                batches.append(batch)
-                advance(batch.nbytes)
-            table = pa.Table.from_batches(batches, schema=reader.schema)
-    except pa.ArrowInvalid as error:
-        raise ValueError(_in_rows(str(error).splitlines()[0])) from None
-    return Table({name: _column(table, name, name in category) for name in table.column_names})
-
-
-def _in_rows(said: str) -> str:
-    """An error of pyarrow, which counts lines, in terms of rows."""
-    words = said.removeprefix("CSV parse error: ")
-    if words.startswith("Row #"):
-        number, _, rest = words.removeprefix("Row #").partition(":")
-        return f"Row {int(number) - 1}:{rest}"
-    return words
-
-
-def _header(path: Path, delimiter: str) -> tuple[list[str], str]:
-    import pyarrow as pa
-
-    with pa.input_stream(str(path)) as stream:
-        start = stream.read(1 << 20).decode("utf-8-sig", errors="replace")
-    line = start.splitlines()[0] if start.splitlines() else ""
-    if delimiter == "," and "," not in line and ";" in line:
-        delimiter = ";"
-    names = next(csv.reader([line], delimiter=delimiter), [])
-    if not any(names):
-        raise ValueError("the file has no line of column names.")
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ValueError(f"the column {sorted(twice)[0]!r} is there twice.")
-    if all(_is_number(name) for name in names):
-        raise ValueError("the first line holds numbers; it must name the columns.")
-    return names, delimiter
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def _column(table: Any, name: str, is_category: bool) -> Any:
-    """Numbers where all texts are, with the first that is not named; texts otherwise."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    values = compute.utf8_trim_whitespace(table[name])
-    try:
-        if not is_category:
-            return compute.cast(values, pa.float64()).to_numpy()
-    except pa.ArrowInvalid:
-        _refuse_stray_texts(values, name)
-    return values.to_numpy(zero_copy_only=False)
-
-
-def _refuse_stray_texts(values: Any, name: str) -> None:
-    texts = [(row, text) for row, text in enumerate(values.to_pylist()) if text is not None]
-    stray = [(row, text) for row, text in texts if not _is_number(text)]
-    if stray and len(stray) < (1 - _MOSTLY) * len(texts):
-        row, text = stray[0]
-        raise ValueError(
-            f"row {row + 1}, column {name!r}: {text[:40]!r} is no number as the others are; "
-            f"correct it, or say --category {name}."
-        )
-
-
-def _read_parquet(path: Path, category: Sequence[str]) -> Table:
+def _read_parquet(path: Path, category: Sequence[str], label: str | None) -> Table:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         table = parquet.read_table(path)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise ValueError(f"no Parquet file ({str(error).splitlines()[0]})") from None
     columns = {}
     for name in table.column_names:
         kind = table[name].type
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if is_number and name not in category:
+        is_name = name in category or (name == label and _is_long(table[name]))
+        if is_number and not is_name:
             columns[name] = table[name].cast(pa.float64(), safe=False).to_numpy()
         else:
             columns[name] = _texts(table[name].to_pylist())
     return Table(columns)
 
 
+def _is_long(values: Any) -> bool:
+    """Whether whole numbers are too long for float64."""
+    import pyarrow as pa
+
+    if not pa.types.is_integer(values.type):
+        return False
+    return any(value is not None and abs(value) >= 2**53 for value in values.to_pylist())
+
+
 def _texts(values: Iterable[Any]) -> Any:
-    return np.array([None if v is None else str(v) for v in values], dtype=object)
+    return np.array(
+        [None if v is None or v != v else category_text(v) for v in values], dtype=object
+    )
 
 
 def _read_npz(path: Path) -> Table:
@@ -265,6 +194,9 @@ def labels(values: Any, name: str) -> Any:
     missing = np.flatnonzero(gaps(values))
     if len(missing):
         raise ValueError(f"Row {missing[0] + 1}, column {name!r}: the label is missing.")
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise ValueError(f"Row {row + 1}, column {name!r}: {values[row]} is no label.")
     if values.dtype.kind == "f" and (values == np.rint(values)).all():
         return values.astype(np.int64)
     return values.astype(str) if values.dtype.kind == "O" else values

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from kernlet.cli.fit import split_rows
-from kernlet.cli.models import known_target, rows_for, shipped_model, trained_on
+from kernlet.cli.models import labelled_rows, shipped_model, trained_on
 from kernlet.cli.progress import plain_warnings, say
-from kernlet.cli.reading import file_digest, read_table
+from kernlet.cli.reading import file_digest
 from kernlet.export import ShippedModel
 from kernlet.report.page import write_report
 
@@ -19,9 +18,7 @@ from kernlet.report.page import write_report
 def run(*, model: Path, table: Path, target: str | None, sizes: bool, output: Path) -> None:
     """Read, measure, write; of the file that the machine was trained on, the rows kept aside."""
     shipped = shipped_model(model)
-    read = read_table(table, n_features=shipped.n_features)
-    rows, y = read.split_target(known_target(shipped, target))
-    X = np.asarray(rows_for(shipped, rows))
+    X, y = labelled_rows(shipped, table, target)
     name, training = table.name, None
     split = _own_split(shipped, table, y)
     if split is not None:
@@ -49,9 +46,19 @@ def _own_split(shipped: ShippedModel, table: Path, y: Any) -> tuple[Any, Any] | 
     split = shipped.summary.get("split")
     if not isinstance(split, dict) or trained_on(shipped).get("sha256") != file_digest(table):
         return None
-    test, seed = float(split.get("test", 0.0)), int(split.get("seed", 0))
+    test, seed = split.get("test", 0.0), split.get("seed", 0)
+    if not (_is_share(test) and _is_seed(seed)):
+        return None
     kept, held_out = split_rows(y, test, seed, shipped.kind == "regressor")
     if not len(held_out):
         say("note: the machine was trained on all rows of this file, so the score is too good")
         return None
     return kept, held_out
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1
+
+
+def _is_seed(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,12 +12,13 @@ import jinja2
 import numpy as np
 
 from kernlet import __version__
+from kernlet.export.c_facts import encoding_lines, facts, feature_names, meaning, n_scores
 from kernlet.export.c_words import c_comment, c_float, c_string, rows_of, table_words
 from kernlet.export.code_size import CodeSize, size_report
-from kernlet.export.encoding import NumberColumn
 from kernlet.export.model_file import describe_kernel
 from kernlet.export.rounding import Rounding, compare
 from kernlet.export.shipped import ShippedModel, ship
+from kernlet.export.single_precision import require_float32
 from kernlet.export.stored import StoredMachine, store
 from kernlet.files import written_whole
 from kernlet.kernels.kernel import Floats
@@ -102,6 +102,11 @@ def to_c(
     -------
     source : CSource
 
+    Raises
+    ------
+    ValueError
+        Where float32 cannot hold the machine, or computes something else with it.
+
     Examples
     --------
     >>> import tempfile
@@ -122,6 +127,7 @@ def to_c(
     machine = store(shipped, storage)
     rounding, rows = compare(shipped, machine.expansion, X, y)
     values = _values(shipped, machine, storage, rounding, exp, name)
+    require_float32(shipped, machine, rows)
     values |= _test_values(shipped, machine, rows)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -160,16 +166,16 @@ def _values(
     kernel = describe_kernel(machine.kernel)
     is_distance = machine.kernel.is_translation_invariant
     uses_exp = is_distance or kernel["name"] == "sigmoid" or model.temperature is not None
-    names = _feature_names(model)
+    names = feature_names(model)
     class_names = [] if model.classes is None else [str(label) for label in model.classes.tolist()]
     return {
         "name": name,
         "title": f"{machine.centers.shape[0]} centers, by kernlet {__version__}.",
-        "facts": _facts(model, machine),
+        "facts": facts(model, machine),
         "storage": storage,
         "record": rounding,
         "quantization": rounding.lines(),
-        "encoding": list(_encoding_lines(model)),
+        "encoding": list(encoding_lines(model)),
         "features": names[:_LISTED_FEATURES],
         "n_more_features": max(0, len(names) - _LISTED_FEATURES),
         "class_names": class_names,
@@ -180,7 +186,7 @@ def _values(
         "n_centers": machine.centers.shape[0],
         "rank": machine.centers.shape[1],
         "table_bytes": machine.nbytes,
-        "meaning": _meaning(model),
+        "meaning": meaning(model),
         "temperature": model.temperature,
         "scheme": model.scheme,
         "votes": model.votes,
@@ -249,53 +255,3 @@ def _test_values(model: ShippedModel, machine: StoredMachine, rows: Floats) -> d
     if model.classes is not None:
         values["classes"] = ", ".join(map(str, model.codes(outputs).tolist()))
     return values
-
-
-def n_scores(model: ShippedModel) -> int:
-    """Numbers that a prediction gives besides its class."""
-    if model.kind != "classifier" or model.scheme != "one vs one" or not model.votes:
-        return model.expansion.n_outputs
-    return 1 if len(model.classes) == 2 else len(model.classes)
-
-
-def _feature_names(model: ShippedModel) -> list[str]:
-    if model.feature_names is not None:
-        return list(model.feature_names)
-    return [f"feature {i}" for i in range(model.n_features)]
-
-
-def _facts(model: ShippedModel, machine: StoredMachine) -> Iterator[str]:
-    kernel = describe_kernel(model.expansion.kernel)
-    parameters = ", ".join(f"{k} {v:g}" for k, v in kernel.items() if k != "name")
-    yield f"Kernel: {kernel['name']}{', ' if parameters else ''}{parameters}."
-    rank = machine.centers.shape[1]
-    through = f", projected to {rank} numbers" if machine.projection is not None else ""
-    yield f"{model.n_features} features{through}; {len(machine.intercept)} outputs."
-    yield f"Tables: {machine.nbytes} bytes."
-    if model.summary.get("estimator"):
-        yield f"Trained as {model.summary['estimator']}."
-
-
-def _meaning(model: ShippedModel) -> str:
-    if model.kind == "regressor":
-        return "The numbers that are predicted."
-    if model.kind == "transformer":
-        return "The features of a row."
-    if model.kind == "expansion":
-        return "The outputs of the machine."
-    if n_scores(model) == 1:
-        return "There is one score, positive for class 1."
-    if model.scheme == "one vs one" and not model.votes:
-        return "There is a score for each pair i < j of classes, positive for i."
-    return "There is a score for each class."
-
-
-def _encoding_lines(model: ShippedModel) -> Iterator[str]:
-    for column in model.encoding.columns if model.encoding else ():
-        if isinstance(column, NumberColumn):
-            yield f"{column.name}: the number; {column.fill:g} where it is missing"
-        else:
-            yield (
-                f"{column.name}: 1 for the feature of its category, 0 for the others; a category "
-                "that is not there is 0 everywhere"
-            )

@@ -20,7 +20,14 @@ def c_float(value: Any) -> str:
     >>> c_float(1), c_float(-0.25)
     ('1.0f', '-0.25f')
     """
-    text = f"{np.float32(value):.9g}"
+    with np.errstate(over="ignore"):
+        number = np.float32(value)
+    if not np.isfinite(number):
+        raise ValueError(
+            f"{value:g} does not fit in float32: scale the features, for example with a "
+            "StandardScaler in front."
+        )
+    text = f"{number:.9g}"
     return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
 
 
@@ -52,7 +59,8 @@ def c_comment(text: Any, longest: int = 100) -> str:
     'ends here * / int x;'
     """
     line = " ".join(str(text).encode("ascii", "backslashreplace").decode().split())
-    line = line.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+    line = line.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *")
+    line = re.sub(r"\?(?=\?)", "? ", line)  # no trigraphs
     line = line.replace("*/", "* /").replace("/*", "/ *")
     return line if len(line) <= longest else line[: longest - 3] + "..."
 

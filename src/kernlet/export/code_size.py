@@ -33,7 +33,7 @@ class CodeSize:
     flash : int or None
         Bytes of code and constants in the object file; None where it does not compile.
     ram : int or None
-        Bytes of variables in it.
+        Bytes of variables in it, and on AVR of the constants that are copied there at the start.
     stack : int or None
         Bytes that a prediction takes on the stack: the sum over its functions, at most.
     problem : str
@@ -84,13 +84,21 @@ def _size(
         if run.returncode:
             errors = [line for line in run.stderr.splitlines() if "error" in line] or ["?"]
             return CodeSize(target, compiler, None, None, None, errors[0].split("error: ")[-1])
-        said = subprocess.run(
-            [size, str(made)], capture_output=True, text=True, check=True
-        ).stdout.splitlines()
-        text, data, bss = (int(word) for word in said[1].split()[:3])
+        text, data, bss = (int(word) for word in _said(size, str(made))[1].split()[:3])
+        copied = _constants(size, made) if compiler == "avr-gcc" else 0
         stack = sum(
             int(line.split("\t")[1])
             for usage in Path(folder).glob("*.su")
             for line in usage.read_text("utf-8").splitlines()
         )
-    return CodeSize(target, compiler, text + data, data + bss, stack)
+    return CodeSize(target, compiler, text + data, data + bss + copied, stack)
+
+
+def _said(*command: str) -> list[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def _constants(size: str, made: Path) -> int:
+    """Bytes of constants that are not in the flash of an AVR alone: texts, which it copies."""
+    words = [line.split() for line in _said(size, "-A", str(made))]
+    return sum(int(line[1]) for line in words if line and line[0].startswith(".rodata"))

@@ -76,7 +76,7 @@ class CategoryColumn:
     def _place(self, value: Any, number: dict[str, int]) -> int | None:
         if _is_missing(value):
             return len(self.categories) if self.has_missing else None
-        return number.get(str(value))
+        return number.get(category_text(value))
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,20 @@ def _number(value: Any, row: int, name: str) -> float:
         ) from None
 
 
+def category_text(value: Any) -> str:
+    """The name of a category: whole numbers have no decimals, as a gap elsewhere gives them.
+
+    Examples
+    --------
+    >>> from kernlet.export.encoding import category_text
+    >>> category_text(10.0), category_text(10), category_text("10.0")
+    ('10', '10', '10.0')
+    """
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
 def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 
@@ -218,7 +232,7 @@ def _all_numbers(values: Any) -> bool:
 
 
 def _learned_categories(name: str, values: Any) -> CategoryColumn:
-    counts = Counter(str(value) for value in values if not _is_missing(value))
+    counts = Counter(category_text(value) for value in values if not _is_missing(value))
     has_missing = sum(counts.values()) < len(values)
     if len(counts) > MOST_CATEGORIES:
         raise ValueError(

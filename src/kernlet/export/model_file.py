@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -185,8 +186,15 @@ def _describe_classes(classes: Any) -> dict[str, Any]:
         return {"type": classes.dtype.name, "values": classes.tolist()}
     if not all(isinstance(name, str) for name in classes.tolist()):
         raise ValueError("Classes of mixed types cannot be saved; use texts or numbers.")
+    if are_too_long(classes.tolist()):
+        raise ValueError("The names of the classes are too long to be saved.")
     kind = "object" if classes.dtype.kind == "O" else "str"
     return {"type": kind, "values": classes.tolist()}
+
+
+def are_too_long(names: Sequence[str]) -> bool:
+    """Whether an array of names, each as wide as the longest, takes more than a file may."""
+    return len(names) * max(map(len, names), default=0) > LARGEST_METADATA
 
 
 def _describe_encoding(encoding: Any) -> list[dict[str, Any]]:

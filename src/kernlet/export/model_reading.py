@@ -15,7 +15,12 @@ from kernlet.affine import AffineMap
 from kernlet.expansion import KernelExpansion
 from kernlet.export.encoding import CategoryColumn, ColumnEncoding, NumberColumn
 from kernlet.export.fields import Fields, ModelFileError
-from kernlet.export.model_file import FORMAT_VERSION, LARGEST_METADATA, METADATA_KEY
+from kernlet.export.model_file import (
+    FORMAT_VERSION,
+    LARGEST_METADATA,
+    METADATA_KEY,
+    are_too_long,
+)
 from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
 from kernlet.export.shipped import ShippedModel
 from kernlet.export.tensors import Tensors, open_tensors
@@ -46,7 +51,7 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
     ----------
     path : str or path
     max_bytes : int, default=1 GiB
-        Larger files are refused.
+        Larger files are refused, and tables that are larger when they are unpacked.
 
     Returns
     -------
@@ -106,11 +111,15 @@ def _model(fields: Fields, tensors: Tensors) -> ShippedModel:
         scaler = AffineMap(tensors.floats("scaler.shift", 1), tensors.floats("scaler.scale", 1))
     encoding = _encoding(fields)
     names = encoding.feature_names if encoding else _feature_names(fields)
+    scheme = fields.choice("scheme", _SCHEMES)
+    classes = None
+    if kind == "classifier":
+        classes = _classes(fields.inside("classes"), scheme, expansion.n_outputs)
     model = ShippedModel(
         expansion,
         kind,  # type: ignore[arg-type]
-        classes=_classes(fields) if kind == "classifier" else None,
-        scheme=fields.choice("scheme", _SCHEMES),  # type: ignore[arg-type]
+        classes=classes,
+        scheme=scheme,  # type: ignore[arg-type]
         votes=fields.flag("votes"),
         break_ties=fields.flag("break_ties"),
         temperature=_temperature(fields),
@@ -131,13 +140,6 @@ def _check(model: ShippedModel) -> None:
         raise ModelFileError(f"has {len(names)} feature names for {n_features} features.")
     if model.scaler is not None and model.scaler.width not in (None, n_features):
         raise ModelFileError(f"has a scaler for {model.scaler.width} of {n_features} features.")
-    if model.kind == "classifier":
-        k = len(model.classes)
-        wanted = {"one output": 1, "one vs rest": k, "one vs one": k * (k - 1) // 2}[model.scheme]
-        if model.expansion.n_outputs != wanted or (model.scheme == "one output" and k != 2):
-            raise ModelFileError(
-                f"has {model.expansion.n_outputs} outputs for {k} classes ({model.scheme})."
-            )
     if model.kind == "regressor" and model.is_flat and model.expansion.n_outputs != 1:
         raise ModelFileError("has several outputs where one is expected.")
 
@@ -188,6 +190,11 @@ def _table(tables: Fields, name: str, tensors: Tensors) -> Table:
     words = tables.inside(name)
     format = FORMATS[words.choice("format", tuple(FORMATS))]
     shape = words.shape("shape", 2)
+    if 4 * math.prod(shape) > tensors.max_bytes:
+        raise ModelFileError(
+            f"has a table {name!r} of {4 * math.prod(shape)} bytes when it is unpacked; give load "
+            f"a larger max_bytes than {tensors.max_bytes} to read it."
+        )
     step = words.number("step", above=0)
     packed = format.n_levels is not None
     data = tensors.codes(name, np.uint8 if packed else np.dtype(format.name))
@@ -233,12 +240,15 @@ def _feature_names(fields: Fields) -> tuple[str, ...] | None:
     return None if fields.values.get("feature_names") is None else fields.texts("feature_names")
 
 
-def _classes(fields: Fields) -> Any:
-    words = fields.inside("classes")
+def _classes(words: Fields, scheme: str, n_outputs: int) -> Any:
     kind = words.choice("type", _CLASS_TYPES)
     values = words.entries("values")
+    _require_outputs(len(values), scheme, n_outputs)
     if kind in ("str", "object"):
-        classes: Any = np.array(words.texts("values"), dtype=object if kind == "object" else str)
+        texts = words.texts("values")
+        if are_too_long(texts):
+            raise ModelFileError("has class names that are too long.")
+        classes: Any = np.array(texts, dtype=object if kind == "object" else str)
     else:
         if not all(type(value) in (int, float, bool) for value in values):
             raise ModelFileError("has classes that are no numbers.")
@@ -251,6 +261,12 @@ def _classes(fields: Fields) -> Any:
     return classes
 
 
+def _require_outputs(k: int, scheme: str, n_outputs: int) -> None:
+    wanted = {"one output": 1, "one vs rest": k, "one vs one": k * (k - 1) // 2}[scheme]
+    if n_outputs != wanted or (scheme == "one output" and k != 2):
+        raise ModelFileError(f"has {n_outputs} outputs for {k} classes ({scheme}).")
+
+
 def _encoding(fields: Fields) -> ColumnEncoding | None:
     if fields.values.get("encoding") is None:
         return None
@@ -258,7 +274,14 @@ def _encoding(fields: Fields) -> ColumnEncoding | None:
     encoding = ColumnEncoding(columns)
     if len(set(encoding.names)) < len(columns) or not columns:
         raise ModelFileError("has a column twice, or none.")
+    if sum(len(column.name) * _width(column) for column in columns) > LARGEST_METADATA:
+        raise ModelFileError("has names of columns that are too long.")
     return encoding
+
+
+def _width(column: NumberColumn | CategoryColumn) -> int:
+    """Features that have the name of a column in theirs."""
+    return len(column.categories) + 1 if isinstance(column, CategoryColumn) else 1
 
 
 def _column(words: Fields) -> NumberColumn | CategoryColumn:

@@ -10,7 +10,7 @@ import numpy as np
 from kernlet.affine import AffineMap
 from kernlet.export.model_file import describe_kernel
 from kernlet.export.onnx_parts import Graph
-from kernlet.export.rounding import likely_rows, rows_of
+from kernlet.export.rounding import close_calls, likely_rows, rows_of
 from kernlet.export.scaling import compose
 from kernlet.export.shipped import ShippedModel, ship
 from kernlet.export.stored import dense
@@ -18,7 +18,6 @@ from kernlet.kernels.kernel import Floats
 
 OPSET = 17
 IR_VERSION = 8
-_CLEAR = 1e-4  # two scores that differ by less may change places in float32
 _MOST_ROWS = 2000
 _NAMES = {"regressor": "values", "transformer": "features"}  # of outputs; scores otherwise
 
@@ -128,16 +127,6 @@ def check_graph(made: Any, model: ShippedModel, X: Any = None) -> float:
             "the features, for example with a StandardScaler in front."
         )
     return error
-
-
-def close_calls(model: ShippedModel, outputs: Floats) -> Any:
-    """Rows of which the class may change when a number is rounded."""
-    if model.kind != "classifier":
-        return np.arange(0)
-    if model.scheme == "one vs rest":
-        best = np.sort(outputs, axis=1)
-        return np.flatnonzero(best[:, -1] - best[:, -2] < _CLEAR)
-    return np.flatnonzero(np.abs(outputs).min(axis=1) < _CLEAR)
 
 
 def add_machine(graph: Graph, model: ShippedModel, x: str) -> None:

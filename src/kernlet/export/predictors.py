@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from kernlet.estimators.adopt import Adopted
 from kernlet.estimators.base import rows_to_predict
+from kernlet.export.rounding import rows_of
 from kernlet.export.shipped import ShippedModel
 from kernlet.kernels.kernel import Floats
 
@@ -106,11 +107,9 @@ class ShippedPredictor(BaseEstimator):
         return f"{type(self).__name__}({self.shipped.expansion!r})"
 
     def _outputs(self, X: Any) -> Floats:
-        encoding = self.shipped.encoding
-        if encoding is None:
-            return self.shipped.outputs(rows_to_predict(self, X))
-        is_rows = isinstance(X, np.ndarray) and X.dtype.kind == "f"
-        return self.shipped.outputs(X if is_rows else encoding.transform(X))
+        encoded = self.shipped.encoding is not None
+        rows = rows_of(self.shipped, X) if encoded else rows_to_predict(self, X)
+        return self.shipped.outputs(rows)
 
 
 def _has_probabilities(model: Any) -> bool:

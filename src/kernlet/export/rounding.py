@@ -15,6 +15,7 @@ from kernlet.export.stored import dense
 from kernlet.kernels.kernel import Floats
 
 _MOST_ROWS = 20_000
+_CLEAR = 1e-4  # two scores that differ by less may change places in float32
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def compare(
     ----------
     model : ShippedModel
     after : KernelExpansion
-        With all scaling inside.
+        With all scaling inside; its rows are in float32, as the code takes them.
     X, y : array-like or None
         Rows and what they should be.
 
@@ -81,7 +82,9 @@ def compare(
         The rows compared on.
     """
     rows = likely_rows(model) if X is None else rows_of(model, X)[:_MOST_ROWS]
-    before, rounded = model.outputs(rows), after.decision_values(rows)
+    before = model.outputs(rows)
+    with np.errstate(over="ignore"):
+        rounded = after.decision_values(rows.astype(np.float32).astype(np.float64))
     agreement: float | None = None
     shares: tuple[float | None, ...] = (None, None)
     if model.kind == "classifier":
@@ -104,6 +107,16 @@ def compare(
         accuracy_after=shares[1],
     )
     return rounding, rows
+
+
+def close_calls(model: ShippedModel, outputs: Floats) -> Any:
+    """Rows of which the class may change when a number is rounded."""
+    if model.kind != "classifier":
+        return np.arange(0)
+    if model.scheme == "one vs rest":
+        best = np.sort(outputs, axis=1)
+        return np.flatnonzero(best[:, -1] - best[:, -2] < _CLEAR)
+    return np.flatnonzero(np.abs(outputs).min(axis=1) < _CLEAR)
 
 
 def rows_of(model: ShippedModel, X: Any) -> Floats:

@@ -56,7 +56,7 @@ def open_tensors(path: Path, max_bytes: int) -> Iterator[Tensors]:
         raise ModelFileError("is damaged, or no file that kernlet wrote.")
     try:
         with safe_open(path, framework="numpy") as opened:
-            yield Tensors(opened)
+            yield Tensors(opened, max_bytes)
     except SafetensorError as error:
         raise ModelFileError(f"is damaged: {str(error).splitlines()[0]}.") from None
 
@@ -64,8 +64,8 @@ def open_tensors(path: Path, max_bytes: int) -> Iterator[Tensors]:
 class Tensors:
     """Tensors by name, each of a dtype and a number of dimensions that is asked for."""
 
-    def __init__(self, opened: Any) -> None:
-        self.opened = opened
+    def __init__(self, opened: Any, max_bytes: int) -> None:
+        self.opened, self.max_bytes = opened, max_bytes
         self.metadata: dict[str, str] = opened.metadata() or {}
         self.names = set(opened.keys())
         self.read: dict[str, Any] = {}

@@ -20,6 +20,7 @@ from kernlet.report.sizes import Size, Sizes
 
 BLUE, ORANGE, INK, GRAY = "#2b6cb0", "#dd6b20", "#1a202c", "#718096"
 _MOST_POINTS = 1500
+_LONGEST_NAME = 24  # characters
 _LIKE_RANGE = 4.0
 
 
@@ -38,7 +39,10 @@ def as_svg(figure: Figure, title: str) -> str:
 
 def as_drawn(text: Any) -> str:
     """A short text that matplotlib takes for what it is, and not for mathematics."""
-    return " " + str(text)[:24].replace("\\", "/").replace("$", r"\$")
+    shown = str(text)
+    if len(shown) > _LONGEST_NAME:
+        shown = shown[: _LONGEST_NAME - 1] + "\u2026"
+    return " " + shown.replace("\\", "/").replace("$", r"\$")
 
 
 def draw_sizes(sizes: Sizes) -> Figure:

@@ -132,7 +132,9 @@ def _sizes(tried: Sizes | None) -> dict[str, Any] | None:
 def _why_no_sizes(model: ShippedModel, wanted: bool) -> str:
     if model.kind != "classifier":
         return "Other sizes are trained for classifiers only."
-    return "These rows are too few to train other sizes on." if wanted else "Not asked for."
+    if wanted:
+        return "These rows are too few to train other sizes on."
+    return "Other sizes were left out, with --no-sizes or sizes=False."
 
 
 def _confusion(evaluation: Evaluation) -> dict[str, Any] | None:

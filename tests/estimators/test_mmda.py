@@ -145,6 +145,45 @@ def test_where_no_direction_is_left_features_are_zero(solver):
 
 
 @pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("n", [3, 4, 6])
+def test_kernels_of_low_rank_keep_features_orthonormal(solver, scaled, n):
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X) if scaled else X
+    features = MMDA(n, solver=solver, kernel="linear", random_state=0).fit(X, y)
+    for chain, inner in enumerate(inner_products(features, 3)):
+        is_there = features.components_[chain::3].any(axis=1)
+        assert is_there.sum() == min(n, 4)
+        np.testing.assert_allclose(inner, np.diag(is_there.astype(float)), atol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["core", "exact"])
+def test_a_large_c_keeps_features_orthonormal(solver):
+    X, y = load_iris(return_X_y=True)
+    features = MMDA(4, C=1e6, solver=solver, eps=None, sample_size=None, random_state=0).fit(X, y)
+    for inner in inner_products(features, 3):
+        np.testing.assert_allclose(inner, np.eye(4), atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+def test_labels_that_cancel_leave_no_noise(solver):
+    X, _ = load_iris(return_X_y=True)
+    rows, y = np.repeat(X[:40], 2, axis=0), np.tile([0, 1], 40)
+    features = MMDA(2, solver=solver, random_state=0).fit(rows, y)
+    assert np.abs(features.components_).max(initial=0.0) < 100
+    assert np.isfinite(features.transform(X)).all()
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "exact"])
+def test_a_small_c_loses_no_features(solver):
+    X, y = load_digits(return_X_y=True)
+    features = MMDA(5, solver=solver, C=1e-3).fit(X[:400], y[:400])
+    assert features.components_.any(axis=1).all()
+    for inner in inner_products(features, 10):
+        np.testing.assert_allclose(inner, np.eye(5), atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
 def test_equal_rows_and_constant_features(solver):
     features = MMDA(2, solver=solver, random_state=0).fit(np.ones((10, 3)), [0] * 6 + [1] * 4)
     assert np.isfinite(features.transform(np.ones((2, 3)))).all()

@@ -21,6 +21,7 @@ from kernlet.solvers.deflated_newton import solve_deflated
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
 from kernlet.solvers.landmark_newton import LandmarkNewton
 from kernlet.solvers.row_directions import RowDirections
+from kernlet.solvers.row_products import ColumnProducts, MatrixProducts, RowProducts
 
 _FINE = 1e-6  # gaps below this are computed in float64
 _NOTHING = 1e-11  # a weight this small against the root of the objective is rounding
@@ -166,13 +167,19 @@ class RowChains:
     Parameters
     ----------
     task : MarginTask
+    products : RowProducts
     solve : callable
         ``solve(signs, images)``: a machine orthogonal to the directions with these images.
     """
 
-    def __init__(self, task: MarginTask, solve: Callable[[Floats, Floats], Machine]) -> None:
+    def __init__(
+        self,
+        task: MarginTask,
+        products: RowProducts,
+        solve: Callable[[Floats, Floats], Machine],
+    ) -> None:
         self.task, self.solve = task, solve
-        self.directions = [RowDirections(task.n_rows) for _ in task.signs]
+        self.directions = [RowDirections(task.n_rows, products) for _ in task.signs]
         self.found: list[Floats] = []
 
     def extend(self) -> Round:
@@ -216,7 +223,7 @@ def core_chains(task: MarginTask, rule: CoreRule, random_state: np.random.Random
         coef[found.rows] = found.coef
         return coef, found.values, found.gap, found.eps, found.n_iter
 
-    return RowChains(task, solve)
+    return RowChains(task, ColumnProducts(gram, columns), solve)
 
 
 def exact_chains(task: MarginTask, tol: float) -> RowChains:
@@ -245,4 +252,4 @@ def exact_chains(task: MarginTask, tol: float) -> RowChains:
         found = solve_deflated(K, signs, task.costs, images, tol=tol)
         return found.coef, found.values, found.gap, np.nan, found.n_iter
 
-    return RowChains(task, solve)
+    return RowChains(task, MatrixProducts(K), solve)

@@ -315,3 +315,12 @@ def test_unfinished_features_warn_with_the_gap():
     X, y = data(300, 2)
     with pytest.warns(ConvergenceWarning, match="relative gap of up to"):
         MMDA(solver="core", eps=None, sample_size=None, cache_size=0.02).fit(X, y)
+
+
+@pytest.mark.parametrize("eps", [None, 1e-3])
+def test_core_sets_that_reach_the_memory_limit_warn(eps):
+    X, y = data(300, 2)
+    features = MMDA(solver="core", eps=eps, cache_size=0.01, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="reached cache_size"):
+        features.fit(X, y)
+    assert features.ball_gap_ > 1e-3

@@ -22,14 +22,7 @@ from kernlet.kernels.gram import Gram
 from kernlet.problems.enclosing_ball import EnclosingBall
 from kernlet.problems.labels import one_vs_rest_signs
 from kernlet.solvers.core_set import find_core_set
-from kernlet.solvers.core_solution import CoreProgress, CoreRule, CoreSolution
-
-_REASONS = {
-    "iteration limit": "the core set reached max_iter. Raise it.",
-    "memory limit": "the core set reached cache_size. Raise it, lower C, or use eps.",
-    "rounding": "kernel values times C leave no more digits. Scale the features, or lower C.",
-}
-_WORTH_A_WARNING = 1e-8
+from kernlet.solvers.core_solution import REASONS, CoreProgress, CoreRule, CoreSolution
 
 
 class CoreVectorClassifier(ExpansionClassifier):
@@ -248,24 +241,17 @@ class CoreVectorClassifier(ExpansionClassifier):
         return solutions
 
     def _warn_if_unfinished(self, solutions: list[CoreSolution]) -> None:
-        unfinished = [s for s in solutions if self._is_unfinished(s)]
+        rule = self._rule()
+        unfinished = [s for s in solutions if rule.is_missed(s.status, s.gap, s.eps)]
         if unfinished:
             worst = max(unfinished, key=lambda s: s.gap)
             warnings.warn(
                 f"{len(unfinished)} of {len(solutions)} outputs ended at a relative gap of up to "
                 f"{worst.gap:.1e} and a ball gap of up to {max(s.eps for s in unfinished):.1e}: "
-                f"{_REASONS[worst.status]}",
+                f"{REASONS[worst.status]}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-    def _is_unfinished(self, solution: CoreSolution) -> bool:
-        if solution.status in ("optimal", "stopped"):
-            return False
-        left = solution.gap if self.eps is None else solution.eps
-        wanted = self.tol if self.eps is None else self.eps
-        is_rounding = solution.status == "rounding"
-        return left > (max(wanted, _WORTH_A_WARNING) if is_rounding else wanted)
 
     def _set_machine(self, gram: Gram, data: TrainingData, solutions: list[CoreSolution]) -> None:
         """Set the fitted attributes."""

@@ -16,7 +16,7 @@ from kernlet.kernels.kernel import Floats
 from kernlet.kernels.orthonormal import orthonormalized
 from kernlet.problems.enclosing_ball import EnclosingBall
 from kernlet.solvers.core_set import find_core_set
-from kernlet.solvers.core_solution import CoreRule
+from kernlet.solvers.core_solution import CoreRule, CoreStatus
 from kernlet.solvers.deflated_newton import solve_deflated
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
 from kernlet.solvers.landmark_newton import LandmarkNewton
@@ -79,11 +79,14 @@ class Round:
     eps : ndarray of shape (n_outputs,)
         True distances of the furthest rows, in radii less one; NaN where there is no ball.
     n_iter : int
+    status : tuple of CoreStatus
+        How the core sets ended; "optimal" for the other solvers, which have none.
     """
 
     gap: Floats
     eps: Floats
     n_iter: int
+    status: tuple[CoreStatus, ...]
 
 
 class Chains(Protocol):
@@ -144,7 +147,9 @@ class LandmarkChains:
             found.append(weights / norm)
             self.taken[number] = np.column_stack([self.taken[number], weights / norm])
         self.found.append(np.array(found))
-        return Round(answer.gap, np.full(len(found), np.nan), answer.n_iter)
+        eps = np.full(len(found), np.nan)
+        status: tuple[CoreStatus, ...] = tuple("optimal" for _ in found)
+        return Round(answer.gap, eps, answer.n_iter, status)
 
     def features(self) -> Features:
         """The features so far; those of one output are orthonormal to the last digit."""
@@ -158,7 +163,28 @@ class LandmarkChains:
         return Features(self.rows, coef.reshape(-1, len(self.rows)))
 
 
-Machine = tuple[Floats, Floats, float, float, int]  # coef, values, gap, eps, steps
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """The machine of one output, over training rows.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_rows,)
+        Their sum is the intercept.
+    values : ndarray of shape (n_rows,)
+        w.f(x_i) + intercept, the directions taken off.
+    gap : float
+    n_iter : int
+    eps : float, default=nan
+    status : CoreStatus, default="optimal"
+    """
+
+    coef: Floats
+    values: Floats
+    gap: float
+    n_iter: int
+    eps: float = np.nan
+    status: CoreStatus = "optimal"
 
 
 class RowChains:
@@ -186,12 +212,16 @@ class RowChains:
         """Find the next feature of every output."""
         machines = []
         for signs, directions in zip(self.task.signs, self.directions, strict=True):
-            coef, values, *rest = self.solve(signs, directions.images)
-            is_new = directions.append(coef, values - coef.sum())
+            machine = self.solve(signs, directions.images)
+            is_new = directions.append(machine.coef, machine.values - machine.coef.sum())
             self.found.append(directions.coef[:, -1] if is_new else np.zeros(self.task.n_rows))
-            machines.append(rest)
-        gaps, eps, steps = zip(*machines, strict=True)
-        return Round(np.array(gaps), np.array(eps), int(sum(steps)))
+            machines.append(machine)
+        return Round(
+            gap=np.array([m.gap for m in machines]),
+            eps=np.array([m.eps for m in machines]),
+            n_iter=sum(m.n_iter for m in machines),
+            status=tuple(m.status for m in machines),
+        )
 
     def features(self) -> Features:
         """The features so far, over the rows that any of them needs."""
@@ -221,7 +251,7 @@ def core_chains(task: MarginTask, rule: CoreRule, random_state: np.random.Random
         found = find_core_set(ball, columns, rule, random_state=random_state)
         coef = np.zeros(task.n_rows)
         coef[found.rows] = found.coef
-        return coef, found.values, found.gap, found.eps, found.n_iter
+        return Machine(coef, found.values, found.gap, found.n_iter, found.eps, found.status)
 
     return RowChains(task, ColumnProducts(gram, columns), solve)
 
@@ -250,6 +280,6 @@ def exact_chains(task: MarginTask, tol: float) -> RowChains:
 
     def solve(signs: Floats, images: Floats) -> Machine:
         found = solve_deflated(K, signs, task.costs, images, tol=tol)
-        return found.coef, found.values, found.gap, np.nan, found.n_iter
+        return Machine(found.coef, found.values, found.gap, found.n_iter)
 
     return RowChains(task, MatrixProducts(K), solve)

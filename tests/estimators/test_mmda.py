@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import naive
 from kernlet import MMDA, HullPerceptronClassifier
 from kernlet.kernels import RBF
+from kernlet.solvers.deflated_newton import DeflatedSolution
 
 
 def data(m=150, n_classes=3, seed=0):
@@ -324,3 +325,20 @@ def test_core_sets_that_reach_the_memory_limit_warn(eps):
     with pytest.warns(ConvergenceWarning, match="reached cache_size"):
         features.fit(X, y)
     assert features.ball_gap_ > 1e-3
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+def test_weights_that_overflow_get_a_sentence(solver):
+    X, y = data()
+    with pytest.raises(ValueError, match="nearer to 1"):
+        MMDA(solver=solver).fit(X, y, np.full(150, 1e300))
+
+
+def test_a_gap_that_is_no_number_warns(monkeypatch):
+    X, y = data(100, 2)
+    monkeypatch.setattr(
+        "kernlet.estimators.feature_chains.solve_deflated",
+        lambda K, *rest, **options: DeflatedSolution(K[0], K[0], 1.0, np.nan, 1),
+    )
+    with pytest.warns(ConvergenceWarning, match="gap of up to nan"):
+        MMDA(solver="exact").fit(X, y)

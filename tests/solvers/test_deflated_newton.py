@@ -20,3 +20,9 @@ def test_it_is_the_optimum_and_says_so(n_directions, C):
     assert found.objective == pytest.approx(wanted.sum() / 2, rel=1e-7)
     kernel = K + 1 - images @ images.T
     np.testing.assert_allclose(found.values, kernel @ found.coef, atol=1e-9 * max(1, C))
+
+
+def test_sums_that_overflow_get_a_sentence():
+    ball = overlapping(30, C=1e200)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="overflow"):
+        solve_deflated(matrix(ball), ball.signs, ball.costs, np.zeros((30, 0)))

@@ -20,7 +20,7 @@ from kernlet.kernels import Kernel
 from kernlet.kernels.columns import ColumnStore
 from kernlet.kernels.gram import Gram
 from kernlet.problems.enclosing_ball import EnclosingBall
-from kernlet.problems.labels import one_vs_rest_signs
+from kernlet.problems.labels import one_vs_rest_signs, require_squares
 from kernlet.solvers.core_set import find_core_set
 from kernlet.solvers.core_solution import REASONS, CoreProgress, CoreRule, CoreSolution
 
@@ -201,6 +201,7 @@ class CoreVectorClassifier(ExpansionClassifier):
         data = self._validate_training_data(X, y, sample_weight)
         kernel = self._make_kernel(data)
         data, costs = self._rows_that_cost(data)
+        require_squares(costs)
         gram = Gram(kernel, data.X, hold=True)
         balls = [
             EnclosingBall(gram, signs, costs) for signs in one_vs_rest_signs(data.y, self.classes_)

@@ -26,7 +26,7 @@ from kernlet.estimators.features import ExpansionTransformer
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels import Kernel
 from kernlet.kernels.kernel import require_mercer
-from kernlet.problems.labels import one_vs_rest_signs
+from kernlet.problems.labels import one_vs_rest_signs, require_squares
 from kernlet.solvers.core_solution import REASONS, CoreRule
 
 _WORTH_A_WARNING = 1e-8
@@ -214,6 +214,7 @@ class MMDA(ExpansionTransformer):
         kernel = self._make_kernel(data)
         require_mercer(kernel, "A direction in feature space")
         data, costs = self._rows_that_cost(data)
+        require_squares(costs)
         signs = one_vs_rest_signs(data.y, self.classes_)
         task = MarginTask(kernel, data.X, signs, costs, int(self.cache_size * 2**20))
         chains = self._make_chains(task)
@@ -275,7 +276,7 @@ class MMDA(ExpansionTransformer):
             self.ball_gap_ = float(max(r.eps.max() for r in rounds))
         reason = self._why_core_sets_ended(rounds)
         is_by_eps = self.solver == "core" and self.eps is not None
-        if not is_by_eps and self.gap_.max() > max(self._tol, _WORTH_A_WARNING):
+        if not is_by_eps and not self.gap_.max() <= max(self._tol, _WORTH_A_WARNING):
             reason = reason or _ADVICE[self.solver]
         if reason is not None:
             warnings.warn(

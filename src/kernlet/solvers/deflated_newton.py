@@ -9,6 +9,7 @@ import numpy as np
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.definite import solve_definite
 from kernlet.kernels.kernel import Floats
+from kernlet.problems.squared_hinge import OVERFLOW
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +117,8 @@ class _Deflated:
         left = coef - self.costs * slacks * self.signs
         objective = self.objective(coef, values)
         gap = 0.5 * float(left @ self.image(left)) / max(objective, 1e-300)
+        if not np.isfinite([objective, gap]).all():
+            raise ValueError(OVERFLOW)
         return objective, max(0.0, gap)
 
     def on_the_way(

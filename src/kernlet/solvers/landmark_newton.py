@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from kernlet.kernels.kernel import Floats
+from kernlet.problems.squared_hinge import OVERFLOW
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
 
 _FEW_DIGITS_DO = 1e6  # sums of squares up to this leave float32 a digit of the penalty
@@ -162,6 +163,8 @@ class LandmarkNewton:
             for place, number in enumerate(outputs):
                 states[number].trial_values[rows] = values[:, place]
                 self._change_sides(number, rows, block, errors[:, place] > 0)
+        if not (np.isfinite(slopes).all() and np.isfinite(losses).all()):
+            raise ValueError(OVERFLOW)
         for place, number in enumerate(outputs):
             state = states[number]
             state.trial_slope = state.trial + slopes[:, place]

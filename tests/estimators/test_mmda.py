@@ -342,3 +342,9 @@ def test_a_gap_that_is_no_number_warns(monkeypatch):
     )
     with pytest.warns(ConvergenceWarning, match="gap of up to nan"):
         MMDA(solver="exact").fit(X, y)
+
+
+def test_landmarks_reach_their_gap_at_a_large_c():
+    X, y = load_digits(return_X_y=True)
+    features = MMDA(C=1e4, n_landmarks=200, random_state=0).fit(X / 16.0, y)
+    assert features.gap_.max() <= 1e-5

@@ -19,7 +19,7 @@ from kernlet.solvers.core_set import find_core_set
 from kernlet.solvers.core_solution import CoreRule, CoreStatus
 from kernlet.solvers.deflated_newton import solve_deflated
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
-from kernlet.solvers.landmark_newton import LandmarkNewton
+from kernlet.solvers.landmark_newton import FEW_DIGITS_DO, LandmarkNewton
 from kernlet.solvers.row_directions import RowDirections
 from kernlet.solvers.row_products import ColumnProducts, MatrixProducts, RowProducts
 
@@ -116,7 +116,8 @@ class LandmarkChains:
         rows = np.sort(order[:n_landmarks])
         self.rows = rows[distinct_rows(task.X[rows])[1]]
         landmarks = task.X[self.rows]
-        dtype = np.float64 if tol < _FINE else np.float32
+        is_fine = tol < _FINE or float(task.costs.sum()) > FEW_DIGITS_DO
+        dtype = np.float64 if is_fine else np.float32
         gram = Gram(task.kernel, task.X, landmarks, dtype=dtype)
         self.blocks = LandmarkBlocks(gram, task.max_bytes)
         self.newton = LandmarkNewton(self.blocks, task.signs, task.costs)

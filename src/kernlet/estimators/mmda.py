@@ -31,9 +31,9 @@ from kernlet.solvers.core_solution import REASONS, CoreRule
 
 _WORTH_A_WARNING = 1e-8
 _ADVICE = {
-    "landmarks": "digits ran out. Scale the features, lower C, or set tol below 1e-6 for float64.",
-    "core": "digits ran out. Scale the features, or lower C.",
-    "exact": "digits ran out. Scale the features, or lower C.",
+    "landmarks": "scale the features, lower C, or set tol below 1e-6, which means float64.",
+    "core": "scale the features, or lower C.",
+    "exact": "scale the features, or lower C.",
 }
 _TOL = {"landmarks": 1e-5, "core": 1e-3, "exact": 1e-8}
 
@@ -75,8 +75,9 @@ class MMDA(ExpansionTransformer):
         Of the "poly" kernel.
     tol : float or None, default=None
         Relative duality gap of every feature's problem to reach; None for 1e-5 by landmarks and
-        1e-8 exactly. Below 1e-6 landmarks compute in float64, in twice the time and memory. For
-        core sets, used where ``eps`` is None, with 1e-3 for None.
+        1e-8 exactly. Below 1e-6, or where C adds up to more than a million over the rows, landmarks
+        compute in float64, in twice the time and memory. For core sets, used where ``eps`` is
+        None, with 1e-3 for None.
     eps : float or None, default=0.001
         Of ``solver="core"``: stop when no row looked at is further than 1 + eps radii from
         the center. None for ``tol``, which is relative to the objective; see

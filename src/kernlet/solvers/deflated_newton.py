@@ -43,7 +43,7 @@ def solve_deflated(
     images: Floats,
     *,
     tol: float = 1e-8,
-    max_iter: int = 100,
+    max_iter: int = 1000,
 ) -> DeflatedSolution:
     """Solve an :class:`~kernlet.problems.enclosing_ball.EnclosingBall` given its whole matrix.
 
@@ -61,7 +61,7 @@ def solve_deflated(
         F.
     tol : float, default=1e-8
         Relative duality gap to reach.
-    max_iter : int, default=100
+    max_iter : int, default=1000
 
     Returns
     -------

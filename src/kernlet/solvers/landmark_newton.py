@@ -13,7 +13,7 @@ from kernlet.kernels.kernel import Floats
 from kernlet.problems.squared_hinge import OVERFLOW
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
 
-_FEW_DIGITS_DO = 1e6  # sums of squares up to this leave float32 a digit of the penalty
+FEW_DIGITS_DO = 1e6  # sums of squares up to this leave float32 a digit of the penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class LandmarkNewton:
     def __init__(self, blocks: LandmarkBlocks, signs: Floats, costs: Floats) -> None:
         self.blocks, self.signs, self.costs = blocks, signs, costs
         self.roots = np.sqrt(costs)
-        is_short = float(costs.sum()) <= _FEW_DIGITS_DO
+        is_short = float(costs.sum()) <= FEW_DIGITS_DO
         self.dtype = np.dtype(np.float32 if is_short else np.float64)
         self._squares = np.zeros((len(signs), blocks.rank + 1, blocks.rank + 1), self.dtype)
         self._is_active = np.zeros(signs.shape, dtype=bool)
@@ -73,7 +73,7 @@ class LandmarkNewton:
         *,
         start: Floats | None = None,
         tol: float = 1e-8,
-        max_iter: int = 100,
+        max_iter: int = 1000,
     ) -> NewtonDirections:
         """Find the machine of every output, orthogonal to what is taken.
 
@@ -85,7 +85,7 @@ class LandmarkNewton:
             Weights and intercepts to start from; None for those of least squares.
         tol : float, default=1e-8
             Relative duality gap to reach.
-        max_iter : int, default=100
+        max_iter : int, default=1000
             Passes.
 
         Returns

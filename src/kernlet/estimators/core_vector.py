@@ -107,9 +107,10 @@ class CoreVectorClassifier(ExpansionClassifier):
     What eps means. The squared radius holds the constant k + 1 + 1 / C, against which the
     objective may be small: at C = 1 an eps of 0.001 is met by some hundreds of rows, at most about
     1 / (eps k), whatever the data. That is why time looks independent of the number of rows, and
-    why such machines underfit; a larger C makes eps mean less still. A single sample of 59 rows moreover ends at a
-    true eps several times the one asked for. ``tol`` is relative to the objective and has none of
-    these faults, but needs all support vectors that the optimum has to that precision.
+    why such machines underfit; a larger C makes eps mean less still. A single sample of 59 rows
+    moreover ends at a true eps several times the one asked for. ``tol`` is relative to the
+    objective and has none of these faults, but needs all support vectors that the optimum has to
+    that precision.
 
     More than two classes make one ball a class, one against the rest; the outputs are solved one
     after the other, share kernel columns, and share one set of centers. Where C differs by row or

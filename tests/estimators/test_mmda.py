@@ -348,3 +348,19 @@ def test_landmarks_reach_their_gap_at_a_large_c():
     X, y = load_digits(return_X_y=True)
     features = MMDA(C=1e4, n_landmarks=200, random_state=0).fit(X / 16.0, y)
     assert features.gap_.max() <= 1e-5
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+def test_where_zero_is_best_there_is_no_feature(solver):
+    X, y = load_iris(return_X_y=True)
+    features = MMDA(2, solver=solver, random_state=0).fit(X[[0, 60]], y[[0, 60]])
+    assert features.components_.any(axis=1).tolist() == [True, False]
+
+
+def test_small_features_of_landmarks_are_those_of_the_exact_solver():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400], y[:400]
+    small = MMDA(5, C=1e-3).fit(X, y).transform(X)
+    exact = MMDA(5, C=1e-3, solver="exact").fit(X, y).transform(X)
+    for one, other in zip(small.T, exact.T, strict=True):
+        assert np.corrcoef(one, other)[0, 1] > 0.9999

@@ -19,12 +19,15 @@ from kernlet.solvers.core_set import find_core_set
 from kernlet.solvers.core_solution import CoreRule, CoreStatus
 from kernlet.solvers.deflated_newton import solve_deflated
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
-from kernlet.solvers.landmark_newton import FEW_DIGITS_DO, LandmarkNewton
+from kernlet.solvers.landmark_newton import FEW_DIGITS_DO, LandmarkNewton, NewtonDirections
 from kernlet.solvers.row_directions import RowDirections
 from kernlet.solvers.row_products import ColumnProducts, MatrixProducts, RowProducts
 
 _FINE = 1e-6  # gaps below this are computed in float64
-_NOTHING = 1e-11  # a weight this small against the root of the objective is rounding
+_FINEST = 1e-20  # gap where small features are at stake
+_FEW_DIGITS = 1e-6  # of what its summands add up to, a weight below this is doubtful
+_NOTHING = 1e-10  # and below this it is rounding
+_TINY = 1e-145
 _FEW_ROWS = 20  # times the landmarks: rows of a first, rough answer
 
 
@@ -111,46 +114,66 @@ class LandmarkChains:
     def __init__(
         self, task: MarginTask, n_landmarks: int, tol: float, random_state: np.random.RandomState
     ) -> None:
-        self.tol = tol
-        order = random_state.permutation(task.n_rows)
-        rows = np.sort(order[:n_landmarks])
+        self.task, self.tol = task, tol
+        self.order = random_state.permutation(task.n_rows)
+        rows = np.sort(self.order[:n_landmarks])
         self.rows = rows[distinct_rows(task.X[rows])[1]]
-        landmarks = task.X[self.rows]
-        is_fine = tol < _FINE or float(task.costs.sum()) > FEW_DIGITS_DO
+        self._start(tol < _FINE or float(task.costs.sum()) > FEW_DIGITS_DO)
+
+    def _start(self, is_fine: bool) -> None:
+        """Without features, in float64 or in float32."""
+        task = self.task
         dtype = np.float64 if is_fine else np.float32
-        gram = Gram(task.kernel, task.X, landmarks, dtype=dtype)
+        gram = Gram(task.kernel, task.X, task.X[self.rows], dtype=dtype)
         self.blocks = LandmarkBlocks(gram, task.max_bytes)
         self.newton = LandmarkNewton(self.blocks, task.signs, task.costs)
-        self.rough: LandmarkNewton | None = None
         n_few = _FEW_ROWS * len(self.rows)
-        if 2 * n_few < task.n_rows:
-            few = np.sort(order[-n_few:])
-            part = Gram(task.kernel, task.X[few], landmarks, dtype=dtype, shift=gram.z.shift)
-            costs = task.costs[few] * (task.costs.sum() / task.costs[few].sum())
-            blocks = LandmarkBlocks(part, task.max_bytes, self.blocks.basis)
-            self.rough = LandmarkNewton(blocks, task.signs[:, few], costs)
+        self.rough = self._rough(n_few) if 2 * n_few < task.n_rows else None
         self.taken: list[Floats] = [np.zeros((self.blocks.rank, 0)) for _ in task.signs]
         self.found: list[Floats] = []
 
+    def _rough(self, n_few: int) -> LandmarkNewton:
+        """The problem of some of the rows, whose answers are a start."""
+        task, whole = self.task, self.blocks.gram
+        few = np.sort(self.order[-n_few:])
+        landmarks = task.X[self.rows]
+        part = Gram(task.kernel, task.X[few], landmarks, dtype=whole.x.dtype, shift=whole.z.shift)
+        costs = task.costs[few] * (task.costs.sum() / task.costs[few].sum())
+        blocks = LandmarkBlocks(part, task.max_bytes, self.blocks.basis)
+        return LandmarkNewton(blocks, task.signs[:, few], costs)
+
     def extend(self) -> Round:
-        """Find the next feature of every output."""
+        """Find the next feature of every output.
+
+        Where one can not be told from nothing, all are found again to the last digit.
+        """
+        answer, is_sure = self._extend()
+        n_iter = answer.n_iter
+        if not is_sure and self.tol > _FINEST:
+            n_rounds, self.tol = len(self.found), _FINEST
+            self._start(is_fine=True)
+            for _ in range(n_rounds):
+                answer, _ = self._extend()
+                n_iter += answer.n_iter
+        status: tuple[CoreStatus, ...] = tuple("optimal" for _ in self.taken)
+        return Round(answer.gap, np.full(len(self.taken), np.nan), n_iter, status)
+
+    def _extend(self) -> tuple[NewtonDirections, bool]:
+        """The next machines, and whether each one clearly has or has not a direction."""
         start = None
         if self.rough is not None:
             rough = self.rough.solve(self.taken, tol=max(self.tol, 1e-4))
             start = np.column_stack([rough.weights, rough.intercept])
         answer = self.newton.solve(self.taken, start=start, tol=self.tol)
-        found = []
-        for number, weights in enumerate(answer.weights):
-            norm = float(np.linalg.norm(weights))
-            if norm <= _NOTHING * np.sqrt(answer.objective[number]):
-                found.append(np.zeros_like(weights))
-                continue
-            found.append(weights / norm)
-            self.taken[number] = np.column_stack([self.taken[number], weights / norm])
-        self.found.append(np.array(found))
-        eps = np.full(len(found), np.nan)
-        status: tuple[CoreStatus, ...] = tuple("optimal" for _ in found)
-        return Round(answer.gap, eps, answer.n_iter, status)
+        norms = np.linalg.norm(answer.weights, axis=1)
+        is_there = norms > np.maximum(_NOTHING * answer.sizes, _TINY)
+        is_clear = norms > _FEW_DIGITS * answer.sizes
+        found = np.zeros_like(answer.weights)
+        for number in np.flatnonzero(is_there):
+            found[number] = answer.weights[number] / norms[number]
+            self.taken[number] = np.column_stack([self.taken[number], found[number]])
+        self.found.append(found)
+        return answer, bool((is_clear | ~is_there).all())
 
     def features(self) -> Features:
         """The features so far; those of one output are orthonormal to the last digit."""

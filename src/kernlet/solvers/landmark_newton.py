@@ -27,6 +27,8 @@ class NewtonDirections:
     objective : ndarray of shape (n_outputs,)
     gap : ndarray of shape (n_outputs,)
         Relative duality gap: the certificate.
+    sizes : ndarray of shape (n_outputs,)
+        sum_i c_i slack_i |x_i|, of which the weights are what does not cancel.
     n_iter : int
         Passes over the rows.
     """
@@ -35,6 +37,7 @@ class NewtonDirections:
     intercept: Floats
     objective: Floats
     gap: Floats
+    sizes: Floats
     n_iter: int
 
 
@@ -49,8 +52,8 @@ class LandmarkNewton:
     digits enough; slopes, and with them the gap, in the precision of the blocks.
 
     A pass costs n_rows * n_landmarks operations for each output, n_landmarks^2 for each row
-    that changed sides, and n_landmarks^3. Memory is 25 bytes a row and output, and 4 or 8
-    n_landmarks^2 an output.
+    that changed sides, and n_landmarks^3. Memory is 25 bytes a row and output, 16 bytes a row,
+    and 4 or 8 n_landmarks^2 an output.
 
     Parameters
     ----------
@@ -66,6 +69,7 @@ class LandmarkNewton:
         self.dtype = np.dtype(np.float32 if is_short else np.float64)
         self._squares = np.zeros((len(signs), blocks.rank + 1, blocks.rank + 1), self.dtype)
         self._is_active = np.zeros(signs.shape, dtype=bool)
+        self._squared_lengths = np.full(blocks.n_rows, np.nan)
 
     def solve(
         self,
@@ -109,6 +113,7 @@ class LandmarkNewton:
             intercept=points[:, -1],
             objective=np.array([state.objective for state in states]),
             gap=np.array([state.gap for state in states]),
+            sizes=np.array([self._size(*pair) for pair in zip(states, self.signs, strict=True)]),
             n_iter=n_iter,
         )
 
@@ -121,6 +126,10 @@ class LandmarkNewton:
         total = sum(block.T @ pulls[:, rows].T for rows, block in self.blocks)
         slopes = -np.asarray(total, dtype=np.float64)
         return [self._step(state, k, slopes[:, k]) for k, state in enumerate(states)]
+
+    def _size(self, state: _State, signs: Floats) -> float:
+        slacks = np.maximum(0.0, 1.0 - signs * state.values)
+        return float((self.costs * slacks) @ np.sqrt(self._squared_lengths))
 
     def _step(self, state: _State, number: int, slope: Floats) -> Floats:
         """A Newton step; in float64 from now on where float32 has no digits for it."""
@@ -153,6 +162,9 @@ class LandmarkNewton:
         slopes = np.zeros_like(vectors)
         losses = np.zeros(len(outputs))
         for rows, block in self.blocks:
+            if np.isnan(self._squared_lengths[rows.start]):
+                part = block[:, :-1]
+                self._squared_lengths[rows] = np.einsum("ij,ij->i", part, part)
             values = block @ vectors.astype(block.dtype, copy=False)
             signs = self.signs[some, rows].T
             errors = np.maximum(0.0, 1.0 - signs * values)

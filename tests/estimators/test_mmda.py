@@ -364,3 +364,10 @@ def test_small_features_of_landmarks_are_those_of_the_exact_solver():
     exact = MMDA(5, C=1e-3, solver="exact").fit(X, y).transform(X)
     for one, other in zip(small.T, exact.T, strict=True):
         assert np.corrcoef(one, other)[0, 1] > 0.9999
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "exact"])
+def test_no_digits_left_gets_a_sentence(solver):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="leave no digits"):
+        MMDA(kernel="linear", C=1e12, solver=solver, random_state=0).fit(X * 1e4, y)

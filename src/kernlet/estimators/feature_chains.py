@@ -295,7 +295,7 @@ def exact_chains(task: MarginTask, tol: float) -> RowChains:
     needed = 8 * task.n_rows**2
     if needed > task.max_bytes:
         raise ValueError(
-            f'solver="exact" holds the kernel matrix: {needed / 2**20:.0f} MB for {task.n_rows} '
+            f'solver="exact" holds the kernel matrix: {needed / 2**20:.1f} MB for {task.n_rows} '
             'rows, and cache_size allows less. Use solver="landmarks", or raise cache_size.'
         )
     K = task.kernel(task.X, task.X)

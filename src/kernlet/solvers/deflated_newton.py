@@ -11,6 +11,11 @@ from kernlet.kernels.definite import solve_definite
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.squared_hinge import OVERFLOW
 
+_NO_DIGITS = (
+    "Kernel values times C leave no digits, or the kernel is not positive semi-definite. Scale the "
+    "features, or lower C."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class DeflatedSolution:
@@ -104,7 +109,10 @@ class _Deflated:
         matrix = self.K[np.ix_(some, some)] + 1.0 - F @ F.T
         matrix[np.diag_indices_from(matrix)] += 1.0 / self.costs[some]
         coef = np.zeros(len(self.K))
-        coef[some] = solve_definite(matrix, self.signs[some], 1e-300)
+        try:
+            coef[some] = solve_definite(matrix, self.signs[some], 1e-300)
+        except ValueError as error:
+            raise ValueError(_NO_DIGITS) from error
         return coef
 
     def objective(self, coef: Floats, values: Floats) -> float:

@@ -13,6 +13,9 @@ from kernlet.kernels.kernel import Floats
 from kernlet.problems.squared_hinge import OVERFLOW
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
 
+_NO_DIGITS = (
+    "Kernel values times C leave no digits for the penalty. Scale the features, or lower C."
+)
 FEW_DIGITS_DO = 1e6  # sums of squares up to this leave float32 a digit of the penalty
 
 
@@ -135,15 +138,15 @@ class LandmarkNewton:
         """A Newton step; in float64 from now on where float32 has no digits for it."""
         try:
             return state.newton(self._hessian(number), slope)
-        except LinAlgError:
+        except LinAlgError as error:
             if self.dtype == np.float64:
-                raise
+                raise ValueError(_NO_DIGITS) from error
         self.dtype = np.dtype(np.float64)
         self._squares = np.zeros(self._squares.shape)
         for rows, block in self.blocks:
             for k, active in enumerate(self._is_active[:, rows]):
                 self._squares[k] += self._square(block[active], self.roots[rows][active])
-        return state.newton(self._hessian(number), slope)
+        return self._step(state, number, slope)
 
     def _square(self, block: Floats, roots: Floats) -> Floats:
         """Of weighted rows."""

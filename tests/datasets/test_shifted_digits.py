@@ -66,10 +66,15 @@ def test_the_counts_are_those_of_the_paper(data_folder):
     [
         ({"frame": 15}, "'frame' parameter"),
         ({"digits": (0, 7)}, r"digits \[7\]"),
-        ({"digits": ()}, "give digits"),
+        ({"digits": ()}, "digits is empty"),
         ({"usps": Dataset("x", np.eye(3), np.arange(3))}, "16 x 16"),
     ],
 )
 def test_bad_parameters_get_a_sentence(parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
         make_shifted_digits(**({"usps": small_usps()} | parameters))
+
+
+def test_digits_may_be_an_array():
+    digits = make_shifted_digits(17, digits=np.array([0, 1]), usps=small_usps())
+    assert digits.n_classes == 2

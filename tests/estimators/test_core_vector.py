@@ -122,3 +122,9 @@ def test_bad_parameters_get_a_sentence(parameters, sentence):
     X, y = moons()
     with pytest.raises(ValueError, match=sentence):
         CoreVectorClassifier(**parameters).fit(X, y)
+
+
+def test_weights_that_overflow_get_a_sentence():
+    X, y = moons()
+    with pytest.raises(ValueError, match="nearer to 1"):
+        CoreVectorClassifier().fit(X, y, np.full(150, 1e300))

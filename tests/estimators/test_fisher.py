@@ -97,3 +97,10 @@ def test_bad_parameters_get_a_sentence(parameters, sentence):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=sentence):
         KernelFisherDiscriminant(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("n_landmarks", [None, 20])
+def test_a_kernel_that_overflows_gets_a_sentence(n_landmarks):
+    X, y = load_iris(return_X_y=True)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="overflows"):
+        KernelFisherDiscriminant(kernel="linear", n_landmarks=n_landmarks).fit(X * 1e200, y)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import naive
 from kernlet import MMDA, HullPerceptronClassifier
 from kernlet.kernels import RBF
+from kernlet.solvers.deflated_newton import DeflatedSolution
 
 
 def data(m=150, n_classes=3, seed=0):
@@ -142,6 +143,45 @@ def test_where_no_direction_is_left_features_are_zero(solver):
     values = features.transform(X)
     assert np.abs(values[:, :2]).max() > 0.1
     np.testing.assert_allclose(values[:, 2:], 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("n", [3, 4, 6])
+def test_kernels_of_low_rank_keep_features_orthonormal(solver, scaled, n):
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X) if scaled else X
+    features = MMDA(n, solver=solver, kernel="linear", random_state=0).fit(X, y)
+    for chain, inner in enumerate(inner_products(features, 3)):
+        is_there = features.components_[chain::3].any(axis=1)
+        assert is_there.sum() == min(n, 4)
+        np.testing.assert_allclose(inner, np.diag(is_there.astype(float)), atol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["core", "exact"])
+def test_a_large_c_keeps_features_orthonormal(solver):
+    X, y = load_iris(return_X_y=True)
+    features = MMDA(4, C=1e6, solver=solver, eps=None, sample_size=None, random_state=0).fit(X, y)
+    for inner in inner_products(features, 3):
+        np.testing.assert_allclose(inner, np.eye(4), atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+def test_labels_that_cancel_leave_no_noise(solver):
+    X, _ = load_iris(return_X_y=True)
+    rows, y = np.repeat(X[:40], 2, axis=0), np.tile([0, 1], 40)
+    features = MMDA(2, solver=solver, random_state=0).fit(rows, y)
+    assert np.abs(features.components_).max(initial=0.0) < 100
+    assert np.isfinite(features.transform(X)).all()
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "exact"])
+def test_a_small_c_loses_no_features(solver):
+    X, y = load_digits(return_X_y=True)
+    features = MMDA(5, solver=solver, C=1e-3).fit(X[:400], y[:400])
+    assert features.components_.any(axis=1).all()
+    for inner in inner_products(features, 10):
+        np.testing.assert_allclose(inner, np.eye(5), atol=1e-9)
 
 
 @pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
@@ -276,3 +316,58 @@ def test_unfinished_features_warn_with_the_gap():
     X, y = data(300, 2)
     with pytest.warns(ConvergenceWarning, match="relative gap of up to"):
         MMDA(solver="core", eps=None, sample_size=None, cache_size=0.02).fit(X, y)
+
+
+@pytest.mark.parametrize("eps", [None, 1e-3])
+def test_core_sets_that_reach_the_memory_limit_warn(eps):
+    X, y = data(300, 2)
+    features = MMDA(solver="core", eps=eps, cache_size=0.01, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="reached cache_size"):
+        features.fit(X, y)
+    assert features.ball_gap_ > 1e-3
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+def test_weights_that_overflow_get_a_sentence(solver):
+    X, y = data()
+    with pytest.raises(ValueError, match="nearer to 1"):
+        MMDA(solver=solver).fit(X, y, np.full(150, 1e300))
+
+
+def test_a_gap_that_is_no_number_warns(monkeypatch):
+    X, y = data(100, 2)
+    monkeypatch.setattr(
+        "kernlet.estimators.feature_chains.solve_deflated",
+        lambda K, *rest, **options: DeflatedSolution(K[0], K[0], 1.0, np.nan, 1),
+    )
+    with pytest.warns(ConvergenceWarning, match="gap of up to nan"):
+        MMDA(solver="exact").fit(X, y)
+
+
+def test_landmarks_reach_their_gap_at_a_large_c():
+    X, y = load_digits(return_X_y=True)
+    features = MMDA(C=1e4, n_landmarks=200, random_state=0).fit(X / 16.0, y)
+    assert features.gap_.max() <= 1e-5
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+def test_where_zero_is_best_there_is_no_feature(solver):
+    X, y = load_iris(return_X_y=True)
+    features = MMDA(2, solver=solver, random_state=0).fit(X[[0, 60]], y[[0, 60]])
+    assert features.components_.any(axis=1).tolist() == [True, False]
+
+
+def test_small_features_of_landmarks_are_those_of_the_exact_solver():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400], y[:400]
+    small = MMDA(5, C=1e-3).fit(X, y).transform(X)
+    exact = MMDA(5, C=1e-3, solver="exact").fit(X, y).transform(X)
+    for one, other in zip(small.T, exact.T, strict=True):
+        assert np.corrcoef(one, other)[0, 1] > 0.9999
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "exact"])
+def test_no_digits_left_gets_a_sentence(solver):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="leave no digits"):
+        MMDA(kernel="linear", C=1e12, solver=solver, random_state=0).fit(X * 1e4, y)

@@ -1,5 +1,7 @@
 """Core sets: exact on request, honest otherwise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -34,6 +36,16 @@ def test_full_scans_reach_the_optimum_of_the_twins(n_directions):
     assert solution.gap <= 1e-12
     assert solution.eps <= 1e-9
     assert solution.status == "optimal"
+
+
+@pytest.mark.parametrize("sample_size", [None, 5])
+@pytest.mark.parametrize("eps", [None, 1e-3])
+def test_where_no_row_has_digits_it_says_rounding(sample_size, eps):
+    ball = replace(overlapping(60), images=np.full((60, 1), 1e3))  # no longer semi-definite
+    solution = solve(ball, sample_size=sample_size, eps=eps)
+    assert solution.status == "rounding"
+    assert solution.eps == np.inf
+    assert solution.gap == 1.0
 
 
 def test_it_is_the_nearest_point_of_a_hull_with_half_the_costs():

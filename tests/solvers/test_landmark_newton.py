@@ -144,3 +144,9 @@ def test_where_float32_has_no_digits_float64_goes_on(monkeypatch):
     assert newton.dtype == np.float32
     assert newton.solve([np.zeros((blocks.rank, 0))] * 2, tol=1e-12).gap.max() <= 1e-12
     assert newton.dtype == np.float64
+
+
+def test_sums_that_overflow_get_a_sentence():
+    blocks, signs, costs = setting(C=1e60, dtype=np.float32)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="overflow"):
+        LandmarkNewton(blocks, signs, costs).solve([np.zeros((blocks.rank, 0))] * 2)

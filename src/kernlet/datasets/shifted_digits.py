@@ -92,7 +92,7 @@ class ShiftedImages:
 @validate_params(
     {
         "frame": [Interval(Integral, _SIDE, None, closed="left")],
-        "digits": [tuple, list],
+        "digits": ["array-like"],
         "usps": [Dataset, None],
     },
     prefer_skip_nested_validation=True,
@@ -140,8 +140,11 @@ def make_shifted_digits(
     usps = load("usps") if usps is None else usps
     if usps.X.shape[1] != _SIDE**2 or usps.X_test is None or usps.y_test is None:
         raise ValueError("usps must hold images of 16 x 16 pixels with a test part.")
+    digits = np.asarray(digits).ravel().tolist()
+    if not digits:
+        raise ValueError("digits is empty; give digits that usps has.")
     missing = sorted(set(digits) - set(usps.y.tolist()))
-    if missing or not len(digits):
+    if missing:
         raise ValueError(f"No image shows the digits {missing}; give digits that usps has.")
     train = _shifted(usps.X, usps.y, digits, frame)
     test = _shifted(usps.X_test, usps.y_test, digits, frame)

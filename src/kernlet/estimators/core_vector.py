@@ -20,16 +20,9 @@ from kernlet.kernels import Kernel
 from kernlet.kernels.columns import ColumnStore
 from kernlet.kernels.gram import Gram
 from kernlet.problems.enclosing_ball import EnclosingBall
-from kernlet.problems.labels import one_vs_rest_signs
+from kernlet.problems.labels import one_vs_rest_signs, require_squares
 from kernlet.solvers.core_set import find_core_set
-from kernlet.solvers.core_solution import CoreProgress, CoreRule, CoreSolution
-
-_REASONS = {
-    "iteration limit": "the core set reached max_iter. Raise it.",
-    "memory limit": "the core set reached cache_size. Raise it, lower C, or use eps.",
-    "rounding": "kernel values times C leave no more digits. Scale the features, or lower C.",
-}
-_WORTH_A_WARNING = 1e-8
+from kernlet.solvers.core_solution import REASONS, CoreProgress, CoreRule, CoreSolution
 
 
 class CoreVectorClassifier(ExpansionClassifier):
@@ -112,11 +105,12 @@ class CoreVectorClassifier(ExpansionClassifier):
     Notes
     -----
     What eps means. The squared radius holds the constant k + 1 + 1 / C, against which the
-    objective may be small: at C = 1 an eps of 0.001 is met by about 1 / (eps k) rows, whatever the
-    data. That is why time looks independent of the number of rows, and why such machines
-    underfit; a larger C makes eps mean less still. A single sample of 59 rows moreover ends at a
-    true eps several times the one asked for. ``tol`` is relative to the objective and has none of
-    these faults, but needs all support vectors that the optimum has to that precision.
+    objective may be small: at C = 1 an eps of 0.001 is met by some hundreds of rows, at most about
+    1 / (eps k), whatever the data. That is why time looks independent of the number of rows, and
+    why such machines underfit; a larger C makes eps mean less still. A single sample of 59 rows
+    moreover ends at a true eps several times the one asked for. ``tol`` is relative to the
+    objective and has none of these faults, but needs all support vectors that the optimum has to
+    that precision.
 
     More than two classes make one ball a class, one against the rest; the outputs are solved one
     after the other, share kernel columns, and share one set of centers. Where C differs by row or
@@ -208,6 +202,7 @@ class CoreVectorClassifier(ExpansionClassifier):
         data = self._validate_training_data(X, y, sample_weight)
         kernel = self._make_kernel(data)
         data, costs = self._rows_that_cost(data)
+        require_squares(costs)
         gram = Gram(kernel, data.X, hold=True)
         balls = [
             EnclosingBall(gram, signs, costs) for signs in one_vs_rest_signs(data.y, self.classes_)
@@ -248,24 +243,17 @@ class CoreVectorClassifier(ExpansionClassifier):
         return solutions
 
     def _warn_if_unfinished(self, solutions: list[CoreSolution]) -> None:
-        unfinished = [s for s in solutions if self._is_unfinished(s)]
+        rule = self._rule()
+        unfinished = [s for s in solutions if rule.is_missed(s.status, s.gap, s.eps)]
         if unfinished:
             worst = max(unfinished, key=lambda s: s.gap)
             warnings.warn(
                 f"{len(unfinished)} of {len(solutions)} outputs ended at a relative gap of up to "
                 f"{worst.gap:.1e} and a ball gap of up to {max(s.eps for s in unfinished):.1e}: "
-                f"{_REASONS[worst.status]}",
+                f"{REASONS[worst.status]}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-    def _is_unfinished(self, solution: CoreSolution) -> bool:
-        if solution.status in ("optimal", "stopped"):
-            return False
-        left = solution.gap if self.eps is None else solution.eps
-        wanted = self.tol if self.eps is None else self.eps
-        is_rounding = solution.status == "rounding"
-        return left > (max(wanted, _WORTH_A_WARNING) if is_rounding else wanted)
 
     def _set_machine(self, gram: Gram, data: TrainingData, solutions: list[CoreSolution]) -> None:
         """Set the fitted attributes."""

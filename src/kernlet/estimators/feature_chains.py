@@ -16,14 +16,18 @@ from kernlet.kernels.kernel import Floats
 from kernlet.kernels.orthonormal import orthonormalized
 from kernlet.problems.enclosing_ball import EnclosingBall
 from kernlet.solvers.core_set import find_core_set
-from kernlet.solvers.core_solution import CoreRule
+from kernlet.solvers.core_solution import CoreRule, CoreStatus
 from kernlet.solvers.deflated_newton import solve_deflated
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
-from kernlet.solvers.landmark_newton import LandmarkNewton
+from kernlet.solvers.landmark_newton import FEW_DIGITS_DO, LandmarkNewton, NewtonDirections
 from kernlet.solvers.row_directions import RowDirections
+from kernlet.solvers.row_products import ColumnProducts, MatrixProducts, RowProducts
 
 _FINE = 1e-6  # gaps below this are computed in float64
-_NOTHING = 1e-11  # a weight this small against the root of the objective is rounding
+_FINEST = 1e-20  # gap where small features are at stake
+_FEW_DIGITS = 1e-6  # of what its summands add up to, a weight below this is doubtful
+_NOTHING = 1e-10  # and below this it is rounding
+_TINY = 1e-145
 _FEW_ROWS = 20  # times the landmarks: rows of a first, rough answer
 
 
@@ -78,11 +82,14 @@ class Round:
     eps : ndarray of shape (n_outputs,)
         True distances of the furthest rows, in radii less one; NaN where there is no ball.
     n_iter : int
+    status : tuple of CoreStatus
+        How the core sets ended; "optimal" for the other solvers, which have none.
     """
 
     gap: Floats
     eps: Floats
     n_iter: int
+    status: tuple[CoreStatus, ...]
 
 
 class Chains(Protocol):
@@ -107,43 +114,66 @@ class LandmarkChains:
     def __init__(
         self, task: MarginTask, n_landmarks: int, tol: float, random_state: np.random.RandomState
     ) -> None:
-        self.tol = tol
-        order = random_state.permutation(task.n_rows)
-        rows = np.sort(order[:n_landmarks])
+        self.task, self.tol = task, tol
+        self.order = random_state.permutation(task.n_rows)
+        rows = np.sort(self.order[:n_landmarks])
         self.rows = rows[distinct_rows(task.X[rows])[1]]
-        landmarks = task.X[self.rows]
-        dtype = np.float64 if tol < _FINE else np.float32
-        gram = Gram(task.kernel, task.X, landmarks, dtype=dtype)
+        self._start(tol < _FINE or float(task.costs.sum()) > FEW_DIGITS_DO)
+
+    def _start(self, is_fine: bool) -> None:
+        """Without features, in float64 or in float32."""
+        task = self.task
+        dtype = np.float64 if is_fine else np.float32
+        gram = Gram(task.kernel, task.X, task.X[self.rows], dtype=dtype)
         self.blocks = LandmarkBlocks(gram, task.max_bytes)
         self.newton = LandmarkNewton(self.blocks, task.signs, task.costs)
-        self.rough: LandmarkNewton | None = None
         n_few = _FEW_ROWS * len(self.rows)
-        if 2 * n_few < task.n_rows:
-            few = np.sort(order[-n_few:])
-            part = Gram(task.kernel, task.X[few], landmarks, dtype=dtype, shift=gram.z.shift)
-            costs = task.costs[few] * (task.costs.sum() / task.costs[few].sum())
-            blocks = LandmarkBlocks(part, task.max_bytes, self.blocks.basis)
-            self.rough = LandmarkNewton(blocks, task.signs[:, few], costs)
+        self.rough = self._rough(n_few) if 2 * n_few < task.n_rows else None
         self.taken: list[Floats] = [np.zeros((self.blocks.rank, 0)) for _ in task.signs]
         self.found: list[Floats] = []
 
+    def _rough(self, n_few: int) -> LandmarkNewton:
+        """The problem of some of the rows, whose answers are a start."""
+        task, whole = self.task, self.blocks.gram
+        few = np.sort(self.order[-n_few:])
+        landmarks = task.X[self.rows]
+        part = Gram(task.kernel, task.X[few], landmarks, dtype=whole.x.dtype, shift=whole.z.shift)
+        costs = task.costs[few] * (task.costs.sum() / task.costs[few].sum())
+        blocks = LandmarkBlocks(part, task.max_bytes, self.blocks.basis)
+        return LandmarkNewton(blocks, task.signs[:, few], costs)
+
     def extend(self) -> Round:
-        """Find the next feature of every output."""
+        """Find the next feature of every output.
+
+        Where one can not be told from nothing, all are found again to the last digit.
+        """
+        answer, is_sure = self._extend()
+        n_iter = answer.n_iter
+        if not is_sure and self.tol > _FINEST:
+            n_rounds, self.tol = len(self.found), _FINEST
+            self._start(is_fine=True)
+            for _ in range(n_rounds):
+                answer, _ = self._extend()
+                n_iter += answer.n_iter
+        status: tuple[CoreStatus, ...] = tuple("optimal" for _ in self.taken)
+        return Round(answer.gap, np.full(len(self.taken), np.nan), n_iter, status)
+
+    def _extend(self) -> tuple[NewtonDirections, bool]:
+        """The next machines, and whether each one clearly has or has not a direction."""
         start = None
         if self.rough is not None:
             rough = self.rough.solve(self.taken, tol=max(self.tol, 1e-4))
             start = np.column_stack([rough.weights, rough.intercept])
         answer = self.newton.solve(self.taken, start=start, tol=self.tol)
-        found = []
-        for number, weights in enumerate(answer.weights):
-            norm = float(np.linalg.norm(weights))
-            if norm <= _NOTHING * np.sqrt(answer.objective[number]):
-                found.append(np.zeros_like(weights))
-                continue
-            found.append(weights / norm)
-            self.taken[number] = np.column_stack([self.taken[number], weights / norm])
-        self.found.append(np.array(found))
-        return Round(answer.gap, np.full(len(found), np.nan), answer.n_iter)
+        norms = np.linalg.norm(answer.weights, axis=1)
+        is_there = norms > np.maximum(_NOTHING * answer.sizes, _TINY)
+        is_clear = norms > _FEW_DIGITS * answer.sizes
+        found = np.zeros_like(answer.weights)
+        for number in np.flatnonzero(is_there):
+            found[number] = answer.weights[number] / norms[number]
+            self.taken[number] = np.column_stack([self.taken[number], found[number]])
+        self.found.append(found)
+        return answer, bool((is_clear | ~is_there).all())
 
     def features(self) -> Features:
         """The features so far; those of one output are orthonormal to the last digit."""
@@ -157,7 +187,28 @@ class LandmarkChains:
         return Features(self.rows, coef.reshape(-1, len(self.rows)))
 
 
-Machine = tuple[Floats, Floats, float, float, int]  # coef, values, gap, eps, steps
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """The machine of one output, over training rows.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_rows,)
+        Their sum is the intercept.
+    values : ndarray of shape (n_rows,)
+        w.f(x_i) + intercept, the directions taken off.
+    gap : float
+    n_iter : int
+    eps : float, default=nan
+    status : CoreStatus, default="optimal"
+    """
+
+    coef: Floats
+    values: Floats
+    gap: float
+    n_iter: int
+    eps: float = np.nan
+    status: CoreStatus = "optimal"
 
 
 class RowChains:
@@ -166,25 +217,35 @@ class RowChains:
     Parameters
     ----------
     task : MarginTask
+    products : RowProducts
     solve : callable
         ``solve(signs, images)``: a machine orthogonal to the directions with these images.
     """
 
-    def __init__(self, task: MarginTask, solve: Callable[[Floats, Floats], Machine]) -> None:
+    def __init__(
+        self,
+        task: MarginTask,
+        products: RowProducts,
+        solve: Callable[[Floats, Floats], Machine],
+    ) -> None:
         self.task, self.solve = task, solve
-        self.directions = [RowDirections(task.n_rows) for _ in task.signs]
+        self.directions = [RowDirections(task.n_rows, products) for _ in task.signs]
         self.found: list[Floats] = []
 
     def extend(self) -> Round:
         """Find the next feature of every output."""
         machines = []
         for signs, directions in zip(self.task.signs, self.directions, strict=True):
-            coef, values, *rest = self.solve(signs, directions.images)
-            is_new = directions.append(coef, values - coef.sum())
+            machine = self.solve(signs, directions.images)
+            is_new = directions.append(machine.coef, machine.values - machine.coef.sum())
             self.found.append(directions.coef[:, -1] if is_new else np.zeros(self.task.n_rows))
-            machines.append(rest)
-        gaps, eps, steps = zip(*machines, strict=True)
-        return Round(np.array(gaps), np.array(eps), int(sum(steps)))
+            machines.append(machine)
+        return Round(
+            gap=np.array([m.gap for m in machines]),
+            eps=np.array([m.eps for m in machines]),
+            n_iter=sum(m.n_iter for m in machines),
+            status=tuple(m.status for m in machines),
+        )
 
     def features(self) -> Features:
         """The features so far, over the rows that any of them needs."""
@@ -214,9 +275,9 @@ def core_chains(task: MarginTask, rule: CoreRule, random_state: np.random.Random
         found = find_core_set(ball, columns, rule, random_state=random_state)
         coef = np.zeros(task.n_rows)
         coef[found.rows] = found.coef
-        return coef, found.values, found.gap, found.eps, found.n_iter
+        return Machine(coef, found.values, found.gap, found.n_iter, found.eps, found.status)
 
-    return RowChains(task, solve)
+    return RowChains(task, ColumnProducts(gram, columns), solve)
 
 
 def exact_chains(task: MarginTask, tol: float) -> RowChains:
@@ -234,7 +295,7 @@ def exact_chains(task: MarginTask, tol: float) -> RowChains:
     needed = 8 * task.n_rows**2
     if needed > task.max_bytes:
         raise ValueError(
-            f'solver="exact" holds the kernel matrix: {needed / 2**20:.0f} MB for {task.n_rows} '
+            f'solver="exact" holds the kernel matrix: {needed / 2**20:.1f} MB for {task.n_rows} '
             'rows, and cache_size allows less. Use solver="landmarks", or raise cache_size.'
         )
     K = task.kernel(task.X, task.X)
@@ -243,6 +304,6 @@ def exact_chains(task: MarginTask, tol: float) -> RowChains:
 
     def solve(signs: Floats, images: Floats) -> Machine:
         found = solve_deflated(K, signs, task.costs, images, tol=tol)
-        return found.coef, found.values, found.gap, np.nan, found.n_iter
+        return Machine(found.coef, found.values, found.gap, found.n_iter)
 
-    return RowChains(task, solve)
+    return RowChains(task, MatrixProducts(K), solve)

@@ -183,8 +183,10 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         needed = 8 * n_rows**2
         if needed > self.cache_size * 2**20:
             raise ValueError(
-                f"The kernel matrix of {n_rows} rows takes {needed / 2**20:.0f} MB, and cache_size "
+                f"The kernel matrix of {n_rows} rows takes {needed / 2**20:.1f} MB, and cache_size "
                 "allows less. Give n_landmarks a number, such as 1000, or raise cache_size."
             )
         K = kernel(data.X, data.X)
+        if not np.isfinite(K).all():
+            raise ValueError("The kernel overflows at the rows. Scale the features.")
         return np.arange(n_rows), exact_directions(K, members, weights, self.alpha, count)

@@ -26,10 +26,15 @@ from kernlet.estimators.features import ExpansionTransformer
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels import Kernel
 from kernlet.kernels.kernel import require_mercer
-from kernlet.problems.labels import one_vs_rest_signs
-from kernlet.solvers.core_solution import CoreRule
+from kernlet.problems.labels import one_vs_rest_signs, require_squares
+from kernlet.solvers.core_solution import REASONS, CoreRule
 
 _WORTH_A_WARNING = 1e-8
+_ADVICE = {
+    "landmarks": "scale the features, lower C, or set tol below 1e-6, which means float64.",
+    "core": "scale the features, or lower C.",
+    "exact": "scale the features, or lower C.",
+}
 _TOL = {"landmarks": 1e-5, "core": 1e-3, "exact": 1e-8}
 
 
@@ -70,8 +75,9 @@ class MMDA(ExpansionTransformer):
         Of the "poly" kernel.
     tol : float or None, default=None
         Relative duality gap of every feature's problem to reach; None for 1e-5 by landmarks and
-        1e-8 exactly. Below 1e-6 landmarks compute in float64, in twice the time and memory. For
-        core sets, used where ``eps`` is None, with 1e-3 for None.
+        1e-8 exactly. Below 1e-6, or where C adds up to more than a million over the rows, landmarks
+        compute in float64, in twice the time and memory. For core sets, used where ``eps`` is
+        None, with 1e-3 for None.
     eps : float or None, default=0.001
         Of ``solver="core"``: stop when no row looked at is further than 1 + eps radii from
         the center. None for ``tol``, which is relative to the objective; see
@@ -209,6 +215,7 @@ class MMDA(ExpansionTransformer):
         kernel = self._make_kernel(data)
         require_mercer(kernel, "A direction in feature space")
         data, costs = self._rows_that_cost(data)
+        require_squares(costs)
         signs = one_vs_rest_signs(data.y, self.classes_)
         task = MarginTask(kernel, data.X, signs, costs, int(self.cache_size * 2**20))
         chains = self._make_chains(task)
@@ -231,11 +238,16 @@ class MMDA(ExpansionTransformer):
         if self.solver == "landmarks":
             return LandmarkChains(task, min(self.n_landmarks, task.n_rows), tol, random_state)
         if self.solver == "core":
-            rule = CoreRule(
-                tol=tol, eps=self.eps, sample_size=self.sample_size, max_bytes=task.max_bytes
-            )
-            return core_chains(task, rule, random_state)
+            return core_chains(task, self._rule(), random_state)
         return exact_chains(task, tol)
+
+    def _rule(self) -> CoreRule:
+        return CoreRule(
+            tol=self._tol,
+            eps=self.eps,
+            sample_size=self.sample_size,
+            max_bytes=int(self.cache_size * 2**20),
+        )
 
     def _extend(self, chains: Chains, task: MarginTask, data: TrainingData) -> list[Round]:
         """One feature more of every class, until there are enough or a callback stops."""
@@ -263,14 +275,26 @@ class MMDA(ExpansionTransformer):
         self.__dict__.pop("ball_gap_", None)
         if self.solver == "core":
             self.ball_gap_ = float(max(r.eps.max() for r in rounds))
+        reason = self._why_core_sets_ended(rounds)
         is_by_eps = self.solver == "core" and self.eps is not None
-        if not is_by_eps and self.gap_.max() > max(self._tol, _WORTH_A_WARNING):
+        if not is_by_eps and not self.gap_.max() <= max(self._tol, _WORTH_A_WARNING):
+            reason = reason or _ADVICE[self.solver]
+        if reason is not None:
             warnings.warn(
                 f"Features ended at a relative gap of up to {self.gap_.max():.1e} "
-                f"(tol={self._tol:.1e}). Scale the features, lower C, or raise cache_size.",
+                f"(tol={self._tol:.1e}): {reason}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _why_core_sets_ended(self, rounds: list[Round]) -> str | None:
+        """Of the first one that ended early, None where all did as asked."""
+        rule = self._rule()
+        for part in rounds:
+            for status, gap, eps in zip(part.status, part.gap, part.eps, strict=True):
+                if rule.is_missed(status, gap, eps):
+                    return f"ball_gap_ is {self.ball_gap_:.1e}, and {REASONS[status]}"
+        return None
 
 
 def _expansion(task: MarginTask, features: Features) -> KernelExpansion:

@@ -146,6 +146,8 @@ class _Growth:
             return "iteration limit"
         if len(self.core) >= rule.largest:
             return "memory limit"
+        if not self.program.weights.any():  # no digits for any row
+            return "rounding"
         report = self.report if self.n_iter % every == 0 else None
         if report is not None and report(self._progress()):
             return "stopped"
@@ -215,6 +217,8 @@ class _Growth:
     def _eps(self, least_margin: float) -> float:
         """With margins and norm of the center, whose weights have sum 1."""
         total = float(self.program.weights.sum())
+        if not total > 0.0:
+            return np.inf
         return self.ball.eps(1.0 / total, least_margin / total)
 
     @property

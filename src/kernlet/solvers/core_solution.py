@@ -13,6 +13,14 @@ from kernlet.kernels.kernel import Floats
 
 CoreStatus = Literal["optimal", "iteration limit", "memory limit", "stopped", "rounding"]
 
+#: What a core set that ended early says to its user.
+REASONS: dict[CoreStatus, str] = {
+    "iteration limit": "the core set reached max_iter. Raise it.",
+    "memory limit": "the core set reached cache_size. Raise it, lower C, or allow a larger eps.",
+    "rounding": "kernel values times C leave no more digits. Scale the features, or lower C.",
+}
+_WORTH_A_WARNING = 1e-8  # rounding above this
+
 
 @dataclass(frozen=True, eq=False)
 class CoreSolution:
@@ -122,3 +130,21 @@ class CoreRule:
     def largest(self) -> int:
         """Rows of a core set that fit the memory."""
         return max(2, int(np.sqrt(self.max_bytes / 48)))
+
+    def is_missed(self, status: CoreStatus, gap: float, eps: float) -> bool:
+        """Whether a core set ended early and short of the rule.
+
+        Parameters
+        ----------
+        status : CoreStatus
+        gap, eps : float
+            Of the solution, over all rows.
+
+        Returns
+        -------
+        is_missed : bool
+        """
+        if status in ("optimal", "stopped"):
+            return False
+        left, wanted = (gap, self.tol) if self.eps is None else (eps, self.eps)
+        return not left <= (max(wanted, _WORTH_A_WARNING) if status == "rounding" else wanted)

@@ -9,6 +9,12 @@ import numpy as np
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.definite import solve_definite
 from kernlet.kernels.kernel import Floats
+from kernlet.problems.squared_hinge import OVERFLOW
+
+_NO_DIGITS = (
+    "Kernel values times C leave no digits, or the kernel is not positive semi-definite. Scale the "
+    "features, or lower C."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +48,7 @@ def solve_deflated(
     images: Floats,
     *,
     tol: float = 1e-8,
-    max_iter: int = 100,
+    max_iter: int = 1000,
 ) -> DeflatedSolution:
     """Solve an :class:`~kernlet.problems.enclosing_ball.EnclosingBall` given its whole matrix.
 
@@ -60,7 +66,7 @@ def solve_deflated(
         F.
     tol : float, default=1e-8
         Relative duality gap to reach.
-    max_iter : int, default=100
+    max_iter : int, default=1000
 
     Returns
     -------
@@ -103,7 +109,10 @@ class _Deflated:
         matrix = self.K[np.ix_(some, some)] + 1.0 - F @ F.T
         matrix[np.diag_indices_from(matrix)] += 1.0 / self.costs[some]
         coef = np.zeros(len(self.K))
-        coef[some] = solve_definite(matrix, self.signs[some], 1e-300)
+        try:
+            coef[some] = solve_definite(matrix, self.signs[some], 1e-300)
+        except ValueError as error:
+            raise ValueError(_NO_DIGITS) from error
         return coef
 
     def objective(self, coef: Floats, values: Floats) -> float:
@@ -116,6 +125,8 @@ class _Deflated:
         left = coef - self.costs * slacks * self.signs
         objective = self.objective(coef, values)
         gap = 0.5 * float(left @ self.image(left)) / max(objective, 1e-300)
+        if not np.isfinite([objective, gap]).all():
+            raise ValueError(OVERFLOW)
         return objective, max(0.0, gap)
 
     def on_the_way(

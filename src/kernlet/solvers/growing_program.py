@@ -96,7 +96,10 @@ class GrowingProgram:
             if not self._enter(entering):
                 refused[entering[1:] if len(entering) > 1 else entering] = True
                 continue
-            self._settle()
+            try:
+                self._settle()
+            except LinAlgError:
+                return False
             if not self.weights[entering].any():  # rounding
                 refused[entering] = True
         return False

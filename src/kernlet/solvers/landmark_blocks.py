@@ -58,9 +58,9 @@ class LandmarkBlocks:
         self.gram = gram
         landmarks = Gram(gram.kernel, gram.z.X, shift=gram.z.shift)
         self.products = landmarks.block(slice(None), slice(None))
-        self.basis = orthonormal_map(self.products, least=_LEAST[gram.x.dtype])
-        if basis is not None:
-            self.basis = basis
+        if basis is None:
+            basis = orthonormal_map(self.products, least=_LEAST[gram.x.dtype])
+        self.basis = basis
         nbytes = gram.shape[0] * (self.rank + 1) * gram.x.dtype.itemsize
         self.is_held = nbytes <= max_bytes
         self._held = list(self._compute()) if self.is_held else None

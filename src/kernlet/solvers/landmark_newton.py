@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from kernlet.kernels.kernel import Floats
+from kernlet.problems.squared_hinge import OVERFLOW
 from kernlet.solvers.landmark_blocks import LandmarkBlocks
 
-_FEW_DIGITS_DO = 1e6  # sums of squares up to this leave float32 a digit of the penalty
+_NO_DIGITS = (
+    "Kernel values times C leave no digits for the penalty. Scale the features, or lower C."
+)
+FEW_DIGITS_DO = 1e6  # sums of squares up to this leave float32 a digit of the penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +30,8 @@ class NewtonDirections:
     objective : ndarray of shape (n_outputs,)
     gap : ndarray of shape (n_outputs,)
         Relative duality gap: the certificate.
+    sizes : ndarray of shape (n_outputs,)
+        sum_i c_i slack_i |x_i|, of which the weights are what does not cancel.
     n_iter : int
         Passes over the rows.
     """
@@ -34,6 +40,7 @@ class NewtonDirections:
     intercept: Floats
     objective: Floats
     gap: Floats
+    sizes: Floats
     n_iter: int
 
 
@@ -48,8 +55,8 @@ class LandmarkNewton:
     digits enough; slopes, and with them the gap, in the precision of the blocks.
 
     A pass costs n_rows * n_landmarks operations for each output, n_landmarks^2 for each row
-    that changed sides, and n_landmarks^3. Memory is 25 bytes a row and output, and 4 or 8
-    n_landmarks^2 an output.
+    that changed sides, and n_landmarks^3. Memory is 25 bytes a row and output, 16 bytes a row,
+    and 4 or 8 n_landmarks^2 an output.
 
     Parameters
     ----------
@@ -61,10 +68,11 @@ class LandmarkNewton:
     def __init__(self, blocks: LandmarkBlocks, signs: Floats, costs: Floats) -> None:
         self.blocks, self.signs, self.costs = blocks, signs, costs
         self.roots = np.sqrt(costs)
-        is_short = float(costs.sum()) <= _FEW_DIGITS_DO
+        is_short = float(costs.sum()) <= FEW_DIGITS_DO
         self.dtype = np.dtype(np.float32 if is_short else np.float64)
         self._squares = np.zeros((len(signs), blocks.rank + 1, blocks.rank + 1), self.dtype)
         self._is_active = np.zeros(signs.shape, dtype=bool)
+        self._squared_lengths = np.full(blocks.n_rows, np.nan)
 
     def solve(
         self,
@@ -72,7 +80,7 @@ class LandmarkNewton:
         *,
         start: Floats | None = None,
         tol: float = 1e-8,
-        max_iter: int = 100,
+        max_iter: int = 1000,
     ) -> NewtonDirections:
         """Find the machine of every output, orthogonal to what is taken.
 
@@ -84,7 +92,7 @@ class LandmarkNewton:
             Weights and intercepts to start from; None for those of least squares.
         tol : float, default=1e-8
             Relative duality gap to reach.
-        max_iter : int, default=100
+        max_iter : int, default=1000
             Passes.
 
         Returns
@@ -108,6 +116,7 @@ class LandmarkNewton:
             intercept=points[:, -1],
             objective=np.array([state.objective for state in states]),
             gap=np.array([state.gap for state in states]),
+            sizes=np.array([self._size(*pair) for pair in zip(states, self.signs, strict=True)]),
             n_iter=n_iter,
         )
 
@@ -121,19 +130,23 @@ class LandmarkNewton:
         slopes = -np.asarray(total, dtype=np.float64)
         return [self._step(state, k, slopes[:, k]) for k, state in enumerate(states)]
 
+    def _size(self, state: _State, signs: Floats) -> float:
+        slacks = np.maximum(0.0, 1.0 - signs * state.values)
+        return float((self.costs * slacks) @ np.sqrt(self._squared_lengths))
+
     def _step(self, state: _State, number: int, slope: Floats) -> Floats:
         """A Newton step; in float64 from now on where float32 has no digits for it."""
         try:
             return state.newton(self._hessian(number), slope)
-        except LinAlgError:
+        except LinAlgError as error:
             if self.dtype == np.float64:
-                raise
+                raise ValueError(_NO_DIGITS) from error
         self.dtype = np.dtype(np.float64)
         self._squares = np.zeros(self._squares.shape)
         for rows, block in self.blocks:
             for k, active in enumerate(self._is_active[:, rows]):
                 self._squares[k] += self._square(block[active], self.roots[rows][active])
-        return state.newton(self._hessian(number), slope)
+        return self._step(state, number, slope)
 
     def _square(self, block: Floats, roots: Floats) -> Floats:
         """Of weighted rows."""
@@ -152,6 +165,9 @@ class LandmarkNewton:
         slopes = np.zeros_like(vectors)
         losses = np.zeros(len(outputs))
         for rows, block in self.blocks:
+            if np.isnan(self._squared_lengths[rows.start]):
+                part = block[:, :-1]
+                self._squared_lengths[rows] = np.einsum("ij,ij->i", part, part)
             values = block @ vectors.astype(block.dtype, copy=False)
             signs = self.signs[some, rows].T
             errors = np.maximum(0.0, 1.0 - signs * values)
@@ -162,6 +178,8 @@ class LandmarkNewton:
             for place, number in enumerate(outputs):
                 states[number].trial_values[rows] = values[:, place]
                 self._change_sides(number, rows, block, errors[:, place] > 0)
+        if not (np.isfinite(slopes).all() and np.isfinite(losses).all()):
+            raise ValueError(OVERFLOW)
         for place, number in enumerate(outputs):
             state = states[number]
             state.trial_slope = state.trial + slopes[:, place]

@@ -231,7 +231,7 @@ def test_regression_with_scaling_and_bytes(tmp_path):
     said = kernlet_command(*words, "--scale", "standard", "-o", tmp_path / "m")
     assert "test R2" in said
     loaded = kernlet.load(tmp_path / "m")
-    assert loaded.expansion_.nbytes <= 300
+    assert loaded.nbytes_ <= 300  # with the scaler
     assert loaded.shipped_.scaler is not None
     said = kernlet_command("predict", tmp_path / "m", table)
     assert "prediction\n" in said
@@ -321,9 +321,11 @@ def test_files_that_hold_no_machine_are_refused(iris, tmp_path):
 def test_too_few_bytes_are_told_without_parameters_of_python(iris, tmp_path):
     table, _, _ = iris
     words = ("fit", table, "--target", "species", "--bytes", 10, "-o", tmp_path / "m")
-    said = kernlet_command(*words, status=1)
+    said = kernlet_command(*words, "--scale", "none", status=1)
     assert "more bytes or fewer features." in said
     assert "auto" not in said.splitlines()[-1]
+    said = kernlet_command(*words, "--scale", "standard", status=1)
+    assert "The scaler alone takes" in said
 
 
 @pytest.mark.parametrize("split", [{"test": [1]}, {"test": 7.0}, {"test": 0.2, "seed": "x"}, 3])

@@ -18,6 +18,7 @@ from kernlet.cli.scaling import choose_scaler
 from kernlet.estimators import CompactKernelClassifier, CompactKernelRegressor
 from kernlet.export import ShippedModel, save, ship
 from kernlet.export.encoding import CategoryColumn, ColumnEncoding, as_numbers
+from kernlet.export.scaling import scaler_bytes
 from kernlet.export.summary import plain
 from kernlet.report.peers import fit_svc
 
@@ -64,7 +65,8 @@ def run(
         data.summary["split"] = {"test": test, "seed": seed}
         kind = CompactKernelRegressor if regression else CompactKernelClassifier
         size = "auto" if auto else centers
-        machine = kind(size, max_bytes=max_bytes, n_jobs=jobs, random_state=seed)
+        budget = _budget(max_bytes, data.scaler)
+        machine = kind(size, max_bytes=budget, n_jobs=jobs, random_state=seed)
         say(f"training on {len(data.X):,} rows of {data.X.shape[1]} features")
         show_training(machine).fit(data.X, data.y)
         shipped = _shipped(machine, data)
@@ -123,6 +125,19 @@ def _note_names_of_rows(encoding: ColumnEncoding, n_rows: int) -> None:
                 f"note: column {column.name!r} has {count} different texts in {n_rows} rows; ids, "
                 f"dates and the like teach nothing: --drop {column.name} leaves it out"
             )
+
+
+def _budget(max_bytes: int | None, scaler: AffineMap | None) -> int | None:
+    """The bytes that a scaler leaves to the machine."""
+    if max_bytes is None:
+        return None
+    taken = scaler_bytes(scaler)
+    if taken >= max_bytes:
+        raise ValueError(
+            f"The scaler alone takes {taken} of {max_bytes} bytes: raise --bytes, or say "
+            "--scale none."
+        )
+    return max_bytes - taken
 
 
 def _without(table: Table, drop: tuple[str, ...]) -> Table:

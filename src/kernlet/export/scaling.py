@@ -130,3 +130,8 @@ _SCALERS: tuple[tuple[Any, Any], ...] = (
     (RobustScaler, _robust),
     (MaxAbsScaler, _maxabs),
 )
+
+
+def scaler_bytes(scaler: AffineMap | None) -> int:
+    """Bytes of a shift and a scale in float32."""
+    return 0 if scaler is None else 4 * (len(scaler.shift) + len(scaler.scale))

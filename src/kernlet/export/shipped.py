@@ -19,7 +19,7 @@ from kernlet.estimators.features import ExpansionTransformer
 from kernlet.estimators.votes import decision_values, predicted_codes
 from kernlet.expansion import KernelExpansion
 from kernlet.export.encoding import ColumnEncoding
-from kernlet.export.scaling import AffineStep, fold_steps
+from kernlet.export.scaling import AffineStep, fold_steps, scaler_bytes
 from kernlet.export.summary import summary_of
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
@@ -72,8 +72,7 @@ class ShippedModel:
     @property
     def nbytes(self) -> int:
         """Bytes of everything stored; a scaler counts in float32."""
-        scaler = 0 if self.scaler is None else 4 * (len(self.scaler.shift) + len(self.scaler.scale))
-        return self.expansion.nbytes + scaler
+        return self.expansion.nbytes + scaler_bytes(self.scaler)
 
     def outputs(self, X: Any) -> Floats:
         """Outputs of the expansion for rows of features."""

@@ -9,9 +9,8 @@ import numpy as np
 
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
-from kernlet.kernels.kernel import Floats, require_mercer
-
-_DIAGONAL_ROWS = 64
+from kernlet.kernels.kernel import Floats
+from kernlet.problems.signed_rows import kernel_diagonal, require_signed_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +63,7 @@ class EnclosingBall:
     images: Floats | None = None
 
     def __post_init__(self) -> None:
-        require_mercer(self.gram.kernel, "A ball in feature space")
-        if not self.gram.is_square:
-            raise ValueError("A ball needs K(X, X); the matrix given has other columns than rows.")
-        if len(self.signs) != self.n_rows or len(self.costs) != self.n_rows:
-            raise ValueError(
-                f"There are {self.n_rows} rows, {len(self.signs)} signs and {len(self.costs)} "
-                "costs; give one of each for every row."
-            )
-        with np.errstate(divide="ignore", over="ignore"):
-            if not (np.isfinite(self.ridge).all() and (self.ridge > 0).all()):
-                raise ValueError(
-                    "A cost C is not positive, or 1 / C is not finite; give numbers nearer to 1, "
-                    "and leave rows of no weight out."
-                )
+        require_signed_rows("A ball", self.gram, self.signs, self.costs)
 
     @property
     def n_rows(self) -> int:
@@ -92,12 +78,7 @@ class EnclosingBall:
     @cached_property
     def kappa(self) -> float:
         """The largest squared norm of a point, directions not taken off."""
-        largest = 0.0
-        for start in range(0, self.n_rows, _DIAGONAL_ROWS):
-            rows = slice(start, min(start + _DIAGONAL_ROWS, self.n_rows))
-            norms = np.diagonal(self.gram.block(rows, rows)) + self.ridge[rows]
-            largest = max(largest, float(norms.max()))
-        return largest + 1.0
+        return float((kernel_diagonal(self.gram) + self.ridge).max(initial=0.0)) + 1.0
 
     def products(self, rows: Indices, columns: Indices) -> Floats:
         """Q[rows][:, columns].

@@ -104,3 +104,9 @@ def test_a_kernel_that_overflows_gets_a_sentence(n_landmarks):
     X, y = load_iris(return_X_y=True)
     with np.errstate(over="ignore"), pytest.raises(ValueError, match="overflows"):
         KernelFisherDiscriminant(kernel="linear", n_landmarks=n_landmarks).fit(X * 1e200, y)
+
+
+def test_equal_landmarks_are_one():
+    X, y = np.repeat(np.arange(6.0), 20)[:, None], np.tile([0, 1], 60)
+    machine = KernelFisherDiscriminant(n_landmarks=100, random_state=0).fit(X, y)
+    assert machine.n_centers_ == 6

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernlet.expansion import distinct_rows
+from kernlet.estimators.landmarks import first_landmarks
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import ColumnStore, Indices
 from kernlet.kernels.gram import Gram
@@ -116,8 +116,7 @@ class LandmarkChains:
     ) -> None:
         self.task, self.tol = task, tol
         self.order = random_state.permutation(task.n_rows)
-        rows = np.sort(self.order[:n_landmarks])
-        self.rows = rows[distinct_rows(task.X[rows])[1]]
+        self.rows = first_landmarks(self.order, n_landmarks, task.X)
         self._start(tol < _FINE or float(task.costs.sum()) > FEW_DIGITS_DO)
 
     def _start(self, is_fine: bool) -> None:

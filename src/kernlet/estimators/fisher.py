@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from kernlet.estimators.base import KERNEL_CONSTRAINTS, TrainingData
 from kernlet.estimators.features import ExpansionTransformer
+from kernlet.estimators.landmarks import first_landmarks
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels import Kernel
 from kernlet.kernels.gram import Gram
@@ -177,7 +178,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         n_rows, weights = len(data.y), data.sample_weight
         if self.n_landmarks is not None and self.n_landmarks < n_rows:
             order = check_random_state(self.random_state).permutation(n_rows)
-            rows = np.sort(order[: self.n_landmarks])
+            rows = first_landmarks(order, self.n_landmarks, data.X)
             blocks = LandmarkBlocks(Gram(kernel, data.X, data.X[rows]), 0)
             return rows, landmark_directions(blocks, members, weights, self.alpha, count)
         needed = 8 * n_rows**2

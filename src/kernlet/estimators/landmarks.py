@@ -9,6 +9,7 @@ import numpy as np
 
 from kernlet.estimators.candidates import choose_candidates
 from kernlet.expansion import distinct_rows
+from kernlet.kernels.columns import Indices
 
 #: Constraints on the parameter ``landmarks``.
 LANDMARK_CONSTRAINTS: list[Any] = [None, Integral, Real, "array-like", "sparse matrix"]
@@ -42,3 +43,27 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: np.random.RandomState
     chosen = choose_candidates(landmarks, X, random_state, "landmarks").points
     points = X if chosen is None else chosen
     return points[distinct_rows(points)[1]]
+
+
+def first_landmarks(order: Indices, n_landmarks: int, X: Any) -> Indices:
+    """The first rows of an order, ascending; of equal rows, one.
+
+    Parameters
+    ----------
+    order : ndarray of row numbers
+    n_landmarks : int
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+
+    Returns
+    -------
+    rows : ndarray of at most n_landmarks row numbers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.estimators.landmarks import first_landmarks
+    >>> first_landmarks(np.array([2, 0, 1]), 2, np.array([[1.0], [2.0], [1.0]]))
+    array([0])
+    """
+    rows = np.sort(order[:n_landmarks])
+    return rows[distinct_rows(X[rows])[1]]

@@ -59,6 +59,7 @@ def gap(machine):
         ProximalClassifier(kernel="linear"),
         ProximalClassifier(kernel="linear", class_weight=None),
         ProximalClassifier(kernel="sigmoid", class_weight="normalized", C=100.0),
+        CoreVectorClassifier(),
         CoreVectorClassifier(tol=1e-12),
         CoreVectorClassifier(kernel="poly", degree=2, coef0=1.0, tol=1e-12),
         MMDA(2, tol=1e-18),
@@ -81,7 +82,6 @@ _WITHIN_THE_GAP = (
     [
         HullPerceptronClassifier(),
         HullPerceptronClassifier(solver="sk", tol=1e-2),
-        CoreVectorClassifier(),
         CoreVectorClassifier(eps=1e-2, sample_size=59),
         MMDA(3),
         MMDA(solver="core", eps=1e-2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -23,7 +24,7 @@ from kernlet.kernels.columns import Indices
 from kernlet.kernels.features import RowFeatures
 
 
-class Condenser(OneToOneFeatureMixin, BaseEstimator):
+class Condenser(OneToOneFeatureMixin, BaseEstimator, ABC):
     """Makes fewer rows of a training set, each class on its own terms."""
 
     _gives_indices: ClassVar[bool] = True
@@ -79,11 +80,13 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator):
         self.condensation_ = self._condensation(rows, codes)
         return codes
 
+    @abstractmethod
     def _condensation(self, X: Any, codes: Indices) -> Any:
-        raise NotImplementedError
+        """The record of what stays and what goes."""
 
+    @abstractmethod
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
-        raise NotImplementedError
+        """Rows and labels that stay."""
 
     def __sklearn_tags__(self) -> Any:
         return condenser_tags(super().__sklearn_tags__(), sample_indices=self._gives_indices)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import compact_mlp
-from benchmarks.cells import Cells, key_of
+from kernlet.reproduce.cells import Cells, key_of
 from benchmarks.compact_device import DEVICE, device_name
 from benchmarks.tables import Table, spread
 from kernlet import CompactKernelClassifier

@@ -18,7 +18,7 @@ from imblearn.under_sampling import (
 from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.isolated import measure
-from benchmarks.neighbors import Condense, choose_k, random_subset, scores
+from kernlet.reproduce.neighbors import Condense, choose_k, random_subset, scores
 from benchmarks.tables import Table
 from kernlet import BoundaryCondenser, CentroidCondenser, TypicalCondenser
 from kernlet.datasets import load

@@ -11,7 +11,11 @@ from kernlet.datasets import make_checkerboard
 from kernlet.estimators import MinimalKernelClassifier
 from kernlet.selection import count_centers, fewest_centers
 
-GRID: dict[str, list[float]] = {"C": [30, 100, 300, 1000], "gamma": [2, 3, 4, 6, 8], "mu": [10, 100]}
+GRID: dict[str, list[float]] = {
+    "C": [30, 100, 300, 1000],
+    "gamma": [2, 3, 4, 6, 8],
+    "mu": [10, 100],
+}
 
 
 def fit_board(seed: int, n_folds: int, grid: dict[str, list[float]]) -> dict[str, Any]:

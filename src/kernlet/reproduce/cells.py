@@ -56,22 +56,22 @@ class Cells:
     path : Path
         A JSON file; its folder is made.
     fresh : bool, default=False
-        Forget what is there.
+        Measure anew what is there; it is kept until then.
     """
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:
         self.path = path
-        self.cells: dict[str, Any] = {}
-        if path.exists() and not fresh:
-            self.cells = _read(path)
+        self.cells = _read(path, fresh) if path.exists() else {}
+        self.stale = set(self.cells) if fresh else set()
 
     def __contains__(self, cell: Cell) -> bool:
-        return cell.key in self.cells
+        return cell.key in self.cells and cell.key not in self.stale
 
     def ask(self, cell: Cell) -> dict[str, Any]:
         """The answer of a cell and its seconds, measured and kept where it is not yet."""
-        if cell.key not in self.cells:
+        if cell not in self:
             self.cells[cell.key] = cell.measure()
+            self.stale.discard(cell.key)
             self._write()
         return self.cells[cell.key]
 
@@ -105,12 +105,14 @@ class Cells:
             part.write_text(json.dumps(self.cells, indent=1, sort_keys=True) + "\n")
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, fresh: bool) -> dict[str, Any]:
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        cells = error
+    except ValueError:
+        cells = None
     if not isinstance(cells, dict):
+        if fresh:
+            return {}
         raise ValueError(
             f"{path} is damaged: it holds no results. Remove it, or measure anew with --fresh."
         )

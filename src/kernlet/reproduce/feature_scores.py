@@ -91,7 +91,9 @@ def rows_themselves(task: Task, seed: int, **_: Any) -> Features:
     return Features({0: (task.X, task.X_test)}, 0.0, {}, 0)
 
 
-def margin_features(task: Task, seed: int, solver: str = "core", n_landmarks: int = 500) -> Features:
+def margin_features(
+    task: Task, seed: int, solver: str = "core", n_landmarks: int = 500
+) -> Features:
     """MMDA with 1, 3 and 5 features a class (for two classes 2, 6 and 10 of their one chain)."""
     n = task.n_classes
     per_chain = max(PER_CLASS) * (2 if n == 2 else 1)

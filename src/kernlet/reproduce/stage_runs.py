@@ -88,9 +88,7 @@ def run_stages(
     numbers: dict[str, Numbers] = {}
     candidates = start = None
     for size, values in zip(sizes, Cs, strict=True):
-        plan = Plan(
-            RBF(GAMMA), np.array([False, True]), tuple(values), N_POINTS, False, None, "lp"
-        )
+        plan = Plan(RBF(GAMMA), np.array([False, True]), tuple(values), N_POINTS, False, None, "lp")
         runs = []
         for number in range(n_runs):
             rows, validation, test = pool.draw(size, number)
@@ -165,9 +163,9 @@ def _compare(
 def fit_whole(C: Any, final: str, seed: int) -> dict[str, float]:
     """The whole method on the official split of USPS, 8 against the rest."""
     X, y, X_test, y_test = eights()
-    machine = ChunkingSyntheticClassifier(
-        C=C, final=final, gamma=GAMMA, random_state=seed
-    ).fit(X, y)
+    machine = ChunkingSyntheticClassifier(C=C, final=final, gamma=GAMMA, random_state=seed).fit(
+        X, y
+    )
     return {
         "train": 100 * machine.score(X, y),
         "test": 100 * machine.score(X_test, y_test),

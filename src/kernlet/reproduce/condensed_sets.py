@@ -36,7 +36,7 @@ def everything(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
     return X, y
 
 
-def by_both_rules(threshold: int, nu: float, form: str) -> Condense:
+def by_both_rules(threshold: int, nu: float, form: Any) -> Condense:
     """Typical rows leave first, then those about the boundary."""
 
     def condense(X: Any, y: Any, seed: int) -> tuple[Any, Any]:

@@ -50,11 +50,13 @@ def task_of(name: str, n_rows: int | None = None) -> Task:
 
     ``n_rows`` keeps the first training rows, and a third as many test rows.
     """
+    X: Any
+    X_test: Any
     if name == "usps":
-        data = make_shifted_digits()
-        step = 1 if n_rows is None else max(1, len(data.y) // n_rows)
-        X, X_test = (np.asarray(A[::step], dtype=np.float32) for A in (data.X, data.X_test))
-        y, y_test = data.y[::step], data.y_test[::step]  # type: ignore[index]
+        shifted = make_shifted_digits()
+        step = 1 if n_rows is None else max(1, len(shifted.y) // n_rows)
+        X, X_test = (np.asarray(A[::step], np.float32) for A in (shifted.X, shifted.X_test))
+        y, y_test = shifted.y[::step], shifted.y_test[::step]
     else:
         data = load(name)
         few = None if n_rows is None else n_rows // 3
@@ -92,7 +94,7 @@ def rows_themselves(task: Task, seed: int, **_: Any) -> Features:
 
 
 def margin_features(
-    task: Task, seed: int, solver: str = "core", n_landmarks: int = 500
+    task: Task, seed: int, solver: Any = "core", n_landmarks: int = 500
 ) -> Features:
     """MMDA with 1, 3 and 5 features a class (for two classes 2, 6 and 10 of their one chain)."""
     n = task.n_classes
@@ -250,3 +252,20 @@ def _tree(pair: Any, task: Task, seed: int, n_leaves: int | None) -> tuple[float
         min_samples_leaf=2, max_leaf_nodes=n_leaves and max(2, n_leaves), random_state=seed
     )
     return _score(tree, pair, task), int(tree.tree_.node_count)
+
+
+def place_digits(digits: list[int], seed: int) -> dict[str, Any]:
+    """Test rows of some digits of optdigits in two features of KFD and of MMDA."""
+    whole = task_of("optdigits")
+    some, tested = np.isin(whole.y, digits), np.isin(whole.y_test, digits)
+    X, y, X_test, y_test = whole.X[some], whole.y[some], whole.X_test[tested], whole.y_test[tested]
+    task = Task(X, y, X_test, y_test, resolve_gamma("mean_distance", X))
+    places: dict[str, Any] = {"labels": y_test.tolist()}
+    for name, machine in (
+        ("KFD", KernelFisherDiscriminant(alpha=0.1, gamma=task.gamma)),
+        ("MMDA", MMDA(1, gamma=task.gamma, random_state=seed)),
+    ):
+        pair = machine.fit_transform(X, y)[:, :2], machine.transform(X_test)[:, :2]
+        places[name] = pair[1].round(4).tolist()
+        places[f"{name} 1-NN"] = _score(neighbours(2), pair, task)
+    return places

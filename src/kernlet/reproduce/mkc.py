@@ -130,7 +130,9 @@ def build_digits(results: Results, quick: bool) -> Table:
             zip(results.answers(name), settings, strict=False), key=lambda pair: pair[0]["error"]
         )
         seconds = results.seconds(name)
-        beside, final, setting = "", {}, {}
+        beside = ""
+        final: dict[str, Any] = {}
+        setting: dict[str, float] = {}
         for _, setting in tried:
             kept = results.ask(
                 f"{name}, all rows", Cell(work, {**setting, **_part(name, quick, "test")})
@@ -237,7 +239,7 @@ def _set_figures(results: Results, name: str, paper: tuple[Any, ...]) -> list[Fi
         f"{key} {np.mean([fold[key] for fold in free]):.1f}" for key in ("m1", "m2", "test")
     )
     candidates = "all rows" if paper[-1] is None else f"{paper[-1]} random rows"
-    minimal_way = {
+    minimal_way: dict[str, Any] = {
         "seconds": results.seconds(name),
         "parameters": f"{candidates} as candidates, standardised, alpha=5; "
         + _often([fold["parameters"] for fold in ours]),
@@ -246,7 +248,7 @@ def _set_figures(results: Results, name: str, paper: tuple[Any, ...]) -> list[Fi
         "beside": f"the most accurate setting whatever its size: {most_accurate}",
         "why": _WHY_FOLDS,
     }
-    svm_way = {
+    svm_way: dict[str, Any] = {
         "seconds": results.seconds(f"{name}, SVM"),
         "parameters": "SVC, standardised; " + _often([fold["parameters"] for fold in svm]),
         "chosen": "in each fold the most accurate of 30 settings by three inner folds"

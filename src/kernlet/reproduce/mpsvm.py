@@ -62,13 +62,8 @@ def _reduced(quick: bool) -> NamedCells:
     for (threshold, nu), (count, _, _) in list(USPS.items())[: 1 if quick else None]:
         given = {"threshold": threshold, "nu": float(nu), "n_rows": n_rows}
         count = round(count * (n_rows or 7291) / 7291)
-        for way, form, least in (
-            ("matched", "repaired", count),
-            ("repaired", "repaired", None),
-            ("literal", "literal", None),
-        ):
-            cell = Cell(score_rule, {**given, "form": form, "count": least})
-            found[f"T={threshold}, nu={nu}, {way}"] = [cell]
+        matched = Cell(score_rule, {**given, "form": "repaired", "count": count})
+        found[f"T={threshold}, nu={nu}, matched"] = [matched]
         peers = Cell(score_peers, {"count": count, "n_rows": n_rows, "n_seeds": N_SEEDS})
         found[f"T={threshold}, nu={nu}, peers"] = [peers]
     return found
@@ -139,13 +134,9 @@ def build_reduced(results: Results, quick: bool) -> Table:
 
 
 def _beside(results: Results, row: str) -> str:
-    said = []
-    for way, name in (("repaired", "this T, repaired form"), ("literal", "this T, as written")):
-        (facts,) = results.answers(f"{row}, {way}")
-        said.append(f"{name} {facts['eliminated']} eliminated, {facts['accuracy']:.2f} %")
     (facts,) = results.answers(f"{row}, matched")
     best = int(np.argmax(facts["by k"]))
-    said.append(f"best k on the test rows {facts['by k'][best]:.2f} % (k={best + 1})")
+    said = [f"best k on the test rows {facts['by k'][best]:.2f} % (k={best + 1})"]
     (peers,) = results.answers(f"{row}, peers")
     spread = np.std(peers["random"], ddof=1)
     said.append(f"as many random rows {np.mean(peers['random']):.2f} ± {spread:.2f} %")

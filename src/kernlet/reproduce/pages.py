@@ -9,7 +9,10 @@ from typing import Any
 from kernlet.files import written_whole
 from kernlet.reproduce.figures import Table
 
-_HEADER = ["row", "figure", "paper", "ours", "runs", "difference", "verdict", "CPU s", "by"]
+_HEADER = [
+    *("row", "figure", "paper", "ours", "runs", "difference", "verdict", "CPU s", "by"),
+    "beside it",
+]
 EXPLAINED = (
     "Ours is the mean over runs (folds, seeds or samples) ± their deviation. The difference is in "
     "standard errors of our mean, positive where ours is better: the deviation over the root of "
@@ -62,7 +65,7 @@ def write_table(table: Table, facts: dict[str, Any], folder: Path) -> str:
 
 def table_markdown(facts: dict[str, Any]) -> str:
     """The page of a table, from its JSON."""
-    ways: list[tuple[str, str, str]] = []
+    ways: list[tuple[str, str]] = []
     lines = [_cells(_HEADER), "|" + "---|" * len(_HEADER)]
     lines += [_cells(_line(figure, ways)) for figure in facts["figures"]]
     parts = [f"**{facts['title']}**", "\n".join(lines)]
@@ -79,10 +82,10 @@ def _cells(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _line(figure: dict[str, Any], ways: list[tuple[str, str, str]]) -> list[str]:
+def _line(figure: dict[str, Any], ways: list[tuple[str, str]]) -> list[str]:
     start = [figure["row"], figure["what"], _number(figure["paper"])]
     if "missing" in figure:
-        return [*start, figure["missing"], "-", "-", "-", "-", "-"]
+        return [*start, figure["missing"], *["-"] * 6]
     ours = _number(figure["ours"])
     if figure["deviation"] is not None:
         ours += f" ± {_number(figure['deviation'])}"
@@ -91,7 +94,7 @@ def _line(figure: dict[str, Any], ways: list[tuple[str, str, str]]) -> list[str]
         said = "-" if figure["paper"] is None else "no spread"
     else:
         said = "-" if figure["kind"] in ("time", "other") else f"{difference:+.1f}"
-    way = figure["parameters"], figure["chosen"], figure["beside"]
+    way = figure["parameters"], figure["chosen"]
     if way not in ways:
         ways.append(way)
     runs, seconds = str(figure["runs"]), figure["seconds"]
@@ -103,13 +106,13 @@ def _line(figure: dict[str, Any], ways: list[tuple[str, str, str]]) -> list[str]
         figure["verdict"],
         "-" if seconds is None else f"{seconds:.1f}",
         f"({ways.index(way) + 1})",
+        figure["beside"] or "-",
     ]
 
 
-def _way(number: int, way: tuple[str, str, str]) -> str:
-    parameters, chosen, beside = way
-    said = "; ".join(part for part in (parameters, chosen) if part)
-    return f"({number}) {said}." + (f" Beside it: {beside}." if beside else "") + "\n"
+def _way(number: int, way: tuple[str, str]) -> str:
+    said = "; ".join(part for part in way if part) or "see the notes"
+    return f"({number}) {said}.\n"
 
 
 def _reason(figure: dict[str, Any]) -> str:

@@ -243,7 +243,10 @@ def run_report(**options: Any) -> None:
     help="Where tables, pictures and what was measured go.",
 )
 @click.option("--fresh", is_flag=True, help="Measure anew what was measured before.")
-def run_reproduce(paper: str, table: str | None, quick: bool, folder: Path, fresh: bool) -> None:
+@click.option("--kept", is_flag=True, help="Measure nothing: tables of what was measured so far.")
+def run_reproduce(
+    paper: str, table: str | None, quick: bool, folder: Path, fresh: bool, kept: bool
+) -> None:
     r"""Measure the tables of the five papers, ours beside theirs.
 
     \b
@@ -259,6 +262,8 @@ def run_reproduce(paper: str, table: str | None, quick: bool, folder: Path, fres
     """
     if table is not None and paper in ("all", "summary"):
         raise click.UsageError(f"--table belongs to one paper, not to {paper}.")
+    if fresh and kept:
+        raise click.UsageError("--fresh measures anew, --kept measures nothing; give one.")
     from kernlet.cli.reproduce import run
 
-    run(paper, table, quick, folder, fresh)
+    run(paper, table, quick, folder, fresh, kept)

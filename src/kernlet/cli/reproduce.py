@@ -14,7 +14,7 @@ from kernlet.reproduce.papers import PAPERS, Watch, reproduce, tables_of
 from kernlet.reproduce.summary import write_summary
 
 
-def run(paper: str, table: str | None, quick: bool, folder: Path, fresh: bool) -> None:
+def run(paper: str, table: str | None, quick: bool, folder: Path, fresh: bool, kept: bool) -> None:
     """Measure, print and write; what was done stays where it is interrupted."""
     if paper == "summary":
         click.echo(write_summary(folder))
@@ -24,13 +24,14 @@ def run(paper: str, table: str | None, quick: bool, folder: Path, fresh: bool) -
     try:
         with plain_warnings(), _watching() as watch:
             for name, numbers in wanted.items():
-                pages = reproduce(name, numbers, folder, quick=quick, fresh=fresh, watch=watch)
-                for page in pages:
+                for page in reproduce(
+                    name, numbers, folder, quick=quick, fresh=fresh, kept=kept, watch=watch
+                ):
                     click.echo(page)
     except KeyboardInterrupt:
         say(
             f"\nStopped. What was measured is kept in {folder / 'cells'}; the same command "
-            "(without --fresh) goes on from there."
+            "(without --fresh) goes on from there, and --kept makes tables of what there is."
         )
         raise SystemExit(130) from None
     click.echo(write_summary(folder))

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from kernlet.reproduce.cells import Cell
-from kernlet.reproduce.figures import Figure, Kind, Ours, Table
+from kernlet.reproduce.figures import NOT_YET, Figure, Kind, Ours, Table
 from kernlet.reproduce.recipes import NamedCells, Recipe, Results
 from kernlet.reproduce.stage_runs import N_RUNS, SIZES, fit_whole, run_stages
 
@@ -129,20 +129,28 @@ def build(
     data: str, number: str, title: str, lines: list[Line], results: Results, quick: bool
 ) -> Table:
     """Figures of the lines that were measured."""
-    numbers = {way: dict(results.answers(way)[0]) for way, _ in _ways(data)}
-    seconds = {way: results.seconds(way) for way, _ in _ways(data)}
+    ways = [way for way, _ in _ways(data)]
+    have = results.have(*ways)
+    numbers = {way: dict(results.answers(way)[0]) if have else {} for way in ways}
+    seconds = results.seconds("validated") if have else 0.0
     tested = dict.fromkeys(numbers["validated"])
-    if "whole, validated" in results.named:
+    if results.have("whole, validated", "whole, paper's C"):
         for way in numbers:
             whole = results.answers(f"whole, {way}")
             numbers[way][WHOLE] = {name: [w[name] for w in whole] for name in whole[0]}
         tested[WHOLE] = 2007
     figures = []
     for key, row, *paper in lines:
+        given = dict(zip(_COLUMNS, paper, strict=True))
         if key in numbers["validated"]:
-            ours, other = (numbers[way][key] for way in ("validated", "paper's C"))
-            given = dict(zip(_COLUMNS, paper, strict=True))
-            figures += _figures(data, row, ours, other, given, tested[key], seconds["validated"])
+            ours, other = (numbers[way][key] for way in ways)
+            figures += _figures(data, row, ours, other, given, tested[key], seconds)
+        elif not quick:
+            figures += [
+                Figure(row, what, kind, given[name], NOT_YET, larger)
+                for name, (what, kind, larger) in _COLUMNS.items()
+                if given[name] is not None
+            ]
     return Table("cs", number, title, figures, _notes(data))
 
 

@@ -13,6 +13,7 @@ Kind = Literal["accuracy", "size", "time", "other"]
 #: Kinds that a verdict is given on.
 JUDGED = ("accuracy", "size")
 NOT_PUBLIC = "data not public"
+NOT_YET = "not measured yet"
 
 
 @dataclass(frozen=True)

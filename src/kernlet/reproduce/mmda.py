@@ -19,7 +19,7 @@ from kernlet.reproduce.feature_figures import (
     printed,
 )
 from kernlet.reproduce.feature_scores import PER_CLASS, place_digits, score_features
-from kernlet.reproduce.figures import NOT_PUBLIC, Figure, Kind, Ours, Table
+from kernlet.reproduce.figures import NOT_PUBLIC, NOT_YET, Figure, Kind, Ours, Table
 from kernlet.reproduce.recipes import NamedCells, Recipe, Results
 
 CITATION = (
@@ -107,9 +107,11 @@ def _figures(
             row = f"{name}, {_label(key)}"
             if name == "face":
                 yield Figure(row, what, kind, paper, NOT_PUBLIC, larger)
-            elif f"{name} {method}" in results.named:
+            elif results.have(f"{name} {method}", f"{name} landmarks"):
                 ours = _ours(results, name, method, read(key), kind, why(name, key))
                 yield Figure(row, what, kind, paper, ours, larger)
+            elif f"{name} {method}" in results.named:
+                yield Figure(row, what, kind, paper, NOT_YET, larger)
 
 
 def _label(key: Any) -> str:
@@ -310,7 +312,8 @@ def build_places(results: Results, quick: bool) -> Table:
 def build_growth(results: Results, quick: bool) -> Table:
     """Figure 2: accuracy of the network against the number of features."""
     figure = Picture(figsize=(10, 3.4), layout="constrained")
-    names = [name for name in SMALL if f"{name} core" in results.named]
+    ways = ("core", "landmarks", "svm", "kpca", "kfd")
+    names = [name for name in SMALL if results.have(*(f"{name} {way}" for way in ways))]
     figures = []
     for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
         for way in ("core", "landmarks", "svm"):

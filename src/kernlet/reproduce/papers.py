@@ -53,6 +53,7 @@ def reproduce(
     *,
     quick: bool = False,
     fresh: bool = False,
+    kept: bool = False,
     watch: Watch = lambda name, done, total, seconds: None,
 ) -> Iterator[str]:
     """Measure tables of a paper and write them; what is measured already is not measured again.
@@ -68,6 +69,8 @@ def reproduce(
         Fewer rows, folds and seeds.
     fresh : bool, default=False
         Measure anew.
+    kept : bool, default=False
+        Measure nothing: rows of which not all is measured are listed as such.
     watch : callable
 
     Yields
@@ -88,8 +91,9 @@ def reproduce(
             done += seconds is not None
             watch(f"{paper} {number}: {name}", min(done, total), total, seconds)
 
-        results = Results(named, cells, said)
-        results.measure()
+        results = Results(named, cells, said, kept)
+        if not kept:
+            results.measure()
         table = recipe.build(results, quick)
         command = f"kernlet reproduce {paper} --table {number}" + (" --quick" if quick else "")
         yield write_table(table, table_json(table, quick, command, setting()), folder)

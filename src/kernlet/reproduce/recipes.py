@@ -23,16 +23,24 @@ class Results:
     said : callable
         Called with a name before a cell that is not known yet is measured, and with its seconds
         after it.
+    kept : bool, default=False
+        Measure nothing.
     """
 
     def __init__(
-        self, named: NamedCells, cells: Cells, said: Callable[[str, float | None], None]
+        self,
+        named: NamedCells,
+        cells: Cells,
+        said: Callable[[str, float | None], None],
+        kept: bool = False,
     ) -> None:
-        self.named, self.cells, self.said = named, cells, said
+        self.named, self.cells, self.said, self.kept = named, cells, said, kept
 
-    def ask(self, name: str, cell: Cell) -> dict[str, Any]:
-        """A cell's answer and seconds."""
+    def ask(self, name: str, cell: Cell) -> dict[str, Any] | None:
+        """A cell's answer and seconds; None where nothing is to be measured and it is not known."""
         known = cell in self.cells
+        if self.kept and not known:
+            return None
         if not known:
             self.said(name, None)
         kept = self.cells.ask(cell)
@@ -44,6 +52,13 @@ class Results:
         for name, cells in self.named.items():
             for cell in cells:
                 self.ask(name, cell)
+
+    def have(self, *names: str) -> bool:
+        """Whether all cells of these names are measured."""
+        return all(
+            name in self.named and all(cell in self.cells for cell in self.named[name])
+            for name in names
+        )
 
     def answers(self, name: str) -> list[Any]:
         """Of the cells of a name."""

@@ -119,7 +119,7 @@ def build_reduction(results: Results, quick: bool) -> Table:
     """Support vectors at the start and where the rule stops."""
     figures = []
     for name, (_, first, last) in REDUCTION.items():
-        if f"{name} sk" not in results.named:
+        if not results.have(f"{name} sk", f"{name} exact"):
             continue
         rounds = _rounds(results, name, "sk"), _rounds(results, name, "exact")
         end = last_round(rounds[0]), last_round(rounds[1])

@@ -92,7 +92,7 @@ def test_the_summary_counts_by_paper_and_kind():
         Figure("faces", "figure", "accuracy", 90.0, NOT_PUBLIC),
     )
     text = summarize([facts])
-    line = "1 | 0 | 1 | 50 % of 2 | 0 | 1 | 0 | 100 % of 1 | 1 |"
+    line = "1 | 0 | 1 | 50 % of 2 | 0 | 1 | 0 | 100 % of 1 | 1 | 0 |"
     assert f"| sk | {line}" in text
     assert f"| **all** | {line}" in text
     assert "- 1: row, figure (80.5 against 90): it is hard" in text

@@ -107,7 +107,7 @@ def _figures(
             row = f"{name}, {_label(key)}"
             if name == "face":
                 yield Figure(row, what, kind, paper, NOT_PUBLIC, larger)
-            elif results.have(f"{name} {method}", f"{name} landmarks"):
+            elif results.have(f"{name} {method}"):
                 ours = _ours(results, name, method, read(key), kind, why(name, key))
                 yield Figure(row, what, kind, paper, ours, larger)
             elif f"{name} {method}" in results.named:
@@ -128,7 +128,7 @@ def _ours(results: Results, name: str, method: str, read: Read, kind: Kind, why:
     if None in values:
         return "not measured: too many rows for this classifier"
     beside = ""
-    if method == "core" and name in SMALL:
+    if method == "core" and name in SMALL and results.have(f"{name} landmarks"):
         other = [read(a) for a in results.answers(f"{name} landmarks")]
         said = results.answers(f"{name} landmarks")[0]["said"]
         beside = f"{said}: {np.mean(other):.2f}" + _deviation(other)

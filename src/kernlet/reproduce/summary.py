@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kernlet.files import written_whole
-from kernlet.reproduce.figures import JUDGED
+from kernlet.reproduce.figures import JUDGED, NOT_YET
 
 NAME = "summary.md"
 
@@ -40,8 +40,8 @@ def summarize(tables: list[dict[str, Any]]) -> str:
     papers = list(dict.fromkeys(table["paper"] for table in tables))
     lines = [
         "| paper | accuracies beaten | met | not met | reached | sizes beaten | met | not met | "
-        "reached | not to be had |",
-        "|" + "---|" * 10,
+        "reached | not to be had | not measured yet |",
+        "|" + "---|" * 11,
     ]
     for paper in papers:
         figures = [f for t in tables if t["paper"] == paper for f in t["figures"]]
@@ -70,7 +70,9 @@ def _counts(name: str, figures: list[dict[str, Any]]) -> str:
         total = sum(counts)
         share = f"{100 * (counts[0] + counts[1]) / total:.0f} % of {total}" if total else "-"
         cells += [*map(str, counts), share]
-    cells.append(str(sum("missing" in f for f in figures)))
+    missing = [f["missing"] for f in figures if "missing" in f]
+    waiting = missing.count(NOT_YET)
+    cells += [str(len(missing) - waiting), str(waiting)]
     return "| " + " | ".join(cells) + " |"
 
 

@@ -63,9 +63,9 @@ class Ours:
         Examples
         --------
         >>> from kernlet.reproduce.figures import Ours
-        >>> Ours([90.0], n_test=900).standard_error
+        >>> round(Ours([90.0], n_test=900).standard_error, 6)
         1.0
-        >>> Ours([8.0, 10.0]).standard_error
+        >>> round(Ours([8.0, 10.0]).standard_error, 6)
         1.0
         """
         error = 0.0 if self.deviation is None else self.deviation**2 / len(self.values)

@@ -85,6 +85,13 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert (tmp_path / "sk-cleveland.png").exists() or (tmp_path / "sk-cleveland.json").exists()
 
 
+@pytest.mark.parametrize("paper", ["mkc", "cs", "sk", "mpsvm", "mmda"])
+def test_kept_measures_nothing(paper, tmp_path, monkeypatch):
+    monkeypatch.setattr(cells.Cell, "measure", lambda cell: pytest.fail("measured"))
+    assert "not measured yet" in kernlet_command(paper, "--kept", "--folder", tmp_path)
+    assert not (tmp_path / "cells").exists()
+
+
 def test_an_unknown_table_is_named_with_those_there_are():
     assert "sk has no table '9'; it has reduction, cleveland" in kernlet_command(
         "sk", "--table", "9", status=1

@@ -58,6 +58,9 @@ def _boards(quick: bool) -> NamedCells:
 def build_boards(results: Results, quick: bool) -> Table:
     """Figure 4: rows and centers of a checkerboard, with its picture."""
     names = [name for name in results.named if results.have(name)]
+    if not names:
+        missing = Figure("generated boards", "m1 x m2", "size", None, NOT_YET)
+        return Table("mkc", "figure4", "Figure 4: the checkerboard", [missing])
     found = [results.answers(name)[0] for name in names]
     shared: dict[str, Any] = {
         "seconds": sum(map(results.seconds, names)),

@@ -273,10 +273,7 @@ def build_points(results: Results, quick: bool) -> Table:
         "size",
         False,
         read,
-        lambda name, key: (
-            "a later feature is kept orthogonal to those before it and has their points too; "
-            "landmarks, beside it, share one set of points for all features"
-        ),
+        _why_points,
     )
     notes = [
         "Averages over features. All features of landmarks share their points, so that their "
@@ -287,12 +284,33 @@ def build_points(results: Results, quick: bool) -> Table:
     return Table("mmda", "6", "Table 6: kernel evaluations of a feature", list(figures), notes)
 
 
+def _why_points(name: str, key: Any) -> str:
+    if key[0] == "core" and name in SMALL:
+        return (
+            "a later feature is kept orthogonal to those before it and has their points too; "
+            "landmarks, beside it, share one set of points for all features"
+        )
+    if name == "optdigits":
+        return (
+            "solved to a gap of 1e-8 a feature rests on more rows than by the paper's SMO, and a "
+            "later one has the points of those before it too"
+        )
+    return (
+        "all features share these landmarks: their number is the cost of all features together, "
+        "the paper's that of each feature by itself"
+    )
+
+
 def _places(quick: bool) -> NamedCells:
     return {"digits 0, 6 and 9": [Cell(place_digits, {"digits": [0, 6, 9], "seed": 0})]}
 
 
 def build_places(results: Results, quick: bool) -> Table:
     """Figure 1: three digits in the plane."""
+    title = "Figure 1: three digits in the plane"
+    if not results.have("digits 0, 6 and 9"):
+        missing = Figure("digits", "test rows right by 1-NN, %", "other", None, NOT_YET)
+        return Table("mmda", "figure1", title, [missing])
     (places,) = results.answers("digits 0, 6 and 9")
     figure = Picture(figsize=(9, 4), layout="constrained")
     figures = []
@@ -306,14 +324,18 @@ def build_places(results: Results, quick: bool) -> Table:
         figures.append(Figure(method, "test rows right by 1-NN, %", "other", None, right))
     notes = ["Digits 0, 6 and 9 of the test part of optdigits in two features; nothing to judge."]
     pictures = {"mmda-figure1.png": figure}
-    return Table("mmda", "figure1", "Figure 1: three digits in the plane", figures, notes, pictures)
+    return Table("mmda", "figure1", title, figures, notes, pictures)
 
 
 def build_growth(results: Results, quick: bool) -> Table:
     """Figure 2: accuracy of the network against the number of features."""
     figure = Picture(figsize=(10, 3.4), layout="constrained")
+    title = "Figure 2: accuracy and number of features"
     ways = ("core", "landmarks", "svm", "kpca", "kfd")
     names = [name for name in SMALL if results.have(*(f"{name} {way}" for way in ways))]
+    if not names:
+        missing = Figure("all sets", "network, %", "other", None, NOT_YET)
+        return Table("mmda", "figure2", title, [missing])
     figures = []
     for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
         for way in ("core", "landmarks", "svm"):
@@ -332,7 +354,6 @@ def build_growth(results: Results, quick: bool) -> Table:
         axes.set(title=name, xlabel="features a class", ylabel="network, test accuracy, %")
         axes.legend(fontsize=7)
     notes = ["The paper's curves are not printed as numbers: nothing to judge.", _NETWORK]
-    title = "Figure 2: accuracy and number of features"
     return Table("mmda", "figure2", title, figures, notes, {"mmda-figure2.png": figure})
 
 

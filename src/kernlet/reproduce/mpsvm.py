@@ -71,6 +71,12 @@ def _reduced(quick: bool) -> NamedCells:
 
 def build_all_rows(results: Results, quick: bool) -> Table:
     """Table 1: k-NN with all rows."""
+    title = "Table 1: k-NN with the complete training set"
+    ocr = Figure("OCR, all 6,670 rows", "test accuracy, %", "accuracy", 92.5, NOT_PUBLIC)
+    row = "USPS, all 7,291 rows"
+    if not results.have("all rows"):
+        figure = Figure(row, "test accuracy, %", "accuracy", 94.469, NOT_YET)
+        return Table("mpsvm", "1", title, [figure, ocr], _NOTES[:1])
     (facts,) = results.answers("all rows")
     best = _best(facts["by k"])
     ours = Ours(
@@ -81,11 +87,8 @@ def build_all_rows(results: Results, quick: bool) -> Table:
         "k from 1 to 10 by five-fold cross-validation on training rows",
         f"k on the test rows, as in the paper: {facts['by k'][best]:.3f} with k={best + 1}",
     )
-    figures = [
-        Figure("USPS, all 7,291 rows", "test accuracy, %", "accuracy", 94.469, ours),
-        Figure("OCR, all 6,670 rows", "test accuracy, %", "accuracy", 92.5, NOT_PUBLIC),
-    ]
-    return Table("mpsvm", "1", "Table 1: k-NN with the complete training set", figures, _NOTES[:1])
+    figures = [Figure(row, "test accuracy, %", "accuracy", 94.469, ours), ocr]
+    return Table("mpsvm", "1", title, figures, _NOTES[:1])
 
 
 def build_ocr(results: Results, quick: bool) -> Table:

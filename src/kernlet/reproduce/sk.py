@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Picture
 
 from kernlet.estimators.hull_removal import stops
 from kernlet.reproduce.cells import Cell
-from kernlet.reproduce.figures import Figure, Ours, Table
+from kernlet.reproduce.figures import NOT_YET, Figure, Ours, Table
 from kernlet.reproduce.recipes import NamedCells, Recipe, Results
 from kernlet.reproduce.removal_paths import SCHEDULE, UNSCALED, follow_removal
 
@@ -152,6 +152,9 @@ def _round_of(factor: float) -> int:
 
 def build_evolution(name: str, results: Results, quick: bool) -> Table:
     """The last rounds of a set before the paper's stop, and a picture of all of ours."""
+    if not results.have(f"{name} sk", f"{name} exact"):
+        missing = Figure(name, "support vectors", "size", None, NOT_YET)
+        return Table("sk", name, f"Evolution of {name}", [missing], _NOTES)
     rounds = _rounds(results, name, "sk"), _rounds(results, name, "exact")
     figures = []
     for factor, (validation, test, support) in EVOLUTION[name].items():

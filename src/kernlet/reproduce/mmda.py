@@ -181,9 +181,9 @@ _GENERAL = (
     "and landmarks, kernlet's default, on the larger sets; MMDA(SVM) is the same problem solved "
     "exactly on optdigits, and within the span of landmarks on the other sets, where the exact "
     "solver takes too long. Landmarks in place of the paper's solvers are as many as its features "
-    "have points at least, so that accuracies are compared at equal size. KPCA and KFD had 3,500 random rows of the larger sets in the "
-    "paper; KFD has 1,000 landmarks and all rows here. The extended USPS is rebuilt, and every "
-    "fourth row of it is used. The faces are not public."
+    "have points at least, so that accuracies are compared at equal size. KPCA and KFD had 3,500 "
+    "random rows of the larger sets in the paper; KFD has 1,000 landmarks and all rows here. The "
+    "extended USPS is rebuilt, and every fourth row of it is used. The faces are not public."
 )
 
 

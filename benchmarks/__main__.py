@@ -17,7 +17,6 @@ from benchmarks import (
     hull,
     minimal_kernel,
     mmda,
-    mmda_accuracy,
     proximal,
     ship,
     synthetic,
@@ -34,7 +33,6 @@ _MODULES = (
     condense,
     core_vector,
     mmda,
-    mmda_accuracy,
     ship,
 )
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}

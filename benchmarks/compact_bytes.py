@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks import compact_mlp
-from benchmarks.cells import Cells, key_of
 from benchmarks.compact_device import DEVICE, device_name
 from benchmarks.tables import Table, spread
 from kernlet import CompactKernelClassifier
 from kernlet.datasets import load
 from kernlet.devices import find_device
+from kernlet.reproduce.cells import Cells, key_of
 
 SEEDS = range(5)
 CELLS = Path("docs/results/compact-cells.json")

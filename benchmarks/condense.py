@@ -1,4 +1,4 @@
-"""Condensers: the paper's Table 3, accuracy against fraction kept, and what condensing costs."""
+"""Condensers: accuracy against fraction kept, and what condensing costs."""
 
 from __future__ import annotations
 
@@ -18,29 +18,14 @@ from imblearn.under_sampling import (
 from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.isolated import measure
-from benchmarks.neighbors import Condense, choose_k, random_subset, scores
 from benchmarks.tables import Table
 from kernlet import BoundaryCondenser, CentroidCondenser, TypicalCondenser
 from kernlet.datasets import load
+from kernlet.reproduce.neighbors import Condense, choose_k, random_subset, scores
 
 SETS = ("usps", "satimage", "pendigits", "letter", "optdigits")
 N_SEEDS = 10
 SHARES = (0.02, 0.05, 0.12, 0.18)
-#: (T, nu) to rows eliminated, k and accuracy, from Table 3 of the paper.
-PAPER = {
-    (50, 1): (3103, 3, 94.12),
-    (100, 1): (3831, 1, 93.77),
-    (150, 1): (3980, 1, 93.42),
-    (200, 1): (4710, 1, 92.58),
-    (250, 1): (4886, 1, 92.43),
-    (300, 1): (5126, 1, 92.33),
-    (50, 5): (3083, 1, 94.02),
-    (100, 5): (3802, 5, 93.37),
-    (150, 5): (4112, 1, 93.12),
-    (200, 5): (4424, 1, 92.92),
-    (250, 5): (4851, 1, 92.53),
-    (300, 5): (5198, 1, 91.78),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,59 +124,6 @@ def _spread(found: list[float]) -> str:
     return mean if len(found) == 1 else f"{mean} ± {np.std(found):.2f}"
 
 
-def paper(quick: bool) -> Iterator[Table]:
-    """The paper's Table 3 beside ours."""
-    data = split("usps")
-    data = Split(255 * data.X, data.y, 255 * data.X_test, data.y_test)
-    table = Table(
-        "USPS, pixels 0 to 255, weights 1 / p, typical rows first, M = 20: rows eliminated / "
-        "accuracy (k), and in brackets a random subset of that size, 10 seeds",
-        ["T", "nu", "paper", *FORMS],
-    )
-    table.add("all rows", "-", "0 / 94.469 (5)", *[_all_rows(data)] * len(FORMS))
-    for (threshold, nu), (count, k, accuracy) in PAPER.items():
-        if quick and (threshold, nu) != (300, 1):
-            continue
-        beside = _beside(data, count)
-        cells = [f"{count} / {accuracy} ({k}) [{beside}]"]
-        for form in FORMS.values():
-            click.echo(f"T={threshold}, nu={nu}: {form}", err=True)
-            cells.append(_paper_cell(data, threshold, nu, form))
-        table.add(threshold, nu, *cells)
-    yield table
-
-
-FORMS: dict[str, Any] = {"as written": "literal", "repaired": "repaired"}
-
-
-def _all_rows(data: Split) -> str:
-    k = choose_k(everything, data.X, data.y)
-    (accuracy,) = scores(everything, k, data, 1)[1]
-    return f"0 / {accuracy:.2f} ({k})"
-
-
-def _paper_cell(data: Split, threshold: int, nu: float, form: Any) -> str:
-    condense = by(
-        TypicalCondenser(nu, form=form, class_weight="normalized"),
-        BoundaryCondenser(threshold, C=nu, form=form, class_weight="normalized"),
-    )
-    k = choose_k(condense, data.X, data.y)
-    (kept,), (accuracy,) = scores(condense, k, data, 1)
-    count = round((1 - kept) * len(data.X))
-    return f"{count} / {accuracy:.2f} ({k}) [{_beside(data, count)}]"
-
-
-_BESIDE: dict[int, str] = {}
-
-
-def _beside(data: Split, count: int) -> str:
-    if count not in _BESIDE:
-        peer = random_subset(1 - count / len(data.X))
-        k = choose_k(peer, data.X, data.y)
-        _BESIDE[count] = f"{_spread(scores(peer, k, data, N_SEEDS)[1])} ({k})"
-    return _BESIDE[count]
-
-
 def predict_neighbors(data: Split) -> dict[str, Any]:
     KNeighborsClassifier(5).fit(data.X, data.y).predict(data.X_test)
     return {"rows": len(data.X)}
@@ -246,4 +178,4 @@ def cost(quick: bool) -> Iterator[Table]:
     yield table
 
 
-BENCHMARKS = {"condense-sets": sets, "condense-paper": paper, "condense-cost": cost}
+BENCHMARKS = {"condense-sets": sets, "condense-cost": cost}

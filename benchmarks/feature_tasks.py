@@ -1,4 +1,4 @@
-"""The sets of the kernel features' benchmarks, with the paper's figures."""
+"""The sets of the kernel features' benchmarks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,6 @@ from benchmarks.tasks import Task
 from kernlet.datasets import load, make_shifted_digits
 from kernlet.kernels import resolve_gamma
 
-#: Of MMDA(CVM), 1, 3 and 5 features a class by 1-NN; best of 1, 3 and 5 by a perceptron; tree.
-PAPER: dict[str, tuple[list[float], float, float]] = {
-    "optdigits": ([97.44, 96.44, 95.94], 97.77, 95.4),
-    "satimage": ([88.65, 89.00, 89.50], 89.95, 87.8),
-    "pendigits": ([97.74, 97.71, 97.68], 98.08, 97.1),
-    "letter": ([96.78, 96.53, 96.28], 82.67, 90.3),
-    "mnist": ([93.42, 94.70, 95.18], 93.34, 93.3),
-}
 SMALL = ("optdigits", "satimage", "pendigits")
 
 
@@ -55,19 +47,6 @@ def extended_usps(part: str = "all") -> Task:
     X, X_test = np.asarray(X), np.asarray(X_test)
     gamma = resolve_gamma("mean_distance", X)
     return Task(X, y, X_test, y_test, gamma=gamma, C=1.0)
-
-
-def held_out(task: Task, seed: int = 0) -> Task:
-    """A fifth of the training rows in place of the test rows."""
-    order = np.random.RandomState(seed).permutation(len(task.y))
-    part, rest = order[: len(order) // 5], order[len(order) // 5 :]
-    return Task(task.X[rest], task.y[rest], task.X[part], task.y[part], task.gamma, task.C)
-
-
-def standard_error(accuracy: float, n_rows: int) -> float:
-    """Of an accuracy in percent over test rows."""
-    share = accuracy / 100.0
-    return 100.0 * float(np.sqrt(share * (1.0 - share) / n_rows))
 
 
 def n_classes(task: Any) -> int:

@@ -1,16 +1,14 @@
-"""The hull perceptron: steps against steps, the paper's figures, and what removal is worth."""
+"""The hull perceptron: steps against steps, and what removal is worth."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -18,37 +16,15 @@ from benchmarks import tasks
 from benchmarks.isolated import measure
 from benchmarks.tables import Table
 from kernlet import HullPerceptronClassifier, KernelExpansion, L1KernelClassifier
-from kernlet.datasets import load
-from kernlet.estimators.hull_removal import Schedule, removal_rounds, stops
 from kernlet.kernels import RBF
 from kernlet.kernels.gram import Gram
 from kernlet.problems.hull import Hull
 from kernlet.reduce import refit, remove
+from kernlet.reproduce.removal_paths import GAMMA, C, fold_of, rows_of
+from kernlet.reproduce.sk import EVOLUTION, REDUCTION
 from kernlet.solvers import find_nearest_point
 
-GAMMA, C = 1 / 50, 10.0  # the paper's, for all sets
-SCHEDULE = Schedule(0.5, 0.025, 20)
 N_CENTERS = 20
-#: Name here, whether it is standardised, and the paper's support vectors at the start and at the
-#: end with the accuracies (None where it prints none).
-PAPER: dict[str, tuple[bool, float, float, float | None, float | None]] = {
-    "cleveland": (True, 164.9, 109.1, 0.793, 0.772),
-    "breastw_699": (True, 117.1, 89.4, 0.958, 0.961),
-    "ionosphere": (False, 134.8, 84.5, 0.918, 0.918),
-    "sonar": (True, 136.1, 88.0, None, None),
-    "pima": (True, 542.0, 416.0, 0.775, 0.770),
-    "thyroid": (True, 1121.5, 953.8, None, None),
-}
-
-
-def rows_of(name: str) -> tuple[Any, Any]:
-    """All rows of a set, unscaled, with signs; thyroid is normal against the rest."""
-    data = load(name)
-    X, y = np.asarray(data.X, dtype=float), data.y
-    if data.X_test is not None:
-        X, y = np.vstack([X, data.X_test]), np.r_[y, data.y_test]
-    y = y == 3 if name == "thyroid" else y
-    return X, np.where(y == np.unique(y)[1], 1.0, -1.0)
 
 
 def hull_of(name: str, *_: Any) -> Hull:
@@ -186,97 +162,9 @@ def fit_svc(task: Any) -> dict[str, Any]:
 
 
 def folds(name: str) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Ten folds: training rows and signs, test rows and signs, scaled as the set wants it."""
-    X, signs = rows_of(name)
-    for train, test in StratifiedKFold(10, shuffle=True, random_state=0).split(X, signs):
-        scaler = StandardScaler(with_mean=PAPER[name][0], with_std=PAPER[name][0]).fit(X[train])
-        yield scaler.transform(X[train]), signs[train], scaler.transform(X[test]), signs[test]
-
-
-def paper(quick: bool) -> Iterator[Table]:
-    """The start of the paper's tables: ten folds, before any removal."""
-    table = Table(
-        "Support vectors and accuracy before removal, ten folds (C=10, sigma^2=50)",
-        ["set", "paper", "10,000 SK steps", "gap left", "to a gap of 1e-6"],
-    )
-    for name in _names(quick):
-        _, support, _, accuracy, _ = PAPER[name]
-        early = [
-            _cell(_perceptron(solver="sk", tol=0.0, max_iter=10_000), fold) for fold in folds(name)
-        ]
-        exact = [_cell(_perceptron(tol=1e-6), fold) for fold in folds(name)]
-        table.add(
-            name,
-            f"{support} / {'-' if accuracy is None else accuracy}",
-            _mean(early),
-            f"{np.mean([cell[2] for cell in early]):.2f}",
-            _mean(exact),
-        )
-    yield table
-
-
-def paper_rule(quick: bool) -> Iterator[Table]:
-    """The end of the paper's tables: accuracy and deviation over folds say when to stop."""
-    table = Table(
-        "Removal by the paper's rule over ten folds: support vectors / test accuracy at the stop "
-        "(share of support vectors kept; last factor; accuracy on removed rows)",
-        ["set", "paper", *READINGS],
-    )
-    for name in _names(quick):
-        _, first, last, _, accuracy = PAPER[name]
-        table.add(
-            name,
-            f"{last} / {'-' if accuracy is None else accuracy} ({100 * last / first:.0f} %)",
-            *[
-                _at_the_stop([_path(fold, schedule, train) for fold in folds(name)])
-                for schedule, train in READINGS.values()
-            ],
-        )
-    yield table
-
-
-def _at_the_stop(paths: list[list[list[float]]]) -> str:
-    n_rounds = min(len(path) for path in paths)
-    cells = np.array([path[:n_rounds] for path in paths])  # fold, round, figure
-    mean, deviation = cells[:, :, 0].mean(axis=0), cells[:, :, 0].std(axis=0)
-    seen = (k for k in range(2, n_rounds) if stops(mean[1 : k + 1], deviation[1 : k + 1]))
-    k = next(seen, n_rounds - 1)
-    support = cells[:, :, 1].mean(axis=0)
-    return (
-        f"{support[k]:.1f} / {cells[:, k, 2].mean():.3f} ± {cells[:, k, 2].std():.3f} "
-        f"({100 * support[k] / support[0]:.0f} %; {SCHEDULE.factor(k - 1):.3f}; {mean[k]:.3f})"
-    )
-
-
-def _path(fold: Any, schedule: Schedule, train: Any) -> list[list[float]]:
-    """Validation accuracy, support vectors and test accuracy of all rounds."""
-    X, signs, X_test, signs_test = fold
-    hull = Hull(Gram(RBF(GAMMA), X, hold=True), signs, np.full(len(X), C))
-    path = []
-    for trained in removal_rounds(hull, np.ones(len(X)), schedule, train):
-        rows = trained.rows[trained.solution.rows]
-        coef = trained.solution.alpha * signs[rows]
-        values = Gram(RBF(GAMMA), X_test, X[rows]).dot(coef) + coef.sum()
-        record = trained.record
-        right = float((values * signs_test > 0).mean())
-        path.append([record.validation_accuracy, record.n_support, right])
-    return path
-
-
-def _ten_thousand_sk_steps(hull: Hull, rows: Any, start: Any) -> Any:
-    return find_nearest_point(hull, method="sk", tol=0.0, max_iter=10_000)
-
-
-def _exactly(hull: Hull, rows: Any, start: Any) -> Any:
-    return find_nearest_point(hull, tol=1e-4, start=start)
-
-
-#: What N in the threshold counts, and how each training is done.
-READINGS = {
-    "N all rows, 10,000 SK steps": (SCHEDULE, _ten_thousand_sk_steps),
-    "N all rows, gap 1e-4": (SCHEDULE, _exactly),
-    "N the rows left, gap 1e-4": (replace(SCHEDULE, size="current"), _exactly),
-}
+    """Ten folds of all rows: training rows and signs, test rows and signs, scaled."""
+    for fold in range(10):
+        yield fold_of(name, None, fold)
 
 
 def removal(quick: bool) -> Iterator[Table]:
@@ -286,7 +174,7 @@ def removal(quick: bool) -> Iterator[Table]:
         ["set", "paper at the end", *WAYS],
     )
     for name in _names(quick):
-        _, _, support, _, accuracy = PAPER[name]
+        support = REDUCTION[name][2]
         cells: dict[str, list[Any]] = {way: [] for way in WAYS}
         for fold in folds(name):
             full = _perceptron(tol=1e-3).fit(fold[0], fold[1])
@@ -294,14 +182,19 @@ def removal(quick: bool) -> Iterator[Table]:
                 cells[way].append(_cell(make(full, fold[0], fold[1]), fold))
         table.add(
             name,
-            f"{support} / {'-' if accuracy is None else accuracy}",
+            f"{support} / {_paper_accuracy(name)}",
             *[_mean(cells[way]) for way in WAYS],
         )
     yield table
 
 
 def _names(quick: bool) -> list[str]:
-    return [name for name in PAPER if not quick or name != "thyroid"]
+    return [name for name in REDUCTION if not quick or name != "thyroid"]
+
+
+def _paper_accuracy(name: str) -> object:
+    rounds = EVOLUTION.get(name)
+    return "-" if rounds is None else rounds[max(rounds)][1]
 
 
 def _perceptron(**parameters: Any) -> HullPerceptronClassifier:
@@ -374,7 +267,5 @@ def _mean(cells: list[tuple[int, float, float]]) -> str:
 BENCHMARKS = {
     "hull-steps": steps,
     "hull-large": large,
-    "hull-paper": paper,
-    "hull-paper-rule": paper_rule,
     "hull-removal": removal,
 }

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.hull import PAPER, folds, k_means_refit
+from benchmarks.hull import folds, k_means_refit
+from kernlet.reproduce.sk import REDUCTION
 
 SIZES = (5, 10, 20, 40, 80)
 _CELL = re.compile(r"([\d.]+) / ([\d.]+) ± ([\d.]+)")
@@ -46,7 +47,7 @@ def curve(name: str) -> list[float]:
 def main() -> None:
     points = measured(Path("docs/results/hull-removal.md"))
     figure = Figure(figsize=(9, 5.5), layout="constrained")
-    for axes, name in zip(figure.subplots(2, 3).flat, PAPER, strict=True):
+    for axes, name in zip(figure.subplots(2, 3).flat, REDUCTION, strict=True):
         axes.plot(SIZES, curve(name), ".-", color="#2b6cb0", label="k-means centers, refit on all")
         for way, (centers, accuracy) in points[name].items():
             marks = [mark for shown, mark in _SHOWN.items() if way.startswith(shown)]

@@ -1,12 +1,10 @@
-"""The 1-norm machine and the minimal kernel classifier: speed, memory and the paper's figures."""
+"""The 1-norm machine and the minimal kernel classifier: speed and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 from benchmarks import single_call, tasks
@@ -14,8 +12,6 @@ from benchmarks.isolated import measure
 from benchmarks.tables import Table
 from benchmarks.tasks import Task
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
-from kernlet.estimators.sampling import hold_out
-from kernlet.selection import count_centers, fewest_centers
 
 
 def fit_l1(task: Task) -> dict[str, Any]:
@@ -191,88 +187,8 @@ def linearization(quick: bool) -> Iterator[Table]:
     yield table
 
 
-def paper(quick: bool) -> Iterator[Table]:
-    """The paper's checkerboard and ten digits."""
-    table = Table(
-        "Figures of Fung, Mangasarian and Smola (2002)",
-        [
-            "experiment",
-            "m1",
-            "m2",
-            "test",
-            "wanted",
-            "paper m1",
-            "paper m2",
-            "paper test",
-            "CPU s",
-            "gap",
-        ],
-    )
-    board = tasks.checkerboard()
-    chosen = _chosen_on_training_rows(board)
-    machine = MinimalKernelClassifier(**chosen, random_state=0).fit(board.X, board.y)
-    table.add(
-        f"checkerboard, {chosen} by 10-fold cross-validation",
-        len(machine.margin_indices_),
-        machine.n_centers_,
-        f"{100 * machine.score(board.X_test, board.y_test):.2f} % correct",
-        "m1 <= 30, m2 <= 27, >= 97.4 %",
-        30,
-        27,
-        "not stated",
-        "-",
-        f"{machine.duality_gap_.max():.0e}",
-    )
-    digits = tasks.usps()
-    for how, C in (("a prototype's", digits.C), ("held out", _chosen_on_held_out_rows(digits))):
-        run = measure(tasks.usps, fit_minimal, 7291, C)
-        facts = run.answer
-        error = 100 * (1 - facts["machine"].score(digits.X_test, digits.y_test))
-        table.add(
-            f"USPS ten classes, C={C:g} ({how}), gamma=1/128, mu=10, "
-            f"{facts['centers']} distinct centers",
-            facts["rows"],
-            facts["used"],
-            f"{error:.2f} % error",
-            "m2 <= 350, <= 6.6 %, < 20 s",
-            "-",
-            376,
-            "6.7 % error",
-            f"{run.seconds:.1f}",
-            f"{facts['gap']:.0e}",
-        )
-    yield table
-
-
-def _chosen_on_held_out_rows(task: Task) -> float:
-    """C of fewest centers within one standard error of the best, on a fifth of the rows."""
-    kept, held_out = hold_out(task.y, 0.2, np.random.RandomState(0))
-    tried = []
-    for C in (0.3, 1.0, 3.0, 10.0):
-        machine = MinimalKernelClassifier(C, gamma=task.gamma, random_state=0)
-        machine.fit(task.X[kept], task.y[kept])
-        score = machine.score(task.X[held_out], task.y[held_out])
-        tried.append((int((machine.expansion_.coef != 0).sum()), score, C))
-    best = max(score for _, score, _ in tried)
-    error = np.sqrt(best * (1 - best) / len(held_out))
-    return min(trial for trial in tried if trial[1] >= best - error)[2]
-
-
-def _chosen_on_training_rows(task: Task) -> dict[str, Any]:
-    """Fewest centers within one standard error of the best cross-validated accuracy."""
-    search = GridSearchCV(
-        MinimalKernelClassifier(random_state=0),
-        {"C": [30, 100, 300, 1000], "gamma": [2, 3, 4, 6, 8], "mu": [10, 100]},
-        scoring={"score": "accuracy", "centers": count_centers},
-        cv=StratifiedKFold(10, shuffle=True, random_state=0),
-        refit=fewest_centers,
-    )
-    return search.fit(task.X, task.y).best_params_
-
-
 BENCHMARKS = {
     "one-call": against_one_call,
     "linearization": linearization,
-    "paper": paper,
     "growth": growth,
 }

@@ -356,3 +356,40 @@ def fisher(Phi, labels, alpha, n_directions):
     values, vectors = eigh(between, within)
     order = np.argsort(-values)[:n_directions]
     return values[order], np.sqrt(len(Phi)) * (Phi - mean) @ vectors[:, order]
+
+
+# --- the relevance vector machine: all alphas re-estimated at once --------------------------------
+
+
+def relevance_mode(Phi, y, alpha):
+    """Most probable weights and their covariance, over the functions of finite alpha."""
+    kept = np.isfinite(alpha)
+    P, a, t = Phi[:, kept], alpha[kept], np.where(y, 1.0, 0.0)
+    w = np.zeros(kept.sum())
+    for _ in range(60):
+        p = 1 / (1 + np.exp(-P @ w))
+        H = P.T @ (P * (p * (1 - p))[:, None]) + np.diag(a)
+        step = np.linalg.solve(H, P.T @ (t - p) - a * w)
+        w = w + step * min(1.0, 5.0 / (1e-300 + np.abs(P @ step).max()))
+    return kept, w, np.linalg.inv(H)
+
+
+def relevance(Phi, y, alpha, n_rounds):
+    """alpha_i <- (1 - alpha_i Sigma_ii) / w_i^2, those beyond 1e9 being infinite."""
+    alpha = alpha.copy()
+    for _ in range(n_rounds):
+        kept, w, covariance = relevance_mode(Phi, y, alpha)
+        new = (1 - alpha[kept] * np.diag(covariance)) / np.maximum(w**2, 1e-300)
+        alpha[kept] = np.where(new > 1e9, np.inf, new)
+    kept, w, _ = relevance_mode(Phi, y, alpha)
+    weights = np.zeros(Phi.shape[1])
+    weights[kept] = w
+    return alpha, weights
+
+
+def relevance_evidence(Phi, y, alpha):
+    """The log marginal likelihood in Laplace's approximation."""
+    kept, w, covariance = relevance_mode(Phi, y, alpha)
+    values = np.where(y, 1.0, -1.0) * (Phi[:, kept] @ w)
+    likelihood = -np.log1p(np.exp(-values)).sum() - 0.5 * alpha[kept] @ w**2
+    return likelihood + 0.5 * np.log(alpha[kept]).sum() + 0.5 * np.linalg.slogdet(covariance)[1]

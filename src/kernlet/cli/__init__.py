@@ -229,3 +229,41 @@ def run_report(**options: Any) -> None:
     from kernlet.cli.report import run
 
     run(**options)
+
+
+@main.command("reproduce")
+@click.argument("paper", type=click.Choice(["mkc", "cs", "sk", "mpsvm", "mmda", "all", "summary"]))
+@click.option("--table", metavar="N", help="One table of a paper, such as 1 or figure4.")
+@click.option("--quick", is_flag=True, help="Fewer rows, folds and seeds: minutes for all.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Where tables, pictures and what was measured go.",
+)
+@click.option("--fresh", is_flag=True, help="Measure anew what was measured before.")
+@click.option("--kept", is_flag=True, help="Measure nothing: tables of what was measured so far.")
+def run_reproduce(
+    paper: str, table: str | None, quick: bool, folder: Path, fresh: bool, kept: bool
+) -> None:
+    r"""Measure the tables of the five papers, ours beside theirs.
+
+    \b
+    mkc    Minimal kernel classifiers, 2002
+    cs     Chunking-synthetic approaches to large-scale kernel machines, 2000
+    sk     Optimal support vector selection for kernel perceptrons, 2006
+    mpsvm  Multi-category proximal SVM for data set reduction, 2002
+    mmda   Kernel feature extraction for massive data sets, 2006
+
+    A measurement that is finished is kept, so that a run goes on where it stopped. summary
+    counts again what the tables in the folder say. Data come from the folder that KERNLET_DATA
+    names.
+    """
+    if table is not None and paper in ("all", "summary"):
+        raise click.UsageError(f"--table belongs to one paper, not to {paper}.")
+    if fresh and kept:
+        raise click.UsageError("--fresh measures anew, --kept measures nothing; give one.")
+    from kernlet.cli.reproduce import run
+
+    run(paper, table, quick, folder, fresh, kept)

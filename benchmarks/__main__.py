@@ -22,6 +22,7 @@ from benchmarks import (
     ship,
     synthetic,
 )
+from benchmarks.frontier import run as frontier
 
 _MODULES = (
     minimal_kernel,
@@ -36,6 +37,7 @@ _MODULES = (
     mmda,
     mmda_accuracy,
     ship,
+    frontier,
 )
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 

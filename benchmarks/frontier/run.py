@@ -1,0 +1,122 @@
+"""The frontier: accuracy against bytes, on every data set, for every competitor.
+
+Order: small sets first, then by what they cost; a run goes on where it stopped. Environment:
+``KERNLET_FRONTIER_SETS`` limits it to some sets (names with commas).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.frontier.competitors import COMPETITORS
+from benchmarks.frontier.contract import N_SETTINGS
+from benchmarks.frontier.data import (
+    BUDGETS,
+    LARGE,
+    MEDIUM,
+    NAMES,
+    SMALL,
+    SMALL_BUDGETS,
+    facts_of,
+)
+from benchmarks.frontier.measure import cells_of, measure
+from benchmarks.frontier.summary import set_table, verdict_table
+from benchmarks.tables import Table
+from kernlet.files import written_whole
+
+RESULTS = Path("docs/results/frontier.json")
+COMMAND = "make bench ARGS=frontier"
+
+
+#: In this order, what is cheap first.
+STAGES = (
+    (SMALL, SMALL_BUDGETS),
+    (MEDIUM, BUDGETS[:3]),
+    (LARGE, BUDGETS[1:3]),
+    (MEDIUM, BUDGETS[3:]),
+)
+
+
+def frontier(quick: bool) -> Iterator[Table]:
+    """Measure what is missing, write the JSON file, and make the tables of it."""
+    if quick:
+        document = _document([*_records_of(SMALL[0], SMALL_BUDGETS[:1])])
+    else:
+        chosen = os.environ.get("KERNLET_FRONTIER_SETS", ",".join(NAMES)).split(",")
+        for names, budgets in STAGES:
+            for name in names:
+                if name in chosen:
+                    _write([*_records_of(name, budgets)])
+        document = json.loads(RESULTS.read_text(encoding="utf-8"))
+    yield verdict_table(document)
+    for name in document["sets"]:
+        yield set_table(document, name)
+
+
+def _records_of(name: str, budgets: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    cells = cells_of(name)
+    for max_bytes in budgets:
+        for competitor in COMPETITORS:
+            start = time.process_time()
+            record = measure(cells, name, max_bytes, competitor)
+            seconds = time.process_time() - start
+            print(f"{name} {max_bytes} {competitor}: {seconds:.1f} s", flush=True)
+            yield record
+
+
+def _write(records: list[dict[str, Any]]) -> None:
+    """What is measured now takes the place of what the file has of it."""
+    before = []
+    if RESULTS.exists():
+        before = json.loads(RESULTS.read_text(encoding="utf-8"))["records"]
+    fresh = {_place(record) for record in records}
+    both = [record for record in before if _place(record) not in fresh] + records
+    with written_whole(RESULTS) as part:
+        part.write_text(_lines(_document(sorted(both, key=_place))), encoding="utf-8")
+
+
+def _document(records: list[dict[str, Any]]) -> dict[str, Any]:
+    names = dict.fromkeys(record["set"] for record in records)
+    return {
+        "command": COMMAND,
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in ("scikit-learn", "numpy", "highspy")},
+        "n_settings": N_SETTINGS,
+        "competitors": {
+            name: {"title": module.TITLE, "is_kernlet": module.IS_KERNLET}
+            for name, module in COMPETITORS.items()
+        },
+        "sets": {name: facts_of(name) for name in names},
+        "records": records,
+    }
+
+
+def _lines(document: dict[str, Any]) -> str:
+    """JSON with a line for each record."""
+    lines = [
+        f" {json.dumps(name)}: {json.dumps(value)},"
+        for name, value in document.items()
+        if name != "records"
+    ]
+    records = ",\n".join(f"  {json.dumps(record)}" for record in document["records"])
+    return "\n".join(["{", *lines, ' "records": [', records, " ]", "}"]) + "\n"
+
+
+def _place(record: dict[str, Any]) -> tuple[int, int, int]:
+    """In order of sets, bytes and competitors."""
+    names = list(COMPETITORS)
+    return (
+        NAMES.index(record["set"]),
+        record["budget"],
+        names.index(record["competitor"]),
+    )
+
+
+BENCHMARKS = {"frontier": frontier}

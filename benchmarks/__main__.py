@@ -22,6 +22,7 @@ from benchmarks import (
     ship,
     synthetic,
 )
+from benchmarks.frontier import growth as frontier_growth
 from benchmarks.frontier import run as frontier
 
 _MODULES = (
@@ -38,6 +39,7 @@ _MODULES = (
     mmda_accuracy,
     ship,
     frontier,
+    frontier_growth,
 )
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 

@@ -101,6 +101,15 @@ def folds(name: str, data: Split) -> list[tuple[Any, Any]]:
     return [(train, check)]
 
 
+def growing(name: str, n_rows: int) -> Split:
+    """So many training rows, smaller samples inside larger ones, beside the same test rows."""
+    data = _whole(name)
+    codes = np.unique(data.y, return_inverse=True)[1]
+    order = np.random.RandomState(0).permutation(len(codes))
+    test, train = order[:MOST_ROWS], order[MOST_ROWS : MOST_ROWS + n_rows]
+    return _standardised(name, data.X[train], codes[train], data.X[test], codes[test])
+
+
 @lru_cache(maxsize=1)
 def _whole(name: str) -> Any:
     return load(name)

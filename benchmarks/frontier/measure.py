@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,16 @@ def cells_of(name: str) -> Cells:
     return Cells(FOLDER / f"{name}.json")
 
 
+def kept(cells: Cells, work: Callable[[], Any], name: str, *arguments: Any) -> Any:
+    """What was measured before, or is now."""
+    if key_of(name, arguments) not in cells.cells:
+        cells.put(work(), name, *arguments)
+    return cells.get(name, *arguments)
+
+
 def measure(cells: Cells, name: str, max_bytes: int, competitor: str) -> dict[str, Any]:
     """The record of a competitor on a data set within a number of bytes."""
-    module = COMPETITORS[competitor]
-    data = split(name, 0)
-    tried = [
-        (setting, _tuned(cells, name, competitor, setting))
-        for setting in module.settings(data.shape, max_bytes)
-    ]
+    tried = _tried(cells, name, max_bytes, competitor)
     record: dict[str, Any] = {
         "set": name,
         "budget": max_bytes,
@@ -41,32 +44,53 @@ def measure(cells: Cells, name: str, max_bytes: int, competitor: str) -> dict[st
         "tuning_seconds": round(sum(found["seconds"] for _, found in tried), 3),
         "fits": False,
     }
-    fitting = [(s, found) for s, found in tried if found["nbytes"] <= max_bytes]
-    for setting, found in sorted(fitting, key=lambda pair: -pair[1]["score"]):
+    for setting, found in tried:
+        if found["nbytes"] > max_bytes:
+            continue
         runs = _runs(cells, name, competitor, setting, max_bytes)
         if runs is not None:
             return {**record, **_summary(setting, found["score"], runs), "fits": True}
     return record
 
 
+def tuned_setting(
+    cells: Cells, name: str, max_bytes: int, competitor: str, limit: int | None
+) -> dict[str, Any]:
+    """The setting that validates best, of those within a limit of bytes where there is one."""
+    tried = _tried(cells, name, max_bytes, competitor)
+    return next(s for s, found in tried if limit is None or found["nbytes"] <= limit)
+
+
+def _tried(
+    cells: Cells, name: str, max_bytes: int, competitor: str
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """All settings with what they came to, the best first."""
+    settings = COMPETITORS[competitor].settings(split(name, 0).shape, max_bytes)
+    tried = [(setting, _tuned(cells, name, competitor, setting)) for setting in settings]
+    return sorted(tried, key=lambda pair: -pair[1]["score"])
+
+
 def _tuned(cells: Cells, name: str, competitor: str, setting: dict[str, Any]) -> dict[str, Any]:
     """The score of a setting on the rows held out of the first split."""
-    place = ("tuned", competitor, json.dumps(setting, sort_keys=True))
-    if key_of(place[0], place[1:]) not in cells.cells:
+
+    def work() -> dict[str, Any]:
         data = split(name, 0)
-        found = []
-        for train, check in folds(name, data):
-            part = Split(data.X[train], data.y[train], data.X[check], data.y[check])
-            found.append(_run(part, competitor, setting, 0))
-        cells.put(
-            {
-                "score": float(np.mean([run["score"] for run in found])),
-                "nbytes": max(run["nbytes"] for run in found),
-                "seconds": sum(run["fit_seconds"] for run in found),
-            },
-            *place,
-        )
-    return cells.get(*place)
+        found = [
+            run_once(
+                Split(data.X[train], data.y[train], data.X[check], data.y[check]),
+                competitor,
+                setting,
+                0,
+            )
+            for train, check in folds(name, data)
+        ]
+        return {
+            "score": float(np.mean([run["score"] for run in found])),
+            "nbytes": max(run["nbytes"] for run in found),
+            "seconds": sum(run["fit_seconds"] for run in found),
+        }
+
+    return kept(cells, work, "tuned", competitor, json.dumps(setting, sort_keys=True))
 
 
 def _runs(
@@ -76,16 +100,22 @@ def _runs(
     repeats = COMPETITORS[competitor].IS_RANDOM or not has_test_part(name)
     runs = []
     for seed in seeds_of(name) if repeats else [0]:
-        place = ("run", competitor, json.dumps(setting, sort_keys=True), seed)
-        if key_of(place[0], place[1:]) not in cells.cells:
-            cells.put(_run(split(name, seed), competitor, setting, seed), *place)
-        runs.append(cells.get(*place))
+        runs.append(
+            kept(
+                cells,
+                lambda seed=seed: run_once(split(name, seed), competitor, setting, seed),
+                "run",
+                competitor,
+                json.dumps(setting, sort_keys=True),
+                seed,
+            )
+        )
         if runs[-1]["nbytes"] > max_bytes:
             return None
     return runs
 
 
-def _run(data: Split, competitor: str, setting: dict[str, Any], seed: int) -> dict[str, Any]:
+def run_once(data: Split, competitor: str, setting: dict[str, Any], seed: int) -> dict[str, Any]:
     """Fit, store, predict."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

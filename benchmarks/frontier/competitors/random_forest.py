@@ -24,8 +24,9 @@ def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
         width = shape.n_classes if leaf == "shares" else 1
         leaves = leaves_within(shape.n_features, max_bytes / setting["n_trees"], width)
         if leaves >= 2:
-            features = None if setting["n_trees"] == 1 else max_features
-            found.append({**setting, "leaf": leaf, "max_features": features, "leaves": leaves})
+            if setting["n_trees"] == 1 and max_features == "sqrt":  # a tree of its own sees all
+                max_features = None
+            found.append({**setting, "leaf": leaf, "max_features": max_features, "leaves": leaves})
     return found[:N_SETTINGS]
 
 

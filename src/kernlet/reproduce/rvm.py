@@ -216,13 +216,15 @@ def find_relevance(design: Design, targets: Any, tol: float, max_iter: int) -> R
     often as there are of them; in the end, until nothing gains.
     """
     machine = _Machine(design, np.asarray(targets, dtype=float))
-    for n_iter in range(1, max_iter + 1):
-        columns, gains, alphas = machine.proposals()
+    n_iter = 0
+    while True:
+        gains, alphas = machine.proposals()
         best = int(np.argmax(gains))
-        if gains[best] <= tol:
+        if gains[best] <= tol or n_iter == max_iter:
             break
-        machine.change(int(columns[best]), float(alphas[best]))
+        machine.change(best, float(alphas[best]))
         machine.settle(tol, len(machine.columns))
+        n_iter += 1
     return RelevanceSolution(
         np.array(machine.columns),
         machine.alpha,
@@ -308,7 +310,7 @@ class _Machine:
                 return
             self.change(self.columns[best], float(alphas[best]))
 
-    def proposals(self) -> tuple[Any, Floats, Floats]:
+    def proposals(self) -> tuple[Floats, Floats]:
         """For every column the gain of its best alpha, and that alpha."""
         V = self.design.dot(np.column_stack([self.Phi * self.spread[:, None], self.errors]))
         U = solve_triangular(self.factor, V[:, :-1].T, lower=True)
@@ -317,7 +319,7 @@ class _Machine:
         gains, alphas = _outside(S, Q)
         at = np.array(self.columns)
         gains[at], alphas[at] = self._inside(S[at], Q[at], self.alpha)
-        return np.arange(self.design.n_columns), gains, alphas
+        return gains, alphas
 
     def _inside(self, S: Floats, Q: Floats, alpha: Floats) -> tuple[Floats, Floats]:
         """Re-estimation, or deletion where no finite alpha is best; the last function stays."""

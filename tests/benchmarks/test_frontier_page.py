@@ -1,0 +1,111 @@
+"""What is written of the results is what the JSON files say."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks.frontier import page, summary
+from benchmarks.frontier.contract import N_SETTINGS
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return page.read()
+
+
+def record(competitor, accuracies, validated=0.5, nbytes=90, **others):
+    return {
+        "set": "toy",
+        "budget": 100,
+        "competitor": competitor,
+        "accuracies": accuracies,
+        "validated": validated,
+        "nbytes": nbytes,
+        "fits": True,
+        **others,
+    }
+
+
+def document(*records, test="official"):
+    names = {r["competitor"]: r["competitor"].startswith("our") for r in records}
+    return {
+        "competitors": {n: {"title": n, "is_kernlet": ours} for n, ours in names.items()},
+        "sets": {"toy": {"rows": 700, "test_rows": 300, "test": test, "classes": 2, "seeds": 2}},
+        "records": list(records),
+    }
+
+
+def test_the_page_is_what_the_script_makes(committed):
+    assert page.PAGE.read_text("utf-8") == page.page(*committed)
+
+
+def test_the_readme_has_the_table_that_the_script_makes(committed):
+    readme = page.README.read_text("utf-8")
+    assert page.with_table(readme, page.readme_table(committed[0])) == readme
+
+
+def test_a_readme_without_markers_is_refused():
+    with pytest.raises(ValueError, match="no markers"):
+        page.with_table("# nothing", "table")
+
+
+def test_committed_records_are_whole(committed):
+    frontier = committed[0]
+    for name, budget in summary.pairs(frontier):
+        found = summary.records_at(frontier, name, budget)
+        assert set(found) == set(frontier["competitors"])
+        for one in found.values():
+            assert one["n_settings"] <= N_SETTINGS
+            if one["fits"]:
+                assert one["nbytes"] <= budget
+                assert len(one["accuracies"]) in (1, frontier["sets"][name]["seeds"])
+
+
+def test_the_best_is_chosen_by_validation_and_not_by_test_rows():
+    found = document(
+        record("ours", [0.6], validated=0.9),
+        record("our other", [0.99], validated=0.8),
+        record("our small", [0.5], validated=0.9, nbytes=50),
+    )
+    assert summary.best_of(found, "toy", 100, is_kernlet=True)["competitor"] == "our small"
+
+
+def test_differences_on_a_test_part_have_a_binomial_error():
+    ours, theirs = record("ours", [0.9, 0.9]), record("theirs", [0.8])
+    found = summary.compare(ours, theirs, document(ours, theirs)["sets"]["toy"])
+    assert found.difference == pytest.approx(10.0)
+    assert found.error == pytest.approx(100 * np.sqrt(0.85 * 0.15 / 300))
+    assert found.verdict == "ahead"
+
+
+def test_differences_on_splits_are_paired_and_corrected():
+    ours, theirs = record("ours", [0.9, 0.7]), record("theirs", [0.88, 0.72])
+    found = summary.compare(ours, theirs, document(ours, theirs, test="splits")["sets"]["toy"])
+    assert found.difference == pytest.approx(0.0)
+    assert found.error == pytest.approx(np.sqrt(8.0 * (1 / 2 + 300 / 700)))
+    assert found.verdict == "tied"
+
+
+def test_equal_machines_are_tied_and_losses_are_listed():
+    found = document(
+        record("ours", [0.8, 0.8]), record("equal", [0.8, 0.8]), record("better", [0.95, 0.95])
+    )
+    verdicts = {c.theirs["competitor"]: c.verdict for c in summary.comparisons(found)}
+    assert verdicts == {"equal": "tied", "better": "behind"}
+    losses = page._losses(found)
+    assert "| toy | 100 | better |" in losses
+    assert "equal" not in losses
+
+
+def test_a_peer_that_does_not_fit_is_counted_apart():
+    gone = {"set": "toy", "budget": 100, "competitor": "gone", "fits": False}
+    found = document(record("ours", [0.8, 0.8]), gone)
+    rows = {row[0]: row for row in summary.verdict_table(found).rows}
+    assert rows["gone"][1:5] == ["0", "0", "0", "1"]
+
+
+def test_json_files_say_how_they_were_made(committed):
+    for one in committed:
+        assert one["command"].startswith("make bench ARGS=frontier")
+    assert json.dumps(committed[0]["n_settings"]) == str(N_SETTINGS)

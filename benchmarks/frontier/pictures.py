@@ -24,6 +24,7 @@ STYLES = {
 }
 _BEST = ("#D55E00", "o", "-")
 _COLUMNS = 4
+_OURS = "kernlet's best"
 
 
 def groups(document: Document) -> dict[str, tuple[str, list[str]]]:
@@ -59,7 +60,8 @@ def _draw_sets(document: Document, names: list[str], path: Path) -> None:
         _draw_set(ax, document, name)
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
-    figure.supxlabel("bytes")
+    for ax in axes.flat[max(0, len(names) - _COLUMNS) : len(names)]:
+        ax.set_xlabel("bytes")
     figure.supylabel("test accuracy in %")
     handles, labels = _legend(axes)
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
@@ -72,7 +74,8 @@ def _legend(axes: Any) -> tuple[list[Any], list[str]]:
     for ax in axes.flat:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    return list(found.values()), list(found)
+    titles = sorted(found, key=lambda title: title != _OURS)  # ours first
+    return [found[title] for title in titles], titles
 
 
 def _draw_set(ax: Any, document: Document, name: str) -> None:
@@ -86,9 +89,9 @@ def _draw_set(ax: Any, document: Document, name: str) -> None:
         ]
         if records:
             title = document["competitors"][competitor]["title"]
-            tops += _line(ax, records, style, title, 1.2, 5)
+            tops += _line(ax, records, style, title, 1.2, 5.5)
     best = [best_of(document, name, budget, is_kernlet=True) for budget in budgets]
-    tops += _line(ax, [r for r in best if r is not None], _BEST, "kernlet's best", 2.4, 6)
+    tops += _line(ax, [r for r in best if r is not None], _BEST, _OURS, 2.4, 6)
     ax.set_xscale("log", base=2)
     ax.set_xticks(budgets, [f"{b // 1024}k" if b >= 1024 else str(b) for b in budgets])
     ax.minorticks_off()

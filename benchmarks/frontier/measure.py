@@ -18,6 +18,7 @@ from benchmarks.frontier.data import Split, folds, has_test_part, seeds_of, spli
 
 #: Results of single fits: not for the repository, but for a run that goes on where it stopped.
 FOLDER = Path("benchmarks/results/frontier")
+TOO_MANY = 2**40  # bytes: of a setting whose training breaks down
 
 
 def cells_of(name: str) -> Cells:
@@ -120,7 +121,11 @@ def run_once(data: Split, competitor: str, setting: dict[str, Any], seed: int) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         start = time.process_time()
-        machine: Machine = COMPETITORS[competitor].build(setting, data.X, data.y, seed)
+        try:
+            machine: Machine = COMPETITORS[competitor].build(setting, data.X, data.y, seed)
+        except np.linalg.LinAlgError as error:
+            seconds = time.process_time() - start
+            return {"score": 0.0, "nbytes": TOO_MANY, "fit_seconds": seconds, "failed": str(error)}
         middle = time.process_time()
         predicted = machine.predict(data.X_test)
         end = time.process_time()

@@ -24,6 +24,7 @@ from benchmarks.frontier.summary import (
     comparisons,
     counts,
     pairs,
+    set_table,
     verdict_table,
 )
 from benchmarks.tables import Table, spread
@@ -67,6 +68,9 @@ def page(document: Document, growth: dict[str, Any]) -> str:
         seed_note=_seed_note(document),
         growth=growth_table(growth).markdown(),
         growth_command=growth["command"],
+        sets=[set_table(document, name).markdown() for name in document["sets"]],
+        python=document["python"],
+        packages=", ".join(" ".join(item) for item in document["packages"].items()),
     )
 
 

@@ -17,24 +17,41 @@ IS_KERNLET = True
 IS_RANDOM = True
 MOST = 2000  # centers
 _FEW_ROWS = 1000  # up to which few centers and much noise are tried
-_PLAIN = ("int8", "int8", "int8")
+_ENTROPY, _HINGE = "cross_entropy", "squared_hinge"
 _NARROW = ("int4", "int4", "ternary")
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
-    layout = Layout(shape.n_features, shape.n_outputs, 1)
     first, second = _layouts(shape, max_bytes)
+    if not first:
+        return []
+    few = _few_centers(shape, max_bytes, first[len(first) // 2])
     if shape.n_rows <= _FEW_ROWS:
-        room = fill(replace(layout, formats=_PLAIN), max_bytes, shape.n_rows // 4)
-        sizes = _sizes(0 if room is None else room.n_centers)
-        few = [replace(layout, n_centers=n, formats=_PLAIN) for n in sizes]
-        found = [_setting(of, noise) for of in few for noise in (0.1, 0.6)]
-        found += [_setting(of, noise) for of in first for noise in (0.3, 1.0)]
-        found += [_setting(of, 0.6) for of in second]
+        found = [_setting(of, *how) for of in few for how in ((0.6, _ENTROPY), (0.1, _HINGE))]
+        found += [_setting(of, 1.0, _ENTROPY) for of in first]
+        found += [_setting(of, 0.2, _HINGE) for of in first]
     else:
-        found = [_setting(of, noise) for of in first for noise in (0.1, 0.3)]
-        found += [_setting(of, 0.1) for of in second]
+        found = [_setting(of, 0.2, _ENTROPY) for of in first]
+        found += [_setting(of, 0.05, _HINGE) for of in (first[0], first[len(first) // 2])]
+        found += [_setting(first[-1], 0.05, loss) for loss in (_ENTROPY, _HINGE)]
+        found += [_setting(of, 0.05, loss) for of in few[1:2] for loss in (_ENTROPY, _HINGE)]
+    found += [_setting(of, 0.2, _ENTROPY) for of in second]
     return [setting for i, setting in enumerate(found) if setting not in found[:i]][:N_SETTINGS]
+
+
+def _few_centers(shape: Shape, max_bytes: int, usual: Layout) -> list[Layout]:
+    """Very few centers, many, and in between, in eight bits; of many rows behind a projection."""
+    projection = usual.formats[2] if shape.n_features > 32 else "int8"
+    layout = replace(usual, formats=("int8", "int8", projection))
+    if shape.n_rows <= _FEW_ROWS:
+        layout = replace(layout, rank=None)
+    elif layout.rank is not None:
+        layout = replace(layout, rank=min(16, shape.n_features, layout.rank))
+    room = fill(layout, max_bytes, min(MOST, shape.n_rows // 4))
+    if room is None:
+        return []
+    sizes = np.geomspace(3, max(3, room.n_centers), 3).round().astype(int)
+    return [replace(layout, n_centers=int(n)) for n in np.unique(sizes) if n <= room.n_centers]
 
 
 def _layouts(shape: Shape, max_bytes: int) -> tuple[list[Layout], list[Layout]]:
@@ -49,13 +66,9 @@ def _layouts(shape: Shape, max_bytes: int) -> tuple[list[Layout], list[Layout]]:
     return first, second
 
 
-def _sizes(room: int) -> list[int]:
-    """Few centers, a good many, and about the square root of their product."""
-    return sorted({int(n) for n in np.geomspace(3, max(3, room), 3).round() if n <= room})
-
-
-def _setting(layout: Layout, noise: float) -> dict[str, Any]:
+def _setting(layout: Layout, noise: float, loss: str) -> dict[str, Any]:
     return {
+        "loss": loss,
         "n_centers": layout.n_centers,
         "rank": layout.rank,
         "formats": layout.formats,
@@ -64,7 +77,12 @@ def _setting(layout: Layout, noise: float) -> dict[str, Any]:
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachine:
-    machine = OneLayout(noise=setting["noise"], validation_fraction=None, random_state=seed)
+    machine = OneLayout(
+        noise=setting["noise"],
+        loss=setting["loss"],
+        validation_fraction=None,
+        random_state=seed,
+    )
     machine.setting = setting
     return ExpansionMachine(machine.fit(X, y).expansion_)
 

@@ -73,7 +73,8 @@ def compare(ours: Record, theirs: Record, facts: dict[str, Any]) -> Comparison:
     On an official test part the rows are a sample, and so are the seeds: p (1 - p) / n_test for the
     mean accuracy p of both, plus the variance of the seeds' differences over their number. On
     random splits the differences are paired by split, and their variance is taken times
-    1 / n + n_test / n_train, since the splits share rows (Nadeau and Bengio, 2003).
+    1 / n + n_test / n_train, since the splits share rows (Nadeau and Bengio, 2003); few splits may
+    all differ by the same, so that the error is taken to be one test row at least.
     """
     a, b = (100 * np.asarray(record["accuracies"]) for record in (ours, theirs))
     n = max(len(a), len(b))
@@ -84,6 +85,7 @@ def compare(ours: Record, theirs: Record, facts: dict[str, Any]) -> Comparison:
         square = 1e4 * p * (1 - p) / facts["test_rows"] + variance / n
     else:
         square = variance * (1 / n + facts["test_rows"] / facts["rows"])
+        square = max(square, (100 / facts["test_rows"]) ** 2)
     return Comparison(ours, theirs, float(differences.mean()), float(np.sqrt(square)))
 
 

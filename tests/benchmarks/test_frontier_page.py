@@ -87,6 +87,13 @@ def test_differences_on_splits_are_paired_and_corrected():
     assert found.verdict == "tied"
 
 
+def test_the_error_on_splits_is_at_least_a_row():
+    ours, theirs = record("ours", [0.9, 0.7]), record("theirs", [0.898, 0.698])
+    found = summary.compare(ours, theirs, document(ours, theirs, test="splits")["sets"]["toy"])
+    assert found.error == pytest.approx(100 / 300)
+    assert found.verdict == "tied"
+
+
 def test_equal_machines_are_tied_and_losses_are_listed():
     found = document(
         record("ours", [0.8, 0.8]), record("equal", [0.8, 0.8]), record("better", [0.95, 0.95])

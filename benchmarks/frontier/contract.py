@@ -3,7 +3,8 @@
 Such a module has
 
 - ``TITLE``, its name for readers; ``IS_KERNLET``, whether it is a machine of this library;
-  ``IS_RANDOM``, whether ``seed`` matters;
+  ``IS_RANDOM``, whether ``seed`` matters; ``VERSION``, a number to raise with every change of the
+  code that may change a result: what was measured before is then measured anew;
 - ``settings(shape, max_bytes)``: at most ``N_SETTINGS`` settings, each a dictionary that JSON can
   hold, to be tried on rows held out. The same setting at several budgets is tried once;
 - ``build(setting, X, y, seed)``: a :class:`Machine` trained on rows of float32 and class numbers.
@@ -63,6 +64,7 @@ class Competitor(Protocol):
     TITLE: str
     IS_KERNLET: bool
     IS_RANDOM: bool
+    VERSION: int
 
     def settings(self, shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
         """What is tried."""
@@ -74,11 +76,3 @@ class Competitor(Protocol):
 def grid(**choices: Any) -> list[dict[str, Any]]:
     """All combinations of choices."""
     return [dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values())]
-
-
-def spread_out(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At most ``N_SETTINGS`` of the settings, evenly spread over the list."""
-    n = len(settings)
-    if n <= N_SETTINGS:
-        return settings
-    return [settings[i * n // N_SETTINGS] for i in range(N_SETTINGS)]

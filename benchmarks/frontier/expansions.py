@@ -38,7 +38,12 @@ class ExpansionMachine:
         return predicted_codes(outputs, scheme, outputs.shape[1], False, True)
 
 
-def pack(expansion: KernelExpansion, centers: str = "int8", coef: str = "float16") -> Any:
+def pack(
+    expansion: KernelExpansion,
+    centers: str = "int8",
+    coef: str = "float16",
+    step: float | None = None,
+) -> ExpansionMachine:
     """A Gaussian expansion with its tables rounded.
 
     Parameters
@@ -47,6 +52,8 @@ def pack(expansion: KernelExpansion, centers: str = "int8", coef: str = "float16
         Without a map in front.
     centers, coef : str
         Formats of the tables.
+    step : float, default=None
+        Of the centers, where they were rounded before; else the best one.
 
     Returns
     -------
@@ -55,16 +62,17 @@ def pack(expansion: KernelExpansion, centers: str = "int8", coef: str = "float16
     return ExpansionMachine(
         QuantizedExpansion(
             np.array([expansion.kernel.gamma]),
-            encode(expansion.centers, FORMATS[centers]),
+            encode(expansion.centers, FORMATS[centers], step),
             encode(expansion.coef, FORMATS[coef]),
             expansion.intercept.astype(np.float32),
         )
     )
 
 
-def rounded_rows(rows: Any, format: str) -> Any:
-    """Rows as a table would hold them."""
-    return encode(rows, FORMATS[format]).decoded()
+def rounded_rows(rows: Any, format: str) -> tuple[Any, float]:
+    """Rows as a table would hold them, and its step."""
+    table = encode(rows, FORMATS[format])
+    return table.decoded(), table.step
 
 
 def room_for(shape: Shape, max_bytes: int, centers: str, coef: str, most: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.frontier.competitors import COMPETITORS
 from benchmarks.frontier.data import growing
-from benchmarks.frontier.measure import cells_of, kept, run_once, tuned_setting
+from benchmarks.frontier.measure import cells_of, kept, key_parts, run_once, tuned_setting
 from benchmarks.tables import Table
 from kernlet.files import written_whole
 
@@ -57,8 +57,7 @@ def _record(competitor: str, n_rows: int) -> dict[str, Any]:
         cells,
         lambda: run_once(growing(NAME, n_rows), competitor, setting, 0),
         "growth",
-        competitor,
-        json.dumps(setting, sort_keys=True),
+        *key_parts(competitor, setting),
         n_rows,
     )
     return {"competitor": competitor, "rows": n_rows, "setting": setting, **found}

@@ -34,6 +34,12 @@ def kept(cells: Cells, work: Callable[[], Any], name: str, *arguments: Any) -> A
     return cells.get(name, *arguments)
 
 
+def key_parts(competitor: str, setting: dict[str, Any]) -> tuple[str, str, str]:
+    """What a result depends on: the code of the competitor, by its version, and the setting."""
+    version = f"v{COMPETITORS[competitor].VERSION}"
+    return competitor, version, json.dumps(setting, sort_keys=True)
+
+
 def measure(cells: Cells, name: str, max_bytes: int, competitor: str) -> dict[str, Any]:
     """The record of a competitor on a data set within a number of bytes."""
     tried = _tried(cells, name, max_bytes, competitor)
@@ -91,7 +97,7 @@ def _tuned(cells: Cells, name: str, competitor: str, setting: dict[str, Any]) ->
             "seconds": sum(run["fit_seconds"] for run in found),
         }
 
-    return kept(cells, work, "tuned", competitor, json.dumps(setting, sort_keys=True))
+    return kept(cells, work, "tuned", *key_parts(competitor, setting))
 
 
 def _runs(
@@ -106,8 +112,7 @@ def _runs(
                 cells,
                 lambda seed=seed: run_once(split(name, seed), competitor, setting, seed),
                 "run",
-                competitor,
-                json.dumps(setting, sort_keys=True),
+                *key_parts(competitor, setting),
                 seed,
             )
         )

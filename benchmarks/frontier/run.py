@@ -1,7 +1,8 @@
 """The frontier: accuracy against bytes, on every data set, for every competitor.
 
 Order: small sets first, then by what they cost; a run goes on where it stopped. Environment:
-``KERNLET_FRONTIER_SETS`` limits it to some sets (names with commas).
+``KERNLET_FRONTIER_SETS`` limits it to some sets (names with commas), ``KERNLET_FRONTIER_MACHINES``
+to some machines: their results are then kept for the next run, and no file is written.
 """
 
 from __future__ import annotations
@@ -49,21 +50,39 @@ def frontier(quick: bool) -> Iterator[Table]:
     if quick:
         document = _document([*_records_of(SMALL[0], SMALL_BUDGETS[:1])])
     else:
-        chosen = os.environ.get("KERNLET_FRONTIER_SETS", ",".join(NAMES)).split(",")
+        chosen = named("KERNLET_FRONTIER_SETS", NAMES)
+        machines = named("KERNLET_FRONTIER_MACHINES", tuple(COMPETITORS))
         for names, budgets in STAGES:
             for name in names:
                 if name in chosen:
-                    _write([*_records_of(name, budgets)])
+                    records = [*_records_of(name, budgets, machines)]
+                    if len(machines) == len(COMPETITORS):
+                        _write(records)
+        if len(machines) < len(COMPETITORS):
+            return
         document = json.loads(RESULTS.read_text(encoding="utf-8"))
     yield verdict_table(document)
     for name in document["sets"]:
         yield set_table(document, name)
 
 
-def _records_of(name: str, budgets: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def named(variable: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in a variable of the environment, all of them where it is not set."""
+    if variable not in os.environ:
+        return known
+    names = tuple(name.strip() for name in os.environ[variable].split(","))
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{variable} has {name!r}; it may have {', '.join(known)}.")
+    return names
+
+
+def _records_of(
+    name: str, budgets: tuple[int, ...], machines: tuple[str, ...] = tuple(COMPETITORS)
+) -> Iterator[dict[str, Any]]:
     cells = cells_of(name)
     for max_bytes in budgets:
-        for competitor in COMPETITORS:
+        for competitor in machines:
             start = time.process_time()
             record = measure(cells, name, max_bytes, competitor)
             seconds = time.process_time() - start

@@ -15,6 +15,7 @@ from kernlet.estimators.compact.layout import Layout, candidates, fill
 TITLE = "compact"
 IS_KERNLET = True
 IS_RANDOM = True
+VERSION = 1
 MOST = 2000  # centers
 _FEW_ROWS = 1000  # up to which few centers and much noise are tried
 _ENTROPY, _HINGE = "cross_entropy", "squared_hinge"

@@ -15,6 +15,7 @@ from kernlet.tables import FORMATS, Table, encode
 TITLE = "kNN"
 IS_KERNLET = False
 IS_RANDOM = False
+VERSION = 1
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:

@@ -52,8 +52,6 @@ class Setting:
         Deviation of the noise on the inputs, in theirs.
     decay : float
         Of the weights: half of it times their squared norm is added to the loss.
-    biases : str
-        Their dtype.
     """
 
     hidden: tuple[int, ...]
@@ -63,7 +61,6 @@ class Setting:
     rate: float = 3e-3
     noise: float = 0.0
     decay: float = 0.0
-    biases: str = "float32"
 
     def shapes(self, n_features: int, n_classes: int) -> list[tuple[int, int]]:
         """Of the tables, each of inputs times outputs; two classes take one output."""
@@ -77,18 +74,21 @@ class Setting:
         return [FORMATS[self.first]] + n_others * [FORMATS[self.others]]
 
     def n_bytes(self, n_features: int, n_classes: int) -> int:
-        """Of tables with their steps, biases, and the shift and scale of the inputs."""
+        """Of tables with their steps, float32 biases, and the shift and scale of the inputs."""
         shapes = self.shapes(n_features, n_classes)
         tables = sum(
             format.n_bytes(n * m) for format, (n, m) in zip(self.formats(), shapes, strict=True)
         )
-        n_biases = sum(self.hidden) + shapes[-1][1]
-        return tables + np.dtype(self.biases).itemsize * n_biases + 8
+        return tables + 4 * (sum(self.hidden) + shapes[-1][1]) + 8
 
 
 def settings(n_features: int, n_classes: int, max_bytes: int) -> list[Setting]:
     """From 48 to 72 settings, each as wide as the bytes allow."""
-    shapes = shapes_within(n_features, n_classes, max_bytes)
+    shapes = [
+        shape
+        for first, others in FORMAT_PAIRS
+        for shape in _shapes(n_features, n_classes, max_bytes, first, others)
+    ]
     if not shapes:
         raise ValueError(f"No network of 2 hidden units fits {max_bytes} bytes.")
     n_rates = -(-MIN_SETTINGS // (len(shapes) * len(NOISE_AND_DECAY)))
@@ -103,19 +103,8 @@ def settings(n_features: int, n_classes: int, max_bytes: int) -> list[Setting]:
     return [setting for _, setting in grid]
 
 
-def shapes_within(
-    n_features: int, n_classes: int, max_bytes: int, biases: str = "float32"
-) -> list[Setting]:
-    """All shapes in all storages, each as wide as the bytes allow; those that fit."""
-    return [
-        shape
-        for first, others in FORMAT_PAIRS
-        for shape in _shapes(n_features, n_classes, max_bytes, first, others, biases)
-    ]
-
-
 def _shapes(
-    n_features: int, n_classes: int, max_bytes: int, first: str, others: str, biases: str
+    n_features: int, n_classes: int, max_bytes: int, first: str, others: str
 ) -> Iterator[Setting]:
     """One hidden layer, bottlenecks of two ranks, two hidden layers: those that fit."""
     a_rank = FORMATS[first].n_bytes(1000 * n_features) / 1000
@@ -125,7 +114,7 @@ def _shapes(
     for rank, n_hidden in [(0, 1), *((rank, 1) for rank in sorted(ranks) if rank > 1), (0, 2)]:
 
         def of_width(width: int, rank: int = rank, n_hidden: int = n_hidden) -> Setting:
-            return Setting(n_hidden * (width,), rank, first, others, biases=biases)
+            return Setting(n_hidden * (width,), rank, first, others)
 
         def n_bytes(width: int, of_width: Any = of_width) -> int:
             return int(of_width(width).n_bytes(n_features, n_classes))
@@ -144,7 +133,7 @@ class Network:
     tables : tuple of Table
         Weights of each layer, of shape (n_inputs, n_outputs).
     biases : tuple of ndarray
-        Of each layer, in float32 or float16; empty for a linear map in front.
+        Of each layer, in float32; empty for a linear map in front.
     shift, scale : float
         Of the inputs, in float32.
     """
@@ -224,7 +213,7 @@ def fit(setting: Setting, X: Any, codes: Any, n_classes: int, device: Device, se
             encode(found[f"W{i}"], format, float(np.exp(found[f"W{i}_log_step"][0])))
             for i, format in enumerate(formats)
         ),
-        tuple(found.get(f"b{i}", np.zeros(0)).astype(setting.biases) for i in range(len(formats))),
+        tuple(found.get(f"b{i}", np.zeros(0, np.float32)) for i in range(len(formats))),
         shift,
         scale,
     )

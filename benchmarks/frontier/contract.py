@@ -76,3 +76,11 @@ class Competitor(Protocol):
 def grid(**choices: Any) -> list[dict[str, Any]]:
     """All combinations of choices."""
     return [dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values())]
+
+
+def spread_out(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """At most ``N_SETTINGS`` of the settings, evenly spread over the list."""
+    n = len(settings)
+    if n <= N_SETTINGS:
+        return settings
+    return [settings[i * n // N_SETTINGS] for i in range(N_SETTINGS)]

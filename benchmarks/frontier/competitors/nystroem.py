@@ -1,8 +1,8 @@
 """Nystroem features and a linear SVM, folded into one kernel expansion.
 
 The rows that become landmarks are rounded before anything is trained on them. Directions in which
-their features hardly differ (eigenvalues under ``LEAST`` of the largest) are left out; scikit-learn's
-Nystroem keeps them, but folded into coefficients they are huge and would survive no rounding.
+their features hardly differ (eigenvalues under ``LEAST`` of the largest) are left out: Nystroem
+itself keeps them, but folded into coefficients they are huge and would survive no rounding.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ from benchmarks.frontier.contract import Shape
 from benchmarks.frontier.samples import sample_of
 from kernlet.datasets import load
 
-#: Of at most 1,000 rows, by three folds and five splits.
+SMALL_ROWS = 1000
+N_FOLDS = 3  # that judge a setting on small sets
+#: Of at most ``SMALL_ROWS`` rows, by folds and five splits.
 SMALL = (
     "sonar",
     "cleveland",
@@ -93,7 +95,7 @@ def split(name: str, seed: int) -> Split:
 def folds(name: str, data: Split) -> list[tuple[Any, Any]]:
     """Rows to train on and to judge by, the same for every competitor."""
     if name in SMALL:
-        return list(StratifiedKFold(3, shuffle=True, random_state=0).split(data.X, data.y))
+        return list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(data.X, data.y))
     shuffle = StratifiedShuffleSplit(1, test_size=0.2, random_state=0)
     train, check = next(shuffle.split(data.X, data.y))
     train = train[sample_of(data.y[train], TUNING_ROWS, 0)]
@@ -142,6 +144,8 @@ def facts_of(name: str) -> dict[str, Any]:
         "rows": data.shape.n_rows,
         "features": data.shape.n_features,
         "classes": data.shape.n_classes,
+        "is_sample": len(_whole(name).X)
+        > data.shape.n_rows + (0 if official else len(data.y_test)),
         "test_rows": len(data.y_test),
         "test": "official" if official else "splits",
         "seeds": len(seeds_of(name)),

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from benchmarks.frontier.competitors import COMPETITORS
 from benchmarks.frontier.data import growing
-from benchmarks.frontier.measure import cells_of, kept, key_parts, run_once, tuned_setting
+from benchmarks.frontier.measure import ROOT, cells_of, kept, key_parts, run_once, tuned_setting
 from benchmarks.tables import Table
 from kernlet.files import written_whole
 
-RESULTS = Path("docs/results/frontier-growth.json")
+RESULTS = ROOT / "docs" / "results" / "frontier-growth.json"
 COMMAND = "make bench ARGS=frontier-growth"
 NAME, MAX_BYTES = "covertype", 16_384
 SIZES = (1000, 4000, 16_000, 60_000)

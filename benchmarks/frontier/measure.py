@@ -16,8 +16,9 @@ from benchmarks.frontier.competitors import COMPETITORS
 from benchmarks.frontier.contract import Machine
 from benchmarks.frontier.data import Split, folds, has_test_part, seeds_of, split
 
+ROOT = Path(__file__).parents[2]
 #: Results of single fits: not for the repository, but for a run that goes on where it stopped.
-FOLDER = Path("benchmarks/results/frontier")
+FOLDER = ROOT / "benchmarks" / "results" / "frontier"
 TOO_MANY = 2**40  # bytes: of a setting whose training breaks down
 
 
@@ -152,7 +153,7 @@ def _summary(setting: dict[str, Any], score: float, runs: list[dict[str, Any]]) 
         "validated": round(score, 5),
         "accuracies": [round(run["score"], 5) for run in runs],
         "nbytes": max(run["nbytes"] for run in runs),
-        "centers": max((run["centers"] or 0) for run in runs) or None,
+        "centers": None if runs[0]["centers"] is None else max(run["centers"] for run in runs),
         "fit_seconds": round(float(np.median([run["fit_seconds"] for run in runs])), 4),
         "predict_seconds_per_1000": round(
             float(np.median([run["predict_seconds"] for run in runs])), 5

@@ -14,83 +14,94 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 
-from benchmarks.frontier.data import CHECKING_ROWS, MOST_ROWS, TUNING_ROWS
+from benchmarks.frontier.data import NAMES
+from benchmarks.frontier.figures import kernel_table, other_table
 from benchmarks.frontier.growth import growth_table
+from benchmarks.frontier.measure import ROOT
 from benchmarks.frontier.pictures import draw, groups
 from benchmarks.frontier.summary import (
     VERDICTS,
     Document,
+    accuracy,
     best_of,
+    by_peer,
     comparisons,
     counts,
     pairs,
     set_table,
     verdict_table,
 )
-from benchmarks.tables import Table, spread
+from benchmarks.tables import Table
 from kernlet.files import written_whole
 
-ROOT = Path(__file__).parents[2]
 FRONTIER = ROOT / "docs" / "results" / "frontier.json"
 GROWTH = ROOT / "docs" / "results" / "frontier-growth.json"
 TEMPLATE = Path(__file__).with_name("page.md.jinja")
 PAGE = ROOT / "docs" / "frontier.md"
 README = ROOT / "README.md"
 START, END = "<!-- frontier: made by make results -->", "<!-- end of frontier -->"
-#: Peers of the same kind, which kernlet's best should not be behind.
-KERNEL_PEERS = ("nystroem", "rbf_sampler", "knn_prototypes", "rvm")
-OTHER_PEERS = ("mlp", "random_forest", "hist_gradient_boosting")
 
 
-def page(document: Document, growth: dict[str, Any]) -> str:
-    """The whole page."""
+def page(document: Document, growth: dict[str, Any] | None) -> str:
+    """The whole page; without the growth with the rows where that was not measured."""
     at = pairs(document)
-    budgets = [f"{budget:,}" for budget in sorted({budget for _, budget in at})]
+    titles = [facts["is_kernlet"] for facts in document["competitors"].values()]
     template = Environment(undefined=StrictUndefined, keep_trailing_newline=True).from_string(
         TEMPLATE.read_text("utf-8")
     )
     return template.render(
-        n_machines=len(document["competitors"]),
+        n_machines=len(titles),
+        n_ours=sum(titles),
+        n_peers=len(titles) - sum(titles),
         n_sets=len(document["sets"]),
         n_pairs=len(at),
-        budgets=f"{', '.join(budgets[:-1])} and {budgets[-1]}",
+        budgets=_budgets(document),
+        missing=[name for name in NAMES if name not in document["sets"]],
+        seeds=_seeds(document),
+        samples=_spoken([name for name, of in document["sets"].items() if of["is_sample"]]),
         command=document["command"],
         n_settings=document["n_settings"],
-        tuning_rows=f"{TUNING_ROWS:,}",
-        checking_rows=f"{CHECKING_ROWS:,}",
-        most_rows=f"{MOST_ROWS:,}",
+        limits=document["limits"],
         verdicts=verdict_table(document).markdown(),
-        reading=_reading(document),
+        kernel_figure=kernel_table(document).markdown(),
+        other_figure=other_table(document).markdown(),
         pictures=[(file, what) for file, (what, _) in groups(document).items()],
         losses=_losses(document),
         best=best_table(document).markdown(),
         costs=cost_table(document).markdown(),
         seed_note=_seed_note(document),
-        growth=growth_table(growth).markdown(),
-        growth_command=growth["command"],
+        growth=growth and growth_table(growth).markdown(),
+        growth_command=growth and growth["command"],
         sets=[set_table(document, name).markdown() for name in document["sets"]],
         python=document["python"],
         packages=", ".join(" ".join(item) for item in document["packages"].items()),
     )
 
 
-def _reading(document: Document) -> str:
-    found = list(comparisons(document))
-    lines = []
-    for title, peers in (
-        ("Nystroem, RBFSampler, kNN prototypes and RVM", KERNEL_PEERS),
-        ("The perceptron and the tree ensembles", OTHER_PEERS),
-    ):
-        mine = [c for c in found if c.theirs["competitor"] in peers]
-        number = counts(mine)
-        behind = {c.ours["set"] for c in mine if c.verdict == "behind"}
-        total = max(1, len(mine))
-        lines.append(
-            f"{title} together: ahead at {number['ahead']} of {len(mine)} comparisons "
-            f"({100 * number['ahead'] / total:.0f} %), tied at {number['tied']}, behind at "
-            f"{number['behind']}" + (f" (on {', '.join(sorted(behind))})." if behind else ".")
-        )
-    return "\n".join(f"- {line}" for line in lines)
+def _spoken(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _budgets(document: Document) -> list[str]:
+    """Which sets have which numbers of bytes."""
+    of: dict[tuple[int, ...], list[str]] = {}
+    for name in document["sets"]:
+        budgets = tuple(budget for at, budget in pairs(document) if at == name)
+        of.setdefault(budgets, []).append(name)
+    return [
+        f"{_spoken([f'{budget:,}' for budget in budgets])} bytes: {_spoken(names)}"
+        for budgets, names in of.items()
+    ]
+
+
+def _seeds(document: Document) -> list[str]:
+    """Which sets are tested how."""
+    of: dict[str, list[str]] = {}
+    for name, facts in document["sets"].items():
+        what = "an official test part" if facts["test"] == "official" else "random splits"
+        many = "seeds" if facts["test"] == "official" else "of them"
+        of.setdefault(f"{what}, {facts['seeds']} {many}", []).append(name)
+    return [f"{what}: {_spoken(names)}" for what, names in of.items()]
 
 
 def _losses(document: Document) -> str:
@@ -101,17 +112,27 @@ def _losses(document: Document) -> str:
     table = Table(
         "Every pair at which a peer is ahead of kernlet's best by more than one standard error, "
         "the largest differences first",
-        ["data", "bytes", "peer", "its accuracy", "kernlet's best", "its accuracy", "difference"],
+        [
+            "data",
+            "bytes",
+            "peer",
+            "its accuracy",
+            "kernlet's best",
+            "its accuracy",
+            "difference",
+            "by two standard errors",
+        ],
     )
     for c in sorted(behind, key=lambda c: c.difference):
         table.add(
             c.ours["set"],
             f"{c.ours['budget']:,}",
             _title(document, c.theirs),
-            _accuracy(c.theirs),
+            accuracy(c.theirs),
             _title(document, c.ours),
-            _accuracy(c.ours),
+            accuracy(c.ours),
             f"{c.difference:+.2f} (se {c.error:.2f})",
+            "yes" if c.verdict_at(2) == "behind" else "no",
         )
     by_set = Counter(c.ours["set"] for c in behind)
     spoken = ", ".join(f"{name} ({number})" for name, number in by_set.most_common())
@@ -122,23 +143,20 @@ def _title(document: Document, record: dict[str, Any]) -> str:
     return str(document["competitors"][record["competitor"]]["title"])
 
 
-def _accuracy(record: dict[str, Any]) -> str:
-    scores = [100 * score for score in record["accuracies"]]
-    return spread(scores) if len(scores) > 1 else f"{scores[0]:.2f}"
-
-
 def best_table(document: Document) -> Table:
     """How often each machine of kernlet is its best."""
     best = [best_of(document, *pair, is_kernlet=True) for pair in pairs(document)]
     chosen = Counter(record["competitor"] for record in best if record is not None)
     table = Table(
-        "Pairs at which a machine of kernlet validates best, and at which it fits at all",
-        ["machine", "best", "fits"],
+        "Pairs at which a machine of kernlet validates best, at which it fits at all, and at which "
+        "what fits is a constant, without any center",
+        ["machine", "best", "fits", "a constant"],
     )
     for name, facts in document["competitors"].items():
         if facts["is_kernlet"]:
-            fits = sum(r["fits"] for r in document["records"] if r["competitor"] == name)
-            table.add(facts["title"], chosen[name], fits)
+            mine = [r for r in document["records"] if r["competitor"] == name and r["fits"]]
+            constant = sum(r["centers"] == 0 for r in mine)
+            table.add(facts["title"], chosen[name], len(mine), constant)
     return table
 
 
@@ -178,20 +196,20 @@ def _seed_note(document: Document) -> str:
 
 def readme_table(document: Document) -> str:
     """The short table of the README, with its markers."""
-    found = list(comparisons(document))
+    n_pairs = len(pairs(document))
     table = Table(
-        f"{len(document['sets'])} data sets, {len(pairs(document))} pairs of a set and a number of "
+        f"{len(document['sets'])} data sets, {n_pairs} pairs of a set and a number of "
         "bytes: kernlet's best machine beside each peer within the same bytes",
-        ["peer", *VERDICTS],
+        ["peer", *VERDICTS, "peer does not fit"],
     )
-    for name, facts in document["competitors"].items():
-        mine = [c for c in found if c.theirs["competitor"] == name]
-        if mine:
-            number = counts(mine)
-            table.add(facts["title"], *(number[verdict] for verdict in VERDICTS))
+    for title, found in by_peer(document).items():
+        number = counts(found)
+        table.add(title, *(number[verdict] for verdict in VERDICTS), n_pairs - len(found))
+    ours = sum(facts["is_kernlet"] for facts in document["competitors"].values())
     link = (
-        "Tied: within one standard error. How it is measured, the tables, and where kernlet loses: "
-        "[docs/frontier.md](docs/frontier.md)."
+        f"Tied: within one standard error. kernlet's best is one of {ours} machines, chosen by "
+        f"validation like the best peer: it has {ours} times the settings of a single peer. How it "
+        "is measured, the tables, and where kernlet loses: [docs/frontier.md](docs/frontier.md)."
     )
     return "\n".join([START, table.markdown(), "", link, END])
 
@@ -204,10 +222,10 @@ def with_table(readme: str, table: str) -> str:
     return pattern.sub(lambda _: table, readme)
 
 
-def read() -> tuple[Document, dict[str, Any]]:
-    """The two JSON files."""
-    frontier, growth = (json.loads(path.read_text("utf-8")) for path in (FRONTIER, GROWTH))
-    return frontier, growth
+def read() -> tuple[Document, dict[str, Any] | None]:
+    """The two JSON files; growth with the rows may not have been measured."""
+    growth = json.loads(GROWTH.read_text("utf-8")) if GROWTH.exists() else None
+    return json.loads(FRONTIER.read_text("utf-8")), growth
 
 
 def main() -> None:

@@ -29,7 +29,11 @@ _OURS = "kernlet's best"
 
 def groups(document: Document) -> dict[str, tuple[str, list[str]]]:
     """Files, what they show, and the sets in them."""
-    small = [name for name, facts in document["sets"].items() if facts["rows"] <= 1000]
+    small = [
+        name
+        for name, facts in document["sets"].items()
+        if facts["rows"] <= document["limits"]["small_rows"]
+    ]
     others = [name for name in document["sets"] if name not in small]
     found = {
         "frontier-small.png": ("accuracy against bytes on small data sets", small),

@@ -13,26 +13,31 @@ import platform
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from benchmarks.frontier.competitors import COMPETITORS
 from benchmarks.frontier.contract import N_SETTINGS
 from benchmarks.frontier.data import (
     BUDGETS,
+    CHECKING_ROWS,
     LARGE,
     MEDIUM,
+    MOST_ROWS,
+    N_FOLDS,
     NAMES,
     SMALL,
     SMALL_BUDGETS,
+    SMALL_ROWS,
+    TUNING_ROWS,
     facts_of,
 )
-from benchmarks.frontier.measure import cells_of, measure
+from benchmarks.frontier.measure import ROOT, cells_of, measure
 from benchmarks.frontier.summary import set_table, verdict_table
+from benchmarks.frontier.trees import MOST_LEAVES
 from benchmarks.tables import Table
 from kernlet.files import written_whole
 
-RESULTS = Path("docs/results/frontier.json")
+RESULTS = ROOT / "docs" / "results" / "frontier.json"
 COMMAND = "make bench ARGS=frontier"
 
 
@@ -109,11 +114,44 @@ def _document(records: list[dict[str, Any]]) -> dict[str, Any]:
         "packages": {name: version(name) for name in ("scikit-learn", "numpy", "highspy")},
         "n_settings": N_SETTINGS,
         "competitors": {
-            name: {"title": module.TITLE, "is_kernlet": module.IS_KERNLET}
+            name: {
+                "title": module.TITLE,
+                "is_kernlet": module.IS_KERNLET,
+                "version": module.VERSION,
+            }
             for name, module in COMPETITORS.items()
         },
+        "limits": limits(),
         "sets": {name: facts_of(name) for name in names},
         "records": records,
+    }
+
+
+def limits() -> dict[str, int | float]:
+    """What bounds the machines and their tuning, for readers of the results."""
+    of = COMPETITORS
+    return {
+        "most_rows": MOST_ROWS,
+        "tuning_rows": TUNING_ROWS,
+        "checking_rows": CHECKING_ROWS,
+        "small_rows": SMALL_ROWS,
+        "n_folds": N_FOLDS,
+        "mkc_rows": of["mkc"].MOST_ROWS,
+        "mkc_candidates": of["mkc"].CANDIDATES,
+        "cs_rows": of["cs"].MOST_ROWS,
+        "cs_points": of["cs"].MOST,
+        "rvm_rows": of["rvm"].MOST_ROWS,
+        "rvm_candidates": of["rvm"].CANDIDATES,
+        "rvm_changes": of["rvm"].MOST_CHANGES,
+        "compressed_rows": of["compressed_svc"].MOST_ROWS,
+        "compressed_centers": of["compressed_svc"].MOST,
+        "compact_centers": of["compact"].MOST,
+        "landmarks": of["nystroem"].MOST,
+        "least_eigenvalue": of["nystroem"].LEAST,
+        "directions": of["rbf_sampler"].MOST,
+        "rounds": of["hist_gradient_boosting"].MOST_ROUNDS,
+        "largest_leaf": of["hist_gradient_boosting"].LARGEST,
+        "leaves": MOST_LEAVES,
     }
 
 

@@ -14,6 +14,7 @@ from benchmarks.tables import Table, spread
 Document = dict[str, Any]
 Record = dict[str, Any]
 VERDICTS = ("ahead", "tied", "behind")
+BEST_PEER = "best peer (by validation)"
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,19 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Tied within one standard error."""
-        if abs(self.difference) <= self.error or not self.difference:
+        return self.verdict_at(1)
+
+    def verdict_at(self, n_errors: int) -> str:
+        """Tied within so many standard errors."""
+        if abs(self.difference) <= n_errors * self.error or not self.difference:
             return "tied"
         return "ahead" if self.difference > 0 else "behind"
+
+    @property
+    def machines(self) -> tuple[Any, ...]:
+        """What is compared, whatever the number of bytes allowed."""
+        both = [(r["competitor"], str(r.get("setting"))) for r in (self.ours, self.theirs)]
+        return (self.ours["set"], *both)
 
 
 def pairs(document: Document) -> list[tuple[str, int]]:
@@ -68,25 +79,25 @@ def best_of(document: Document, name: str, budget: int, is_kernlet: bool) -> Rec
 
 
 def compare(ours: Record, theirs: Record, facts: dict[str, Any]) -> Comparison:
-    """The difference of two machines and its standard error.
+    """The difference of two machines and its standard error, of one test row at least.
 
-    On an official test part the rows are a sample, and so are the seeds: p (1 - p) / n_test for the
-    mean accuracy p of both, plus the variance of the seeds' differences over their number. On
-    random splits the differences are paired by split, and their variance is taken times
-    1 / n + n_test / n_train, since the splits share rows (Nadeau and Bengio, 2003); few splits may
-    all differ by the same, so that the error is taken to be one test row at least.
+    On an official test part: the binomial variances p (1 - p) / n_test of both accuracies, as if
+    they came of different rows (predictions are not kept), plus the variance of the seeds'
+    differences over their number. On random splits the differences are paired by split, and their
+    variance is taken times 1 / n + n_test / n_train, since the splits share rows (Nadeau and
+    Bengio, 2003).
     """
     a, b = (100 * np.asarray(record["accuracies"]) for record in (ours, theirs))
     n = max(len(a), len(b))
     differences = np.broadcast_to(a, n) - np.broadcast_to(b, n)
     variance = float(np.var(differences, ddof=1)) if n > 1 else 0.0
     if facts["test"] == "official":
-        p = float(np.clip((a.mean() + b.mean()) / 200, 0, 1))
-        square = 1e4 * p * (1 - p) / facts["test_rows"] + variance / n
+        binomial = sum(mean * (100 - mean) / facts["test_rows"] for mean in (a.mean(), b.mean()))
+        square = binomial + variance / n
     else:
         square = variance * (1 / n + facts["test_rows"] / facts["rows"])
-        square = max(square, (100 / facts["test_rows"]) ** 2)
-    return Comparison(ours, theirs, float(differences.mean()), float(np.sqrt(square)))
+    error = max(float(np.sqrt(max(square, 0.0))), 100 / facts["test_rows"])
+    return Comparison(ours, theirs, float(differences.mean()), error)
 
 
 def comparisons(document: Document) -> Iterator[Comparison]:
@@ -108,35 +119,43 @@ def best_comparisons(document: Document) -> Iterator[Comparison]:
             yield compare(best[0], best[1], document["sets"][name])
 
 
-def counts(found: list[Comparison]) -> Counter[str]:
+def counts(found: list[Comparison], n_errors: int = 1) -> Counter[str]:
     """How many are ahead, tied and behind."""
-    return Counter(comparison.verdict for comparison in found)
+    return Counter(comparison.verdict_at(n_errors) for comparison in found)
+
+
+def by_peer(document: Document) -> dict[str, list[Comparison]]:
+    """The comparisons with every peer, by title; the best of all peers last."""
+    found = list(comparisons(document))
+    peers = {n: f["title"] for n, f in document["competitors"].items() if not f["is_kernlet"]}
+    mine = {t: [c for c in found if c.theirs["competitor"] == n] for n, t in peers.items()}
+    return {**mine, BEST_PEER: list(best_comparisons(document))}
 
 
 def verdict_table(document: Document) -> Table:
     """For each peer, at how many pairs kernlet's best is ahead, tied and behind."""
-    found = list(comparisons(document))
     n_pairs = len(pairs(document))
     table = Table(
-        "kernlet's best machine (by validation) beside each peer: pairs of data set and bytes",
-        ["peer", *VERDICTS, "peer does not fit", "ahead or tied", "mean difference"],
+        "kernlet's best machine (by validation) beside each peer, at "
+        f"{n_pairs} pairs of data set and bytes: ahead / tied / behind",
+        [
+            "peer",
+            "by one standard error",
+            "by two",
+            "peer does not fit",
+            "the same two machines again",
+            "median difference",
+        ],
     )
-    peers = [n for n, facts in document["competitors"].items() if not facts["is_kernlet"]]
-    for peer in peers:
-        _add(table, document, peer, [c for c in found if c.theirs["competitor"] == peer], n_pairs)
-    _add(table, document, None, list(best_comparisons(document)), n_pairs)
+    for title, found in by_peer(document).items():
+        spoken = [
+            " / ".join(str(counts(found, n_errors)[verdict]) for verdict in VERDICTS)
+            for n_errors in (1, 2)
+        ]
+        repeats = len(found) - len({c.machines for c in found})
+        median = f"{np.median([c.difference for c in found]):+.2f}" if found else "-"
+        table.add(title, *spoken, n_pairs - len(found), repeats, median)
     return table
-
-
-def _add(
-    table: Table, document: Document, peer: str | None, found: list[Comparison], n_pairs: int
-) -> None:
-    title = "best peer (by validation)" if peer is None else document["competitors"][peer]["title"]
-    number = counts(found)
-    good = number["ahead"] + number["tied"]
-    share = f"{good} of {len(found)} ({100 * good / len(found):.0f} %)" if found else "-"
-    mean = f"{np.mean([c.difference for c in found]):+.2f}" if found else "-"
-    table.add(title, *(number[v] for v in VERDICTS), n_pairs - len(found), share, mean)
 
 
 def set_table(document: Document, name: str) -> Table:
@@ -156,12 +175,13 @@ def set_table(document: Document, name: str) -> Table:
         for budget in budgets:
             record = records_at(document, name, budget).get(competitor)
             is_best = record is not None and record is best[budget]
-            cells.append(f"**{_score(record)}**" if is_best else _score(record))
+            cells.append(f"**{accuracy(record)}**" if is_best else accuracy(record))
         table.add(about["title"], *cells)
     return table
 
 
-def _score(record: Record | None) -> str:
+def accuracy(record: Record | None) -> str:
+    """Mean and deviation, or why there is none."""
     if record is None:
         return ""
     if not record["fits"]:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+MOST_LEAVES = 4096  # of a tree
+
 
 class Tree(NamedTuple):
     """A tree in preorder: the left child of a node is the next one.
@@ -53,7 +55,7 @@ def node_bytes(n_features: int, n_leaves: int, width: int) -> int:
 def leaves_within(n_features: int, n_bytes: float, width: int) -> int:
     """The most leaves of a tree of so many bytes."""
     leaves = 1
-    while leaves < 4096 and node_bytes(n_features, leaves + 1, width) <= n_bytes:
+    while leaves < MOST_LEAVES and node_bytes(n_features, leaves + 1, width) <= n_bytes:
         leaves += 1
     return leaves
 

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.cells import Cells
 from benchmarks.frontier import measure
 from benchmarks.frontier.data import Split
+from benchmarks.frontier.run import named
 
 
 class Constant:
@@ -36,6 +37,7 @@ def builds(monkeypatch):
         TITLE="constant",
         IS_KERNLET=False,
         IS_RANDOM=True,
+        VERSION=1,
         settings=lambda shape, max_bytes: settings,
         build=build,
     )
@@ -80,3 +82,36 @@ def test_a_run_goes_on_where_it_stopped(builds, tmp_path):
     assert again == first
     measure.measure(Cells(path), "any", 45, "constant")  # same settings: one new, with two seeds
     assert len(builds) == n_builds + 2
+
+
+def test_another_version_is_measured_anew(builds, tmp_path):
+    path = tmp_path / "cells.json"
+    measure.measure(Cells(path), "any", 100, "constant")
+    n_builds = len(builds)
+    measure.COMPETITORS["constant"].VERSION = 2
+    measure.measure(Cells(path), "any", 100, "constant")
+    assert len(builds) == 2 * n_builds
+
+
+def test_a_setting_whose_training_breaks_down_is_not_chosen(builds, tmp_path):
+    build = measure.COMPETITORS["constant"].build
+
+    def breaking(setting, X, y, seed):
+        if setting["bytes"] == 20:
+            raise np.linalg.LinAlgError("singular")
+        return build(setting, X, y, seed)
+
+    measure.COMPETITORS["constant"].build = breaking
+    record = measure.measure(Cells(tmp_path / "cells.json"), "any", 100, "constant")
+    assert record["setting"] == {"label": 1, "bytes": 0}
+
+
+def test_unknown_names_are_refused(monkeypatch):
+    monkeypatch.setenv("KERNLET_FRONTIER_SETS", "sonar, mnist")
+    assert named("KERNLET_FRONTIER_SETS", ("sonar", "mnist")) == ("sonar", "mnist")
+    for wrong in ("sonar,moon", "sonar,"):
+        monkeypatch.setenv("KERNLET_FRONTIER_SETS", wrong)
+        with pytest.raises(ValueError, match="it may have sonar, mnist"):
+            named("KERNLET_FRONTIER_SETS", ("sonar", "mnist"))
+    monkeypatch.delenv("KERNLET_FRONTIER_SETS")
+    assert named("KERNLET_FRONTIER_SETS", ("sonar", "mnist")) == ("sonar", "mnist")

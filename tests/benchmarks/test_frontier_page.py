@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.frontier import page, summary
+from benchmarks.frontier import figures, page, summary
 from benchmarks.frontier.contract import N_SETTINGS
 
 
@@ -45,6 +45,10 @@ def test_the_readme_has_the_table_that_the_script_makes(committed):
     assert page.with_table(readme, page.readme_table(committed[0])) == readme
 
 
+def test_the_page_does_without_growth(committed):
+    assert "frontier-growth" not in page.page(committed[0], None)
+
+
 def test_a_readme_without_markers_is_refused():
     with pytest.raises(ValueError, match="no markers"):
         page.with_table("# nothing", "table")
@@ -75,7 +79,7 @@ def test_differences_on_a_test_part_have_a_binomial_error():
     ours, theirs = record("ours", [0.9, 0.9]), record("theirs", [0.8])
     found = summary.compare(ours, theirs, document(ours, theirs)["sets"]["toy"])
     assert found.difference == pytest.approx(10.0)
-    assert found.error == pytest.approx(100 * np.sqrt(0.85 * 0.15 / 300))
+    assert found.error == pytest.approx(100 * np.sqrt((0.9 * 0.1 + 0.8 * 0.2) / 300))
     assert found.verdict == "ahead"
 
 
@@ -109,10 +113,42 @@ def test_a_peer_that_does_not_fit_is_counted_apart():
     gone = {"set": "toy", "budget": 100, "competitor": "gone", "fits": False}
     found = document(record("ours", [0.8, 0.8]), gone)
     rows = {row[0]: row for row in summary.verdict_table(found).rows}
-    assert rows["gone"][1:5] == ["0", "0", "0", "1"]
+    assert rows["gone"][1:5] == ["0 / 0 / 0", "0 / 0 / 0", "1", "0"]
+    assert "| gone | 0 | 0 | 0 | 1 |" in page.readme_table(found)
+
+
+def test_perfect_machines_still_have_an_error():
+    ours, theirs = record("ours", [1.0, 1.0]), record("theirs", [1.0])
+    found = summary.compare(ours, theirs, document(ours, theirs)["sets"]["toy"])
+    assert found.error == pytest.approx(100 / 300)
+
+
+def test_two_standard_errors_take_more():
+    found = summary.Comparison({}, {}, difference=-1.5, error=1.0)
+    assert (found.verdict, found.verdict_at(2)) == ("behind", "tied")
+
+
+def test_the_same_two_machines_are_counted_as_such():
+    twice = [
+        record(name, accuracies, budget=budget, setting={"C": 1})
+        for budget in (100, 200)
+        for name, accuracies in (("ours", [0.9, 0.9]), ("peer", [0.8, 0.8]))
+    ]
+    rows = {row[0]: row for row in summary.verdict_table(document(*twice)).rows}
+    assert rows["peer"][1] == "2 / 0 / 0"
+    assert rows["peer"][4] == "1"
+
+
+def test_what_was_wanted_is_said_beside_what_is_reached():
+    peers = [*figures.KERNEL_PEERS, *figures.OTHER_PEERS]
+    found = document(record("ours", [0.8, 0.8]), *(record(peer, [0.7, 0.7]) for peer in peers[:-1]))
+    found["competitors"][peers[-1]] = {"title": peers[-1], "is_kernlet": False}
+    found["records"].append(record(peers[-1], [0.95, 0.95]))
+    assert all(row[-1] == "yes" for row in figures.kernel_table(found).rows)
+    assert [row[-1] for row in figures.other_table(found).rows] == ["yes", "yes", "no", "yes"]
 
 
 def test_json_files_say_how_they_were_made(committed):
-    for one in committed:
+    for one in filter(None, committed):
         assert one["command"].startswith("make bench ARGS=frontier")
     assert json.dumps(committed[0]["n_settings"]) == str(N_SETTINGS)

@@ -51,8 +51,9 @@ class RelevanceVectorClassifier(ExpansionClassifier):
     n_relevant_ : ndarray of shape (n_outputs,)
         Relevance vectors of each output.
     gain_ : float
-        The certificate: what the best single change of any output would still add to its log
-        marginal likelihood, all candidates tried, at the mode of the weights.
+        The certificate: what the best single change of any output promises to add to its log
+        marginal likelihood, over all candidates, at the mode of the weights; changes that were
+        tried and did not raise it are left out.
     n_iter_ : int
         Changes of all outputs.
 
@@ -242,37 +243,53 @@ class _Machine:
         self.design, self.targets = design, targets
         self.columns: list[int] = [0]
         self.alpha, self.weights = np.array([1e-2]), np.zeros(1)
-        self.ways: dict[int, tuple[float, float]] = {}
+        self.futile: set[int] = set()
         self.Phi = design.take([0])
         self.find_mode()
 
     def change(self, column: int, alpha: float) -> None:
-        """Give a column another alpha; infinity deletes it."""
+        """Give a column another alpha; infinity deletes it.
+
+        Gains hold for the present mode of the weights, which moves with the change: full changes
+        may go to and fro for ever. So a change is made only if the likelihood is really higher
+        then, in smaller steps where need be; a column for which it never is waits until something
+        else has changed.
+        """
+        if any(self._is_better_with(column, value) for value in self._steps(column, alpha)):
+            self.futile.clear()
+        else:
+            self.futile.add(column)
+
+    def _steps(self, column: int, alpha: float) -> list[float]:
+        """The new alpha, and others on the way to it."""
+        if np.isinf(alpha):
+            return [alpha]
+        shares = np.array([1, 1 / 2, 1 / 4, 1 / 8, 1 / 32])
         if column not in self.columns:
-            self.columns.append(column)
+            return list(alpha / shares**2)
+        now = self.alpha[self.columns.index(column)]
+        return list(now * (alpha / now) ** shares)
+
+    def _is_better_with(self, column: int, alpha: float) -> bool:
+        """Make a change, and take it back where the likelihood falls."""
+        before = dict(self.__dict__)
+        if column not in self.columns:
+            self.columns = [*self.columns, column]
             self.alpha, self.weights = np.append(self.alpha, alpha), np.append(self.weights, 0.0)
             self.Phi = np.column_stack([self.Phi, self.design.take([column])])
         elif np.isinf(alpha):
             place = self.columns.index(column)
-            del self.columns[place]
+            self.columns = self.columns[:place] + self.columns[place + 1 :]
             self.alpha, self.weights = np.delete(self.alpha, place), np.delete(self.weights, place)
             self.Phi = np.delete(self.Phi, place, axis=1)
         else:
-            self._move(self.columns.index(column), alpha)
+            self.alpha = self.alpha.copy()
+            self.alpha[self.columns.index(column)] = alpha
         self.find_mode()
-
-    def _move(self, place: int, alpha: float) -> None:
-        """Towards a new alpha: half as far, in logarithms, each time that the way turns round.
-
-        The gains hold for the present mode of the weights, which moves with alpha; full steps may
-        go to and fro between two values for ever.
-        """
-        way = np.log(alpha / self.alpha[place])
-        column = self.columns[place]
-        last, damping = self.ways.get(column, (way, 1.0))
-        damping = damping / 2 if way * last < 0 else damping
-        self.ways[column] = way, damping
-        self.alpha[place] *= np.exp(damping * way)
+        if self.evidence > before["evidence"] + 1e-12 * abs(before["evidence"]):
+            return True
+        self.__dict__.update(before)
+        return False
 
     def find_mode(self) -> None:
         """Newton's steps to the most probable weights, halved where they overshoot."""
@@ -305,7 +322,7 @@ class _Machine:
             M = self.M
             S = np.diag(M) - (solve_triangular(self.factor, M, lower=True) ** 2).sum(axis=0)
             gains, alphas = self._inside(S, self.Phi.T @ self.errors, self.alpha)
-            best = int(np.argmax(gains))
+            best = int(np.argmax(self._without_futile(gains, self.columns)))
             if gains[best] <= tol:
                 return
             self.change(self.columns[best], float(alphas[best]))
@@ -319,6 +336,7 @@ class _Machine:
         gains, alphas = _outside(S, Q)
         at = np.array(self.columns)
         gains[at], alphas[at] = self._inside(S[at], Q[at], self.alpha)
+        gains[list(self.futile)] = 0.0
         return gains, alphas
 
     def _inside(self, S: Floats, Q: Floats, alpha: Floats) -> tuple[Floats, Floats]:
@@ -332,6 +350,11 @@ class _Machine:
         with np.errstate(divide="ignore", invalid="ignore"):
             gains = 0.5 * (Q**2 * change / (1 + S * change) - np.log1p(S * change))
         return np.where(np.isfinite(gains), gains, 0.0), new
+
+    def _without_futile(self, gains: Floats, columns: Any) -> Floats:
+        tried = [place for place, column in enumerate(columns) if column in self.futile]
+        gains[tried] = 0.0
+        return gains
 
 
 def _outside(S: Floats, Q: Floats) -> tuple[Floats, Floats]:

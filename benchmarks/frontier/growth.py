@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.cells import Cells
 from benchmarks.frontier.competitors import COMPETITORS
 from benchmarks.frontier.data import growing
 from benchmarks.frontier.measure import ROOT, cells_of, kept, key_parts, run_once, tuned_setting
@@ -31,11 +32,12 @@ MOST_ROWS = {
 
 def growth(quick: bool) -> Iterator[Table]:
     """Fit and predict times and accuracy, with the setting tuned for the frontier."""
+    cells = cells_of(NAME)
     records = []
     for n_rows in SIZES[:1] if quick else SIZES:
         for competitor, most in MOST_ROWS.items():
             if n_rows <= most:
-                records.append(_record(competitor, n_rows))
+                records.append(_record(cells, competitor, n_rows))
     document = {
         "command": COMMAND,
         "set": NAME,
@@ -49,9 +51,9 @@ def growth(quick: bool) -> Iterator[Table]:
     yield growth_table(document)
 
 
-def _record(competitor: str, n_rows: int) -> dict[str, Any]:
-    cells = cells_of(NAME)
-    setting = _setting(competitor)
+def _record(cells: Cells, competitor: str, n_rows: int) -> dict[str, Any]:
+    limit = None if competitor == "svc" else MAX_BYTES  # it has the size it has
+    setting = tuned_setting(cells, NAME, MAX_BYTES, competitor, limit)
     found = kept(
         cells,
         lambda: run_once(growing(NAME, n_rows), competitor, setting, 0),
@@ -60,13 +62,6 @@ def _record(competitor: str, n_rows: int) -> dict[str, Any]:
         n_rows,
     )
     return {"competitor": competitor, "rows": n_rows, "setting": setting, **found}
-
-
-def _setting(competitor: str) -> dict[str, Any]:
-    """The best that fits; for an SVC the best, whatever its size."""
-    cells = cells_of(NAME)
-    limit = None if competitor == "svc" else MAX_BYTES
-    return tuned_setting(cells, NAME, MAX_BYTES, competitor, limit)
 
 
 def growth_table(document: dict[str, Any]) -> Table:

@@ -2,7 +2,8 @@
 
 Order: small sets first, then by what they cost; a run goes on where it stopped. Environment:
 ``KERNLET_FRONTIER_SETS`` limits it to some sets (names with commas), ``KERNLET_FRONTIER_MACHINES``
-to some machines: their results are then kept for the next run, and no file is written.
+to some machines: their results are then kept for the next run, and no file is written;
+``KERNLET_FRONTIER_BYTES`` is the most bytes.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ def frontier(quick: bool) -> Iterator[Table]:
     else:
         chosen = named("KERNLET_FRONTIER_SETS", NAMES)
         machines = named("KERNLET_FRONTIER_MACHINES", tuple(COMPETITORS))
+        most = int(os.environ.get("KERNLET_FRONTIER_BYTES", max(BUDGETS)))
         for names, budgets in STAGES:
-            for name in names:
+            within = tuple(budget for budget in budgets if budget <= most)
+            for name in names if within else ():
                 if name in chosen:
-                    records = [*_records_of(name, budgets, machines)]
+                    records = [*_records_of(name, within, machines)]
                     if len(machines) == len(COMPETITORS):
                         _write(records)
         if len(machines) < len(COMPETITORS):

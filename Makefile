@@ -10,7 +10,7 @@ endif
 # One BLAS thread: steadier figures, and no worse on matrices of this size.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench results docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,10 @@ test: lint
 
 bench: $(VENV)/.bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
+
+# The page about the frontier, its pictures and the table in the README, from docs/results/*.json.
+results: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.frontier.page
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict --quiet

@@ -21,6 +21,8 @@ from benchmarks import (
     ship,
     synthetic,
 )
+from benchmarks.frontier import growth as frontier_growth
+from benchmarks.frontier import run as frontier
 
 _MODULES = (
     minimal_kernel,
@@ -34,6 +36,8 @@ _MODULES = (
     core_vector,
     mmda,
     ship,
+    frontier,
+    frontier_growth,
 )
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from kernlet.devices import NUMPY, Device, to_numpy
+from kernlet.estimators.compact.training import usual_batch
 from kernlet.problems.losses import CrossEntropy
 from kernlet.problems.rounding import rounded, through_rounding
 from kernlet.recorded import recorded
@@ -267,7 +268,7 @@ def _train(
 ) -> Arrays:
     """Adam from where the arrays are; those that have levels are rounded. Nothing waits for it."""
     n_rows, n_features, device = examples.n_rows, examples.n_features, examples.device
-    batch_size = 512 if n_rows >= 50_000 else 256
+    batch_size = usual_batch(n_rows)
     n_batches = -(-n_rows // batch_size)
     bounds = np.linspace(0, n_rows, n_batches + 1).astype(int).tolist()
     rates = {n: _STEP_RATE if n.endswith("step") else speed * setting.rate for n in arrays}

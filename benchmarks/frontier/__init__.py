@@ -1,0 +1,1 @@
+"""Accuracy against size: kernlet beside what users would pick instead."""

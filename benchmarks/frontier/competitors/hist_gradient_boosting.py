@@ -1,0 +1,91 @@
+"""Gradient boosting with as many rounds as the bytes allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from benchmarks.frontier.contract import Shape
+from benchmarks.frontier.trees import PackedTrees, in_preorder, node_bytes, pack_trees
+from kernlet.tables import best_step
+
+TITLE = "gradient boosting"
+IS_KERNLET = False
+IS_RANDOM = True
+VERSION = 2
+MOST_ROUNDS = 100  # for the sake of time
+LARGEST = 8.0  # logits of a leaf: those of pure leaves may be thousands, and would set the step
+_LEAVES_AND_RATES = (
+    *product((2, 4, 8), (0.1, 0.3, 1.0)),
+    (16, 0.3),
+    (16, 1.0),
+    (31, 0.3),
+)
+
+
+def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
+    found = []
+    for leaves, rate in _LEAVES_AND_RATES:
+        a_tree = node_bytes(shape.n_features, leaves, 1)
+        rounds = (max_bytes - 4 - 4 * shape.n_outputs) // (shape.n_outputs * a_tree)
+        if rounds:
+            setting = {"max_leaf_nodes": leaves, "learning_rate": rate}
+            found.append({**setting, "max_iter": min(MOST_ROUNDS, rounds)})
+    return found
+
+
+def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Boosted:
+    machine = unrounded(setting, X, y, seed)
+    found = [tree.nodes for of_round in machine._predictors for tree in of_round]
+    values = np.concatenate([nodes["value"][nodes["is_leaf"] == 1] for nodes in found])
+    step = best_step(np.clip(values, -LARGEST, LARGEST), 127)
+    trees = [
+        in_preorder(
+            np.where(nodes["is_leaf"] == 1, -1, nodes["left"].astype(np.int64)),
+            nodes["right"],
+            nodes["feature_idx"],
+            nodes["num_threshold"],
+            np.clip(np.rint(nodes["value"] / step), -127, 127)[:, None],
+        )
+        for nodes in found
+    ]
+    baseline = np.asarray(machine._baseline_prediction, dtype=np.float32).ravel()
+    return Boosted(pack_trees(trees, X.shape[1], np.int8), baseline, np.float32(step))
+
+
+def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> HistGradientBoostingClassifier:
+    """The machine before its leaves and thresholds are rounded."""
+    return HistGradientBoostingClassifier(
+        **setting,
+        min_samples_leaf=int(np.clip(len(X) // 40, 2, 20)),
+        early_stopping=False,
+        random_state=seed,
+    ).fit(X, y)
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """Trees with a number of eight bits in every leaf, the outputs in turn."""
+
+    trees: PackedTrees
+    baseline: Any
+    step: np.float32
+    n_centers: None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything stored."""
+        return int(self.trees.nbytes + self.baseline.nbytes + self.step.nbytes)
+
+    def predict(self, X: Any) -> Any:
+        """Class numbers of rows."""
+        n_outputs = len(self.baseline)
+        outputs = np.tile(self.baseline.astype(float), (len(X), 1))
+        values = self.trees.leaves[:, 0] * float(self.step)
+        for tree in range(len(self.trees.roots)):
+            outputs[:, tree % n_outputs] += values[self.trees.reached(X, tree)]
+        return (outputs[:, 0] > 0).astype(int) if n_outputs == 1 else outputs.argmax(axis=1)

@@ -1,0 +1,152 @@
+"""The data sets of the frontier: how they are split and standardised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.preprocessing import OneHotEncoder
+
+from benchmarks.frontier.contract import Shape
+from benchmarks.frontier.samples import sample_of
+from kernlet.datasets import load
+
+SMALL_ROWS = 1000
+N_FOLDS = 3  # that judge a setting on small sets
+#: Of at most ``SMALL_ROWS`` rows, by folds and five splits.
+SMALL = (
+    "sonar",
+    "cleveland",
+    "bupa",
+    "ionosphere",
+    "breastw",
+    "pima",
+    "tictactoe",
+    "checkerboard_generated",
+)
+MEDIUM = ("thyroid", "optdigits", "satimage", "pendigits", "usps", "mushroom", "letter")
+LARGE = ("covertype", "mnist")
+NAMES = SMALL + MEDIUM + LARGE
+
+SMALL_BUDGETS = (256, 1024, 4096)
+BUDGETS = (1024, 4096, 16_384, 65_536)
+
+MOST_ROWS = 20_000  # to train on
+TUNING_ROWS = 2000  # to train on while a setting is chosen
+CHECKING_ROWS = 2000  # and to judge it by
+_CODES = ("mushroom", "tictactoe")  # letters or marks: one column each
+_ONE_UNIT = ("usps", "mnist", "optdigits", "pendigits")  # pixels, points: one scale for all
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Standardised rows of float32 and class numbers, for training and for testing."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the task."""
+        return Shape(len(self.X), self.X.shape[1], int(self.y.max()) + 1)
+
+
+def budgets_of(name: str) -> tuple[int, ...]:
+    """Numbers of bytes."""
+    return SMALL_BUDGETS if name in SMALL else BUDGETS
+
+
+def seeds_of(name: str) -> range:
+    """Seeds: of the machine where there is an official test part, else of the split as well."""
+    return range(5) if name in SMALL and _whole(name).X_test is None else range(3)
+
+
+def has_test_part(name: str) -> bool:
+    """Whether all seeds share an official test part."""
+    return _whole(name).X_test is not None
+
+
+@lru_cache(maxsize=2)
+def split(name: str, seed: int) -> Split:
+    """The training and the test rows of a seed; official parts do not depend on it."""
+    data = _whole(name)
+    codes = np.unique(data.y, return_inverse=True)[1]
+    X = _one_hot(data.X) if name in _CODES else data.X
+    if data.X_test is not None:
+        rows = sample_of(codes, MOST_ROWS, 0)
+        test = np.searchsorted(np.unique(data.y), data.y_test)
+        return _standardised(name, X[rows], codes[rows], data.X_test, test)
+    if len(X) > 2 * MOST_ROWS:
+        rows = sample_of(codes, 2 * MOST_ROWS, seed)
+        X, codes = X[rows], codes[rows]
+        share: float = 0.5
+    else:
+        share = 0.3
+    shuffle = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
+    train, test = next(shuffle.split(X, codes))
+    return _standardised(name, X[train], codes[train], X[test], codes[test])
+
+
+def folds(name: str, data: Split) -> list[tuple[Any, Any]]:
+    """Rows to train on and to judge by, the same for every competitor."""
+    if name in SMALL:
+        return list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(data.X, data.y))
+    shuffle = StratifiedShuffleSplit(1, test_size=0.2, random_state=0)
+    train, check = next(shuffle.split(data.X, data.y))
+    train = train[sample_of(data.y[train], TUNING_ROWS, 0)]
+    check = check[sample_of(data.y[check], CHECKING_ROWS, 0)]
+    return [(train, check)]
+
+
+def growing(name: str, n_rows: int) -> Split:
+    """So many training rows, smaller samples inside larger ones, beside the same test rows."""
+    data = _whole(name)
+    codes = np.unique(data.y, return_inverse=True)[1]
+    order = np.random.RandomState(0).permutation(len(codes))
+    test, train = order[:MOST_ROWS], order[MOST_ROWS : MOST_ROWS + n_rows]
+    return _standardised(name, data.X[train], codes[train], data.X[test], codes[test])
+
+
+@lru_cache(maxsize=1)
+def _whole(name: str) -> Any:
+    return load(name)
+
+
+def _one_hot(X: Any) -> Any:
+    return OneHotEncoder(sparse_output=False, dtype=np.float32).fit_transform(X)
+
+
+def _standardised(name: str, X: Any, y: Any, X_test: Any, y_test: Any) -> Split:
+    """Mean 0 and deviation 1, as on the training rows; columns of two values are left 0 and 1."""
+    X, X_test = np.asarray(X, dtype=float), np.asarray(X_test, dtype=float)
+    if name in _ONE_UNIT:
+        shift, scale = X.mean(), X.std()
+    else:
+        shift, scale = X.mean(axis=0), X.std(axis=0)
+        low, high = X.min(axis=0), X.max(axis=0)
+        binary = ((low == X) | (high == X)).all(axis=0)
+        shift, scale = np.where(binary, low, shift), np.where(binary, high - low, scale)
+        scale = np.where(scale > 0, scale, 1.0)
+    rows, test_rows = (((A - shift) / scale).astype(np.float32) for A in (X, X_test))
+    return Split(rows, y, test_rows, y_test)
+
+
+def facts_of(name: str) -> dict[str, Any]:
+    """What a reader should know of a data set."""
+    data = split(name, 0)
+    official = has_test_part(name)
+    return {
+        "rows": data.shape.n_rows,
+        "features": data.shape.n_features,
+        "classes": data.shape.n_classes,
+        "is_sample": len(_whole(name).X)
+        > data.shape.n_rows + (0 if official else len(data.y_test)),
+        "test_rows": len(data.y_test),
+        "test": "official" if official else "splits",
+        "seeds": len(seeds_of(name)),
+    }

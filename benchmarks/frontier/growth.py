@@ -1,0 +1,89 @@
+"""Growth with the number of training rows, at one number of bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.frontier.competitors import COMPETITORS
+from benchmarks.frontier.data import growing
+from benchmarks.frontier.measure import ROOT, cells_of, kept, key_parts, run_once, tuned_setting
+from benchmarks.tables import Table
+from kernlet.files import written_whole
+from kernlet.reproduce.cells import Cells
+
+RESULTS = ROOT / "docs" / "results" / "frontier-growth.json"
+COMMAND = "make bench ARGS=frontier-growth"
+NAME, MAX_BYTES = "covertype", 16_384
+SIZES = (1000, 4000, 16_000, 60_000)
+#: Those that train on all rows they are given, and the most rows they are given.
+MOST_ROWS = {
+    "compact": 60_000,
+    "nystroem": 60_000,
+    "rbf_sampler": 60_000,
+    "knn_prototypes": 60_000,
+    "mlp": 60_000,
+    "random_forest": 60_000,
+    "hist_gradient_boosting": 60_000,
+    "svc": 16_000,
+}
+
+
+def growth(quick: bool) -> Iterator[Table]:
+    """Fit and predict times and accuracy, with the setting tuned for the frontier."""
+    cells = cells_of(NAME)
+    records = []
+    for n_rows in SIZES[:1] if quick else SIZES:
+        for competitor, most in MOST_ROWS.items():
+            if n_rows <= most:
+                records.append(_record(cells, competitor, n_rows))
+    document = {
+        "command": COMMAND,
+        "set": NAME,
+        "budget": MAX_BYTES,
+        "titles": {name: COMPETITORS[name].TITLE for name in MOST_ROWS},
+        "records": records,
+    }
+    if not quick:
+        with written_whole(RESULTS) as part:
+            part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    yield growth_table(document)
+
+
+def _record(cells: Cells, competitor: str, n_rows: int) -> dict[str, Any]:
+    limit = None if competitor == "svc" else MAX_BYTES  # it has the size it has
+    setting = tuned_setting(cells, NAME, MAX_BYTES, competitor, limit)
+    found = kept(
+        cells,
+        lambda: run_once(growing(NAME, n_rows), competitor, setting, 0),
+        "growth",
+        *key_parts(competitor, setting),
+        n_rows,
+    )
+    return {"competitor": competitor, "rows": n_rows, "setting": setting, **found}
+
+
+def growth_table(document: dict[str, Any]) -> Table:
+    """A row for each competitor, a column for each number of rows."""
+    sizes = sorted({record["rows"] for record in document["records"]})
+    table = Table(
+        f"{document['set']} at {document['budget']:,} bytes, one seed: test accuracy in %, CPU "
+        "seconds to fit, CPU milliseconds to predict 1,000 rows",
+        ["machine", *(f"{size:,} rows" for size in sizes), "bytes at most"],
+    )
+    for competitor, title in document["titles"].items():
+        mine = {r["rows"]: r for r in document["records"] if r["competitor"] == competitor}
+        cells = [_cell(mine[size]) if size in mine else "" for size in sizes]
+        table.add(title, *cells, f"{max(r['nbytes'] for r in mine.values()):,}")
+    return table
+
+
+def _cell(record: dict[str, Any]) -> str:
+    return (
+        f"{100 * record['score']:.2f}; {record['fit_seconds']:.2f} s; "
+        f"{1000 * record['predict_seconds']:.1f} ms"
+    )
+
+
+BENCHMARKS = {"frontier-growth": growth}

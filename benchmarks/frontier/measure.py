@@ -1,0 +1,164 @@
+"""Tuning, refitting and measuring a competitor; every result is kept."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.frontier.competitors import COMPETITORS
+from benchmarks.frontier.contract import Machine
+from benchmarks.frontier.data import Split, folds, has_test_part, seeds_of, split
+from kernlet.reproduce.cells import Cells, key_of
+
+ROOT = Path(__file__).parents[2]
+#: Results of single fits: not for the repository, but for a run that goes on where it stopped.
+FOLDER = ROOT / "benchmarks" / "results" / "frontier"
+TOO_MANY = 2**40  # bytes: of a setting whose training breaks down
+
+
+def cells_of(name: str) -> Cells:
+    """What has been measured on a data set."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    return Cells(FOLDER / f"{name}.json")
+
+
+def kept(cells: Cells, work: Callable[[], Any], name: str, *arguments: Any) -> Any:
+    """What was measured before, or is now."""
+    if key_of(name, arguments) not in cells.cells:
+        cells.put(work(), name, *arguments)
+    return cells.get(name, *arguments)
+
+
+def key_parts(competitor: str, setting: dict[str, Any]) -> tuple[str, str, str]:
+    """What a result depends on: the code of the competitor, by its version, and the setting."""
+    version = f"v{COMPETITORS[competitor].VERSION}"
+    return competitor, version, json.dumps(setting, sort_keys=True)
+
+
+def measure(cells: Cells, name: str, max_bytes: int, competitor: str) -> dict[str, Any]:
+    """The record of a competitor on a data set within a number of bytes."""
+    tried = _tried(cells, name, max_bytes, competitor)
+    record: dict[str, Any] = {
+        "set": name,
+        "budget": max_bytes,
+        "competitor": competitor,
+        "n_settings": len(tried),
+        "tuning_seconds": round(sum(found["seconds"] for _, found in tried), 3),
+        "fits": False,
+    }
+    for setting, found in tried:
+        if found["nbytes"] > max_bytes:
+            continue
+        runs = _runs(cells, name, competitor, setting, max_bytes)
+        if runs is not None:
+            return {**record, **_summary(setting, found["score"], runs), "fits": True}
+    return record
+
+
+def tuned_setting(
+    cells: Cells, name: str, max_bytes: int, competitor: str, limit: int | None
+) -> dict[str, Any]:
+    """The setting that validates best, of those within a limit of bytes where there is one."""
+    tried = _tried(cells, name, max_bytes, competitor)
+    return next(s for s, found in tried if limit is None or found["nbytes"] <= limit)
+
+
+def _tried(
+    cells: Cells, name: str, max_bytes: int, competitor: str
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """All settings with what they came to, the best first."""
+    settings = COMPETITORS[competitor].settings(split(name, 0).shape, max_bytes)
+    tried = [(setting, _tuned(cells, name, competitor, setting)) for setting in settings]
+    return sorted(tried, key=lambda pair: -pair[1]["score"])
+
+
+def _tuned(cells: Cells, name: str, competitor: str, setting: dict[str, Any]) -> dict[str, Any]:
+    """The score of a setting on the rows held out of the first split."""
+
+    def work() -> dict[str, Any]:
+        data = split(name, 0)
+        found = [
+            run_once(
+                Split(data.X[train], data.y[train], data.X[check], data.y[check]),
+                competitor,
+                setting,
+                0,
+            )
+            for train, check in folds(name, data)
+        ]
+        return {
+            "score": float(np.mean([run["score"] for run in found])),
+            "nbytes": max(run["nbytes"] for run in found),
+            "seconds": sum(run["fit_seconds"] for run in found),
+        }
+
+    return kept(cells, work, "tuned", *key_parts(competitor, setting))
+
+
+def _runs(
+    cells: Cells, name: str, competitor: str, setting: dict[str, Any], max_bytes: int
+) -> list[dict[str, Any]] | None:
+    """The setting on every seed; None where a machine turns out too large."""
+    repeats = COMPETITORS[competitor].IS_RANDOM or not has_test_part(name)
+    runs = []
+    for seed in seeds_of(name) if repeats else [0]:
+        runs.append(
+            kept(
+                cells,
+                lambda seed=seed: run_once(split(name, seed), competitor, setting, seed),
+                "run",
+                *key_parts(competitor, setting),
+                seed,
+            )
+        )
+        if runs[-1]["nbytes"] > max_bytes:
+            return None
+    return runs
+
+
+def run_once(data: Split, competitor: str, setting: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Fit, store, predict."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.process_time()
+        try:
+            machine: Machine = COMPETITORS[competitor].build(setting, data.X, data.y, seed)
+        except np.linalg.LinAlgError as error:
+            seconds = time.process_time() - start
+            return {"score": 0.0, "nbytes": TOO_MANY, "fit_seconds": seconds, "failed": str(error)}
+        middle = time.process_time()
+        predicted = machine.predict(data.X_test)
+        end = time.process_time()
+    run = {
+        "score": float(np.mean(predicted == data.y_test)),
+        "nbytes": int(machine.nbytes),
+        "centers": machine.n_centers,
+        "fit_seconds": middle - start,
+        "predict_seconds": 1000 * (end - middle) / len(data.X_test),
+    }
+    if hasattr(machine, "nbytes_from_seed"):
+        run["nbytes_from_seed"] = machine.nbytes_from_seed
+    return run
+
+
+def _summary(setting: dict[str, Any], score: float, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    summary = {
+        "setting": setting,
+        "validated": round(score, 5),
+        "accuracies": [round(run["score"], 5) for run in runs],
+        "nbytes": max(run["nbytes"] for run in runs),
+        "centers": None if runs[0]["centers"] is None else max(run["centers"] for run in runs),
+        "fit_seconds": round(float(np.median([run["fit_seconds"] for run in runs])), 4),
+        "predict_seconds_per_1000": round(
+            float(np.median([run["predict_seconds"] for run in runs])), 5
+        ),
+    }
+    if "nbytes_from_seed" in runs[0]:
+        summary["nbytes_from_seed"] = max(run["nbytes_from_seed"] for run in runs)
+    return summary

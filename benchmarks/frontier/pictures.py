@@ -1,0 +1,127 @@
+"""Accuracy against bytes: one small picture a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+from benchmarks.frontier.summary import Document, best_of, pairs
+
+#: Okabe and Ito's colours, which colour-blind readers can tell apart; a marker each besides.
+STYLES = {
+    "mlp": ("#E69F00", "s", "-"),
+    "random_forest": ("#009E73", "^", "-"),
+    "hist_gradient_boosting": ("#009E73", "v", "--"),
+    "nystroem": ("#56B4E9", "D", "-"),
+    "rbf_sampler": ("#56B4E9", "x", "--"),
+    "knn_prototypes": ("#CC79A7", "P", "-"),
+    "rvm": ("#CC79A7", "*", "--"),
+    "svc": ("#000000", "+", ":"),
+    "knn": ("#000000", "1", ":"),
+}
+_BEST = ("#D55E00", "o", "-")
+_COLUMNS = 4
+_OURS = "kernlet's best"
+
+
+def groups(document: Document) -> dict[str, tuple[str, list[str]]]:
+    """Files, what they show, and the sets in them."""
+    small = [
+        name
+        for name, facts in document["sets"].items()
+        if facts["rows"] <= document["limits"]["small_rows"]
+    ]
+    others = [name for name in document["sets"] if name not in small]
+    found = {
+        "frontier-small.png": ("accuracy against bytes on small data sets", small),
+        "frontier-large.png": ("accuracy against bytes on larger data sets", others),
+    }
+    return {file: (what, names) for file, (what, names) in found.items() if names}
+
+
+def draw(document: Document, folder: Path) -> None:
+    """The small sets in one file, the others in another."""
+    for file, (_, names) in groups(document).items():
+        _draw_sets(document, names, folder / file)
+
+
+def _draw_sets(document: Document, names: list[str], path: Path) -> None:
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    n_lines = -(-len(names) // _COLUMNS)
+    figure, axes = plt.subplots(
+        n_lines,
+        _COLUMNS,
+        figsize=(3.1 * _COLUMNS, 2.7 * n_lines + 0.7),
+        layout="constrained",
+        squeeze=False,
+    )
+    for ax, name in zip(axes.flat, names, strict=False):
+        _draw_set(ax, document, name)
+    for ax in axes.flat[len(names) :]:
+        ax.set_visible(False)
+    for ax in axes.flat[max(0, len(names) - _COLUMNS) : len(names)]:
+        ax.set_xlabel("bytes")
+    figure.supylabel("test accuracy in %")
+    handles, labels = _legend(axes)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+def _legend(axes: Any) -> tuple[list[Any], list[str]]:
+    found: dict[str, Any] = {}
+    for ax in axes.flat:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    titles = sorted(found, key=lambda title: title != _OURS)  # ours first
+    return [found[title] for title in titles], titles
+
+
+def _draw_set(ax: Any, document: Document, name: str) -> None:
+    budgets = [budget for at, budget in pairs(document) if at == name]
+    tops: list[float] = []
+    for competitor, style in STYLES.items():
+        records = [
+            r
+            for r in document["records"]
+            if r["set"] == name and r["competitor"] == competitor and r["fits"]
+        ]
+        if records:
+            title = document["competitors"][competitor]["title"]
+            tops += _line(ax, records, style, title, 1.2, 5.5)
+    best = [best_of(document, name, budget, is_kernlet=True) for budget in budgets]
+    tops += _line(ax, [r for r in best if r is not None], _BEST, _OURS, 2.4, 6)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(budgets, [f"{b // 1024}k" if b >= 1024 else str(b) for b in budgets])
+    ax.minorticks_off()
+    ax.set_title(name.removesuffix("_generated"), fontsize=10)
+    ax.grid(color="0.9", linewidth=0.6)
+    ax.set_axisbelow(True)
+    # very bad machines would flatten all others
+    low = max(min(tops), np.median(tops) - 4 * max(1.0, max(tops) - np.median(tops)))
+    margin = 0.06 * (max(tops) - low) + 0.1
+    ax.set_ylim(low - margin, max(tops) + margin)
+
+
+def _line(
+    ax: Any, records: list[Any], style: tuple[str, ...], title: str, width: float, size: float
+) -> list[float]:
+    color, marker, dashes = style
+    means = [float(100 * np.mean(r["accuracies"])) for r in records]
+    ax.plot(
+        [r["budget"] for r in records],
+        means,
+        color=color,
+        marker=marker,
+        linestyle=dashes,
+        linewidth=width,
+        markersize=size,
+        label=title,
+        zorder=3 if width > 2 else 2,
+    )
+    return means

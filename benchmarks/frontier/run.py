@@ -1,0 +1,182 @@
+"""The frontier: accuracy against bytes, on every data set, for every competitor.
+
+Order: small sets first, then by what they cost; a run goes on where it stopped. Environment:
+``KERNLET_FRONTIER_SETS`` limits it to some sets (names with commas), ``KERNLET_FRONTIER_MACHINES``
+to some machines: their results are then kept for the next run, and no file is written;
+``KERNLET_FRONTIER_BYTES`` is the most bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+from benchmarks.frontier.competitors import COMPETITORS
+from benchmarks.frontier.contract import N_SETTINGS
+from benchmarks.frontier.data import (
+    BUDGETS,
+    CHECKING_ROWS,
+    LARGE,
+    MEDIUM,
+    MOST_ROWS,
+    N_FOLDS,
+    NAMES,
+    SMALL,
+    SMALL_BUDGETS,
+    SMALL_ROWS,
+    TUNING_ROWS,
+    facts_of,
+)
+from benchmarks.frontier.measure import ROOT, cells_of, measure
+from benchmarks.frontier.summary import set_table, verdict_table
+from benchmarks.frontier.trees import MOST_LEAVES
+from benchmarks.tables import Table
+from kernlet.files import written_whole
+
+RESULTS = ROOT / "docs" / "results" / "frontier.json"
+COMMAND = "make bench ARGS=frontier"
+
+
+#: In this order, what is cheap first.
+STAGES = (
+    (SMALL, SMALL_BUDGETS),
+    (MEDIUM, BUDGETS[:3]),
+    (LARGE, BUDGETS[1:3]),
+    (MEDIUM, BUDGETS[3:]),
+)
+
+
+def frontier(quick: bool) -> Iterator[Table]:
+    """Measure what is missing, write the JSON file, and make the tables of it."""
+    if quick:
+        document = _document([*_records_of(SMALL[0], SMALL_BUDGETS[:1])])
+    else:
+        chosen = named("KERNLET_FRONTIER_SETS", NAMES)
+        machines = named("KERNLET_FRONTIER_MACHINES", tuple(COMPETITORS))
+        most = int(os.environ.get("KERNLET_FRONTIER_BYTES", max(BUDGETS)))
+        for names, budgets in STAGES:
+            within = tuple(budget for budget in budgets if budget <= most)
+            for name in names if within else ():
+                if name in chosen:
+                    records = [*_records_of(name, within, machines)]
+                    if len(machines) == len(COMPETITORS):
+                        _write(records)
+        if len(machines) < len(COMPETITORS):
+            return
+        document = json.loads(RESULTS.read_text(encoding="utf-8"))
+    yield verdict_table(document)
+    for name in document["sets"]:
+        yield set_table(document, name)
+
+
+def named(variable: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in a variable of the environment, all of them where it is not set."""
+    if variable not in os.environ:
+        return known
+    names = tuple(name.strip() for name in os.environ[variable].split(","))
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{variable} has {name!r}; it may have {', '.join(known)}.")
+    return names
+
+
+def _records_of(
+    name: str, budgets: tuple[int, ...], machines: tuple[str, ...] = tuple(COMPETITORS)
+) -> Iterator[dict[str, Any]]:
+    cells = cells_of(name)
+    for max_bytes in budgets:
+        for competitor in machines:
+            start = time.process_time()
+            record = measure(cells, name, max_bytes, competitor)
+            seconds = time.process_time() - start
+            print(f"{name} {max_bytes} {competitor}: {seconds:.1f} s", flush=True)
+            yield record
+
+
+def _write(records: list[dict[str, Any]]) -> None:
+    """What is measured now takes the place of what the file has of it."""
+    before = []
+    if RESULTS.exists():
+        before = json.loads(RESULTS.read_text(encoding="utf-8"))["records"]
+    fresh = {_place(record) for record in records}
+    both = [record for record in before if _place(record) not in fresh] + records
+    with written_whole(RESULTS) as part:
+        part.write_text(_lines(_document(sorted(both, key=_place))), encoding="utf-8")
+
+
+def _document(records: list[dict[str, Any]]) -> dict[str, Any]:
+    names = dict.fromkeys(record["set"] for record in records)
+    return {
+        "command": COMMAND,
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in ("scikit-learn", "numpy", "highspy")},
+        "n_settings": N_SETTINGS,
+        "competitors": {
+            name: {
+                "title": module.TITLE,
+                "is_kernlet": module.IS_KERNLET,
+                "version": module.VERSION,
+            }
+            for name, module in COMPETITORS.items()
+        },
+        "limits": limits(),
+        "sets": {name: facts_of(name) for name in names},
+        "records": records,
+    }
+
+
+def limits() -> dict[str, int | float]:
+    """What bounds the machines and their tuning, for readers of the results."""
+    of = COMPETITORS
+    return {
+        "most_rows": MOST_ROWS,
+        "tuning_rows": TUNING_ROWS,
+        "checking_rows": CHECKING_ROWS,
+        "small_rows": SMALL_ROWS,
+        "n_folds": N_FOLDS,
+        "mkc_rows": of["mkc"].MOST_ROWS,
+        "mkc_candidates": of["mkc"].CANDIDATES,
+        "cs_rows": of["cs"].MOST_ROWS,
+        "cs_points": of["cs"].MOST,
+        "rvm_rows": of["rvm"].MOST_ROWS,
+        "rvm_candidates": of["rvm"].CANDIDATES,
+        "rvm_changes": of["rvm"].MOST_CHANGES,
+        "compressed_rows": of["compressed_svc"].MOST_ROWS,
+        "compressed_centers": of["compressed_svc"].MOST,
+        "compact_centers": of["compact"].MOST,
+        "landmarks": of["nystroem"].MOST,
+        "least_eigenvalue": of["nystroem"].LEAST,
+        "directions": of["rbf_sampler"].MOST,
+        "rounds": of["hist_gradient_boosting"].MOST_ROUNDS,
+        "largest_leaf": of["hist_gradient_boosting"].LARGEST,
+        "leaves": MOST_LEAVES,
+    }
+
+
+def _lines(document: dict[str, Any]) -> str:
+    """JSON with a line for each record."""
+    lines = [
+        f" {json.dumps(name)}: {json.dumps(value)},"
+        for name, value in document.items()
+        if name != "records"
+    ]
+    records = ",\n".join(f"  {json.dumps(record)}" for record in document["records"])
+    return "\n".join(["{", *lines, ' "records": [', records, " ]", "}"]) + "\n"
+
+
+def _place(record: dict[str, Any]) -> tuple[int, int, int]:
+    """In order of sets, bytes and competitors."""
+    names = list(COMPETITORS)
+    return (
+        NAMES.index(record["set"]),
+        record["budget"],
+        names.index(record["competitor"]),
+    )
+
+
+BENCHMARKS = {"frontier": frontier}

@@ -1,0 +1,190 @@
+"""What the records say: kernlet's best machine beside each peer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.tables import Table, spread
+
+Document = dict[str, Any]
+Record = dict[str, Any]
+VERDICTS = ("ahead", "tied", "behind")
+BEST_PEER = "best peer (by validation)"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two machines on the same test rows.
+
+    Parameters
+    ----------
+    ours, theirs : dict
+        Their records.
+    difference : float
+        In points of accuracy, ours less theirs.
+    error : float
+        Its standard error.
+    """
+
+    ours: Record
+    theirs: Record
+    difference: float
+    error: float
+
+    @property
+    def verdict(self) -> str:
+        """Tied within one standard error."""
+        return self.verdict_at(1)
+
+    def verdict_at(self, n_errors: int) -> str:
+        """Tied within so many standard errors."""
+        if abs(self.difference) <= n_errors * self.error or not self.difference:
+            return "tied"
+        return "ahead" if self.difference > 0 else "behind"
+
+    @property
+    def machines(self) -> tuple[Any, ...]:
+        """What is compared, whatever the number of bytes allowed."""
+        both = [(r["competitor"], str(r.get("setting"))) for r in (self.ours, self.theirs)]
+        return (self.ours["set"], *both)
+
+
+def pairs(document: Document) -> list[tuple[str, int]]:
+    """Data sets and numbers of bytes, in order."""
+    return list(dict.fromkeys((r["set"], r["budget"]) for r in document["records"]))
+
+
+def records_at(document: Document, name: str, budget: int) -> dict[str, Record]:
+    """By competitor, those that do not fit as well."""
+    return {
+        record["competitor"]: record
+        for record in document["records"]
+        if (record["set"], record["budget"]) == (name, budget)
+    }
+
+
+def best_of(document: Document, name: str, budget: int, is_kernlet: bool) -> Record | None:
+    """The machine that validates best, of equally good ones the smaller; never by test rows."""
+    fitting = [
+        record
+        for competitor, record in records_at(document, name, budget).items()
+        if record["fits"] and document["competitors"][competitor]["is_kernlet"] == is_kernlet
+    ]
+    return max(fitting, key=lambda r: (r["validated"], -r["nbytes"]), default=None)
+
+
+def compare(ours: Record, theirs: Record, facts: dict[str, Any]) -> Comparison:
+    """The difference of two machines and its standard error, of one test row at least.
+
+    On an official test part: the binomial variances p (1 - p) / n_test of both accuracies, as if
+    they came of different rows (predictions are not kept), plus the variance of the seeds'
+    differences over their number. On random splits the differences are paired by split, and their
+    variance is taken times 1 / n + n_test / n_train, since the splits share rows (Nadeau and
+    Bengio, 2003).
+    """
+    a, b = (100 * np.asarray(record["accuracies"]) for record in (ours, theirs))
+    n = max(len(a), len(b))
+    differences = np.broadcast_to(a, n) - np.broadcast_to(b, n)
+    variance = float(np.var(differences, ddof=1)) if n > 1 else 0.0
+    if facts["test"] == "official":
+        binomial = sum(mean * (100 - mean) / facts["test_rows"] for mean in (a.mean(), b.mean()))
+        square = binomial + variance / n
+    else:
+        square = variance * (1 / n + facts["test_rows"] / facts["rows"])
+    error = max(float(np.sqrt(max(square, 0.0))), 100 / facts["test_rows"])
+    return Comparison(ours, theirs, float(differences.mean()), error)
+
+
+def comparisons(document: Document) -> Iterator[Comparison]:
+    """The best of kernlet beside every peer that fits, pair by pair."""
+    for name, budget in pairs(document):
+        ours = best_of(document, name, budget, is_kernlet=True)
+        if ours is None:
+            continue
+        for competitor, record in records_at(document, name, budget).items():
+            if record["fits"] and not document["competitors"][competitor]["is_kernlet"]:
+                yield compare(ours, record, document["sets"][name])
+
+
+def best_comparisons(document: Document) -> Iterator[Comparison]:
+    """The best of kernlet beside the best of all peers, both by validation."""
+    for name, budget in pairs(document):
+        best = [best_of(document, name, budget, is_kernlet) for is_kernlet in (True, False)]
+        if best[0] is not None and best[1] is not None:
+            yield compare(best[0], best[1], document["sets"][name])
+
+
+def counts(found: list[Comparison], n_errors: int = 1) -> Counter[str]:
+    """How many are ahead, tied and behind."""
+    return Counter(comparison.verdict_at(n_errors) for comparison in found)
+
+
+def by_peer(document: Document) -> dict[str, list[Comparison]]:
+    """The comparisons with every peer, by title; the best of all peers last."""
+    found = list(comparisons(document))
+    peers = {n: f["title"] for n, f in document["competitors"].items() if not f["is_kernlet"]}
+    mine = {t: [c for c in found if c.theirs["competitor"] == n] for n, t in peers.items()}
+    return {**mine, BEST_PEER: list(best_comparisons(document))}
+
+
+def verdict_table(document: Document) -> Table:
+    """For each peer, at how many pairs kernlet's best is ahead, tied and behind."""
+    n_pairs = len(pairs(document))
+    table = Table(
+        "kernlet's best machine (by validation) beside each peer, at "
+        f"{n_pairs} pairs of data set and bytes: ahead / tied / behind",
+        [
+            "peer",
+            "by one standard error",
+            "by two",
+            "peer does not fit",
+            "the same two machines again",
+            "median difference",
+        ],
+    )
+    for title, found in by_peer(document).items():
+        spoken = [
+            " / ".join(str(counts(found, n_errors)[verdict]) for verdict in VERDICTS)
+            for n_errors in (1, 2)
+        ]
+        repeats = len(found) - len({c.machines for c in found})
+        median = f"{np.median([c.difference for c in found]):+.2f}" if found else "-"
+        table.add(title, *spoken, n_pairs - len(found), repeats, median)
+    return table
+
+
+def set_table(document: Document, name: str) -> Table:
+    """Accuracy of every competitor on a set, a column a budget."""
+    facts = document["sets"][name]
+    budgets = [budget for at, budget in pairs(document) if at == name]
+    what = "seeds on the official test part" if facts["test"] == "official" else "random splits"
+    table = Table(
+        f"{name}: test accuracy in %, mean and deviation of {facts['seeds']} {what} "
+        f"({facts['rows']:,} x {facts['features']} training rows, {facts['classes']} classes, "
+        f"{facts['test_rows']:,} test rows)",
+        ["machine", *(f"{budget:,} bytes" for budget in budgets)],
+    )
+    best = {budget: best_of(document, name, budget, is_kernlet=True) for budget in budgets}
+    for competitor, about in document["competitors"].items():
+        cells = []
+        for budget in budgets:
+            record = records_at(document, name, budget).get(competitor)
+            is_best = record is not None and record is best[budget]
+            cells.append(f"**{accuracy(record)}**" if is_best else accuracy(record))
+        table.add(about["title"], *cells)
+    return table
+
+
+def accuracy(record: Record | None) -> str:
+    """Mean and deviation, or why there is none."""
+    if record is None:
+        return ""
+    if not record["fits"]:
+        return "does not fit"
+    scores = [100 * score for score in record["accuracies"]]
+    return spread(scores) if len(scores) > 1 else f"{scores[0]:.2f}"

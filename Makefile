@@ -46,7 +46,7 @@ test: lint
 bench: $(VENV)/.bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
 
-# The page about the frontier, its pictures and the table in the README, from docs/results/*.json.
+# The page about the frontier, its pictures and the tables in the README, from docs/results.
 results: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.frontier.page
 

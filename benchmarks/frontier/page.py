@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from benchmarks.frontier.summary import (
     set_table,
     verdict_table,
 )
+from benchmarks.readme import README, between_markers, papers_table
 from benchmarks.tables import Table
 from kernlet.files import written_whole
 
@@ -38,8 +38,6 @@ FRONTIER = ROOT / "docs" / "results" / "frontier.json"
 GROWTH = ROOT / "docs" / "results" / "frontier-growth.json"
 TEMPLATE = Path(__file__).with_name("page.md.jinja")
 PAGE = ROOT / "docs" / "frontier.md"
-README = ROOT / "README.md"
-START, END = "<!-- frontier: made by make results -->", "<!-- end of frontier -->"
 
 
 def page(document: Document, growth: dict[str, Any] | None) -> str:
@@ -195,7 +193,7 @@ def _seed_note(document: Document) -> str:
 
 
 def readme_table(document: Document) -> str:
-    """The short table of the README, with its markers."""
+    """The short table of the README."""
     n_pairs = len(pairs(document))
     table = Table(
         f"{len(document['sets'])} data sets, {n_pairs} pairs of a set and a number of "
@@ -211,15 +209,13 @@ def readme_table(document: Document) -> str:
         f"validation like the best peer: it has {ours} times the settings of a single peer. How it "
         "is measured, the tables, and where kernlet loses: [docs/frontier.md](docs/frontier.md)."
     )
-    return "\n".join([START, table.markdown(), "", link, END])
+    return "\n".join([table.markdown(), "", link])
 
 
-def with_table(readme: str, table: str) -> str:
-    """The README with what lies between its markers replaced."""
-    pattern = re.compile(f"{re.escape(START)}.*?{re.escape(END)}", re.DOTALL)
-    if not pattern.search(readme):
-        raise ValueError(f"The README has no markers {START!r} and {END!r}.")
-    return pattern.sub(lambda _: table, readme)
+def readme_with_tables(readme: str, document: Document) -> str:
+    """The README with its tables of results made anew."""
+    readme = between_markers(readme, "papers", papers_table())
+    return between_markers(readme, "frontier", readme_table(document))
 
 
 def read() -> tuple[Document, dict[str, Any] | None]:
@@ -231,7 +227,7 @@ def read() -> tuple[Document, dict[str, Any] | None]:
 def main() -> None:
     """Write everything."""
     frontier, growth = read()
-    readme = with_table(README.read_text("utf-8"), readme_table(frontier))
+    readme = readme_with_tables(README.read_text("utf-8"), frontier)
     for path, text in ((PAGE, page(frontier, growth)), (README, readme)):
         with written_whole(path) as part:
             part.write_text(text, encoding="utf-8")

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.frontier import figures, page, summary
 from benchmarks.frontier.contract import N_SETTINGS
+from benchmarks.readme import README, between_markers
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +41,9 @@ def test_the_page_is_what_the_script_makes(committed):
     assert page.PAGE.read_text("utf-8") == page.page(*committed)
 
 
-def test_the_readme_has_the_table_that_the_script_makes(committed):
-    readme = page.README.read_text("utf-8")
-    assert page.with_table(readme, page.readme_table(committed[0])) == readme
+def test_the_readme_has_the_tables_that_the_script_makes(committed):
+    readme = README.read_text("utf-8")
+    assert page.readme_with_tables(readme, committed[0]) == readme
 
 
 def test_the_page_does_without_growth(committed):
@@ -51,7 +52,7 @@ def test_the_page_does_without_growth(committed):
 
 def test_a_readme_without_markers_is_refused():
     with pytest.raises(ValueError, match="no markers"):
-        page.with_table("# nothing", "table")
+        between_markers("# nothing", "frontier", "table")
 
 
 def test_committed_records_are_whole(committed):

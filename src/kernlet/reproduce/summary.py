@@ -24,6 +24,20 @@ def read_tables(folder: Path) -> list[dict[str, Any]]:
     return tables
 
 
+def counts_table(tables: list[dict[str, Any]]) -> str:
+    """Figures beaten, met and not met, by paper and in all, as Markdown."""
+    lines = [
+        "| paper | accuracies beaten | met | not met | reached | sizes beaten | met | not met | "
+        "reached | not to be had | not measured yet |",
+        "|" + "---|" * 11,
+    ]
+    for paper in _papers(tables):
+        figures = [f for t in tables if t["paper"] == paper for f in t["figures"]]
+        lines.append(_counts(paper, figures))
+    lines.append(_counts("**all**", [f for t in tables for f in t["figures"]]))
+    return "\n".join(lines)
+
+
 def summarize(tables: list[dict[str, Any]]) -> str:
     """Counts by paper and in all, then every figure that is not met with the reason.
 
@@ -37,18 +51,8 @@ def summarize(tables: list[dict[str, Any]]) -> str:
     text : str
         Markdown.
     """
-    papers = list(dict.fromkeys(table["paper"] for table in tables))
-    lines = [
-        "| paper | accuracies beaten | met | not met | reached | sizes beaten | met | not met | "
-        "reached | not to be had | not measured yet |",
-        "|" + "---|" * 11,
-    ]
-    for paper in papers:
-        figures = [f for t in tables if t["paper"] == paper for f in t["figures"]]
-        lines.append(_counts(paper, figures))
-    lines.append(_counts("**all**", [f for t in tables for f in t["figures"]]))
-    parts = ["\n".join(lines)]
-    for paper in papers:
+    parts = [counts_table(tables)]
+    for paper in _papers(tables):
         missed = [
             f"- {table['table']}: {figure['row']}, {figure['what']} "
             f"({_shown(figure['ours'])} against {_shown(figure['paper'])}): {figure['why']}"
@@ -60,6 +64,10 @@ def summarize(tables: list[dict[str, Any]]) -> str:
         if missed:
             parts.append(f"Not met in {paper}:\n\n" + "\n".join(missed))
     return "\n\n".join(parts) + "\n"
+
+
+def _papers(tables: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(table["paper"] for table in tables))
 
 
 def _counts(name: str, figures: list[dict[str, Any]]) -> str:

@@ -43,6 +43,7 @@ def growth(quick: bool) -> Iterator[Table]:
         "set": NAME,
         "budget": MAX_BYTES,
         "titles": {name: COMPETITORS[name].TITLE for name in MOST_ROWS},
+        "versions": {name: COMPETITORS[name].VERSION for name in MOST_ROWS},
         "records": records,
     }
     if not quick:

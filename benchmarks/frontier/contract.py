@@ -20,6 +20,8 @@ from typing import Any, Protocol
 
 #: Settings that every competitor may try for a data set and a number of bytes.
 N_SETTINGS = 12
+#: The best of them, which are judged again on more rows.
+N_FINALISTS = 3
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,16 @@ from importlib.metadata import version
 from typing import Any
 
 from benchmarks.frontier.competitors import COMPETITORS
-from benchmarks.frontier.contract import N_SETTINGS
+from benchmarks.frontier.contract import N_FINALISTS, N_SETTINGS
 from benchmarks.frontier.data import (
     BUDGETS,
     CHECKING_ROWS,
+    FINAL_ROWS,
     LARGE,
     MEDIUM,
     MOST_ROWS,
     N_FOLDS,
+    N_REPEATS,
     NAMES,
     SMALL,
     SMALL_BUDGETS,
@@ -145,6 +147,9 @@ def limits() -> dict[str, int | float]:
         "checking_rows": CHECKING_ROWS,
         "small_rows": SMALL_ROWS,
         "n_folds": N_FOLDS,
+        "n_finalists": N_FINALISTS,
+        "final_rows": FINAL_ROWS,
+        "n_repeats": N_REPEATS,
         "mkc_rows": of["mkc"].MOST_ROWS,
         "mkc_candidates": of["mkc"].CANDIDATES,
         "cs_rows": of["cs"].MOST_ROWS,

@@ -46,7 +46,9 @@ def builds(monkeypatch):
     data = Split(rows, labels, rows[:9], labels[:9])
     monkeypatch.setitem(measure.COMPETITORS, "constant", competitor)
     monkeypatch.setattr(measure, "split", lambda name, seed: data)
-    monkeypatch.setattr(measure, "folds", lambda name, data: [(np.arange(20), np.arange(20, 30))])
+    part = [(np.arange(20), np.arange(20, 30))]
+    monkeypatch.setattr(measure, "folds", lambda name, data: part)
+    monkeypatch.setattr(measure, "final_folds", lambda name, data: part * 2)
     monkeypatch.setattr(measure, "seeds_of", lambda name: range(2))
     monkeypatch.setattr(measure, "has_test_part", lambda name: True)
     return noted
@@ -66,6 +68,24 @@ def test_a_setting_that_outgrows_the_bytes_gives_way_to_the_next(builds, tmp_pat
     assert record["setting"] == {"label": 1, "bytes": 0}  # the other one takes 50 on all rows
 
 
+def test_only_the_best_that_fit_are_judged_again_and_that_decides(builds, tmp_path, monkeypatch):
+    settings = [{"label": label, "bytes": 10 * i} for i, label in enumerate([0, 1, 1, 0, 1, 0])]
+    measure.COMPETITORS["constant"].settings = lambda shape, max_bytes: settings
+    few = [(np.arange(20), np.arange(20, 30))]
+    many = [(np.arange(25), np.array([2, 5, 8, 11, 0]))]  # where class 0 is right
+    monkeypatch.setattr(measure, "folds", lambda name, data: few)
+    monkeypatch.setattr(measure, "final_folds", lambda name, data: many)
+    record = measure.measure(Cells(tmp_path / "cells.json"), "any", 100, "constant")
+    # class 1 is best on few rows: its three settings are the finalists, none of class 0 is
+    assert record["setting"] == {"label": 1, "bytes": 10}
+    assert record["validated"] == pytest.approx(1 / 5)
+    assert len(builds) == len(settings) + 3 + 2
+    # 25 rows and 40 bytes are too many: the best of class 0 moves up, and wins
+    record = measure.measure(Cells(tmp_path / "cells.json"), "any", 60, "constant")
+    assert record["setting"]["label"] == 0
+    assert record["validated"] == pytest.approx(4 / 5)
+
+
 def test_what_does_not_fit_is_said(builds, tmp_path):
     record = measure.measure(Cells(tmp_path / "cells.json"), "any", 5, "constant")
     assert not record["fits"]
@@ -76,7 +96,7 @@ def test_a_run_goes_on_where_it_stopped(builds, tmp_path):
     path = tmp_path / "cells.json"
     first = measure.measure(Cells(path), "any", 100, "constant")
     n_builds = len(builds)
-    assert n_builds == 3 + 2
+    assert n_builds == 3 + 3 * 2 + 2
     again = measure.measure(Cells(path), "any", 100, "constant")
     assert len(builds) == n_builds
     assert again == first

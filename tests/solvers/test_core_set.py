@@ -14,9 +14,10 @@ from kernlet.problems import Hull
 from kernlet.solvers import CoreRule, find_core_set, find_nearest_point
 
 
-def solve(ball, seed=0, **rule):
+def solve(ball, seed=0, known=None, **rule):
+    random_state = np.random.RandomState(seed)
     return find_core_set(
-        ball, columns(ball), CoreRule(**rule), random_state=np.random.RandomState(seed)
+        ball, columns(ball), CoreRule(**rule), random_state=random_state, known=known
     )
 
 
@@ -36,6 +37,17 @@ def test_full_scans_reach_the_optimum_of_the_twins(n_directions):
     assert solution.gap <= 1e-12
     assert solution.eps <= 1e-9
     assert solution.status == "optimal"
+
+
+def test_rows_that_are_known_join_before_others():
+    ball = overlapping(400, n_directions=1)
+    known = np.arange(0, 400, 2)
+    apart, shared = (solve(ball, seed=2, known=some, eps=1e-3) for some in (None, known))
+    share = [np.mean(solution.rows % 2 == 0) for solution in (apart, shared)]
+    assert 0.4 < share[0] < 0.6 < share[1]
+    assert shared.bound == pytest.approx(apart.bound, rel=0.01)
+    assert shared.eps < 2 * apart.eps
+    assert shared.status == apart.status
 
 
 @pytest.mark.parametrize("sample_size", [None, 5])

@@ -218,14 +218,15 @@ class RowChains:
     task : MarginTask
     products : RowProducts
     solve : callable
-        ``solve(signs, images)``: a machine orthogonal to the directions with these images.
+        ``solve(signs, images, known)``: a machine orthogonal to the directions with these images,
+        of which those rows are known that the directions are sums over.
     """
 
     def __init__(
         self,
         task: MarginTask,
         products: RowProducts,
-        solve: Callable[[Floats, Floats], Machine],
+        solve: Callable[[Floats, Floats, Indices], Machine],
     ) -> None:
         self.task, self.solve = task, solve
         self.directions = [RowDirections(task.n_rows, products) for _ in task.signs]
@@ -235,7 +236,8 @@ class RowChains:
         """Find the next feature of every output."""
         machines = []
         for signs, directions in zip(self.task.signs, self.directions, strict=True):
-            machine = self.solve(signs, directions.images)
+            known = np.flatnonzero(directions.coef.any(axis=1))
+            machine = self.solve(signs, directions.images, known)
             is_new = directions.append(machine.coef, machine.values - machine.coef.sum())
             self.found.append(directions.coef[:, -1] if is_new else np.zeros(self.task.n_rows))
             machines.append(machine)
@@ -269,9 +271,9 @@ def core_chains(task: MarginTask, rule: CoreRule, random_state: np.random.Random
     gram = Gram(task.kernel, task.X, hold=True)
     columns = ColumnStore(gram, task.max_bytes)
 
-    def solve(signs: Floats, images: Floats) -> Machine:
+    def solve(signs: Floats, images: Floats, known: Indices) -> Machine:
         ball = EnclosingBall(gram, signs, task.costs, images if images.shape[1] else None)
-        found = find_core_set(ball, columns, rule, random_state=random_state)
+        found = find_core_set(ball, columns, rule, random_state=random_state, known=known)
         coef = np.zeros(task.n_rows)
         coef[found.rows] = found.coef
         return Machine(coef, found.values, found.gap, found.n_iter, found.eps, found.status)
@@ -301,7 +303,7 @@ def exact_chains(task: MarginTask, tol: float) -> RowChains:
     if not np.isfinite(K).all():
         raise ValueError("The kernel overflows at the rows. Scale the features.")
 
-    def solve(signs: Floats, images: Floats) -> Machine:
+    def solve(signs: Floats, images: Floats, known: Indices) -> Machine:
         found = solve_deflated(K, signs, task.costs, images, tol=tol)
         return Machine(found.coef, found.values, found.gap, found.n_iter)
 

@@ -58,7 +58,8 @@ class MMDA(ExpansionTransformer):
     solver : {"landmarks", "core", "exact"}, default="landmarks"
         ``"landmarks"`` finds all features in the span of ``n_landmarks`` random rows, by Newton's
         method over all rows: time grows with the number of rows, memory is one block.
-        ``"core"`` is the paper's: enclosing balls of core sets over any rows. ``"exact"`` holds the
+        ``"core"`` is the paper's: enclosing balls of core sets over any rows, where a later feature
+        of a class takes points that an earlier one has before any others. ``"exact"`` holds the
         kernel matrix, for up to 10,000 rows or so, as something to compare with.
     n_landmarks : int, default=500
         All rows where there are fewer. Not used by the other solvers.

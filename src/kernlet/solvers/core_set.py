@@ -26,6 +26,7 @@ def find_core_set(
     rule: CoreRule | None = None,
     *,
     random_state: np.random.RandomState,
+    known: Indices | None = None,
     report: Report | None = None,
 ) -> CoreSolution:
     """Find a small set of rows whose ball nearly encloses all.
@@ -43,6 +44,9 @@ def find_core_set(
         Of the ball's matrix; may be shared with other balls over the same rows.
     rule : CoreRule
     random_state : RandomState
+    known : ndarray of int or None, default=None
+        Rows that cost nothing more, for another machine has them already: while samples are
+        looked at, one of them that is outside joins before any other row does.
     report : callable or None, default=None
         Hears of the progress now and then, and stops the growth by returning true.
 
@@ -66,7 +70,8 @@ def find_core_set(
     (True, True)
     """
     rule = CoreRule() if rule is None else rule
-    return _Growth(ball, columns, rule, random_state, report).run()
+    known = as_indices([]) if known is None else known
+    return _Growth(ball, columns, rule, random_state, known, report).run()
 
 
 class _Growth:
@@ -78,10 +83,11 @@ class _Growth:
         columns: ColumnStore,
         rule: CoreRule,
         random_state: np.random.RandomState,
+        known: Indices,
         report: Report | None,
     ) -> None:
         self.ball, self.columns, self.rule = ball, columns, rule
-        self.random_state, self.report = random_state, report
+        self.random_state, self.known, self.report = random_state, known, report
         self.core: Indices = np.empty(0, dtype=np.intp)
         self.is_core = np.zeros(ball.n_rows, dtype=bool)
         self.program = GrowingProgram()
@@ -112,15 +118,22 @@ class _Growth:
             if (ended := self._ended(every=_SAMPLES_A_REPORT)) is not None:
                 return ended
             sample = self.random_state.randint(self.ball.n_rows, size=size)
-            values = self._values_at(sample)
-            margins = self.ball.signs[sample] * values + self.own[sample]
-            furthest = int(sample[margins.argmin()])
-            if self._is_outside(margins, sample) and not self.is_core[furthest]:
+            furthest = self._furthest_outside(self.known[~self.is_core[self.known]])
+            if furthest is None:
+                furthest = self._furthest_outside(sample)
+            if furthest is None or self.is_core[furthest]:
+                misses += 1
+            else:
                 misses = 0
                 self._add(as_indices([furthest]))
-            else:
-                misses += 1
         return None if self.rule.eps is None else "optimal"
+
+    def _furthest_outside(self, sample: Indices) -> int | None:
+        """The furthest of some rows, where it is outside."""
+        if not len(sample):
+            return None
+        margins = self.ball.signs[sample] * self._values_at(sample) + self.own[sample]
+        return int(sample[margins.argmin()]) if self._is_outside(margins, sample) else None
 
     def _grow_by_scans(self) -> CoreStatus:
         """Add the furthest of all rows until none is outside."""

@@ -99,6 +99,9 @@ class Plan:
         Whether step (d) chooses from two sets of synthetic points.
     box : float or None
     solver : {"lp", "quadratic"}
+    rule : {"best", "smallest"}, default="best"
+        Which C is chosen: that of the best machine of step (b) on the validation part, or of the
+        one with the fewest points within one standard error of the best.
     """
 
     kernel: Kernel
@@ -108,6 +111,7 @@ class Plan:
     two_sets: bool
     box: float | None
     solver: str
+    rule: str = "best"
 
     def validated(self, machine: KernelExpansion, rows: Rows) -> float | None:
         """The same where there are rows to validate on, else None."""
@@ -160,7 +164,7 @@ def run_stage(
     random = np.random.RandomState(seed)
     machines = train(plan, rows, candidates, plan.Cs, random)
     scores = tuple(plan.correctness(machine, validation) for machine, *_ in machines)
-    best = int(np.argmax(scores))
+    best = chosen(scores, [machine.n_centers for machine, *_ in machines], len(validation.y), plan)
     C, (b, support_b, gap_b) = plan.Cs[best], machines[best]
     init = start if start is not None and len(start) == plan.n_points else "kmeans"
     first = synthesize(b, plan.n_points, init=init, box=plan.box, random_state=random)
@@ -191,6 +195,15 @@ def run_stage(
         seconds=time.thread_time() - began,
     )
     return Run(b, first.expansion, d, points, record)
+
+
+def chosen(scores: tuple[float, ...], sizes: list[int], n_rows: int, plan: Plan) -> int:
+    """Which machine to go on with, by correctness on so many rows and by size."""
+    best = int(np.argmax(scores))
+    if plan.rule == "best" or not n_rows:
+        return best
+    least = scores[best] - np.sqrt(scores[best] * (1 - scores[best]) / n_rows)
+    return min(np.flatnonzero(np.array(scores) >= least), key=lambda k: (sizes[k], -scores[k]))
 
 
 def _dense(points: Any) -> Floats:

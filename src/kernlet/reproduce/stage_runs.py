@@ -9,7 +9,8 @@ import numpy as np
 
 from kernlet.datasets import load, make_noisy_digits
 from kernlet.estimators import ChunkingSyntheticClassifier
-from kernlet.estimators.stage import Plan, Rows, Trained, run_stage, train
+from kernlet.estimators.stage import Plan, Rows, chosen, run_stage, train
+from kernlet.expansion import KernelExpansion
 from kernlet.kernels import RBF
 
 GAMMA = 1 / 128
@@ -74,7 +75,8 @@ def run_stages(
     ----------
     data : {"usps", "noisy"}
     Cs : list of lists of float
-        For each stage, values of C to choose from on validation rows.
+        For each stage, values of C to choose from on validation rows, for every machine by itself:
+        that of the fewest points within one standard error of the best.
     sizes : list of int
         Rows of the stages.
     n_runs : int
@@ -88,7 +90,16 @@ def run_stages(
     numbers: dict[str, Numbers] = {}
     candidates = start = None
     for size, values in zip(sizes, Cs, strict=True):
-        plan = Plan(RBF(GAMMA), np.array([False, True]), tuple(values), N_POINTS, False, None, "lp")
+        plan = Plan(
+            RBF(GAMMA),
+            np.array([False, True]),
+            tuple(values),
+            N_POINTS,
+            two_sets=False,
+            box=None,
+            solver="lp",
+            rule="smallest",
+        )
         runs = []
         for number in range(n_runs):
             rows, validation, test = pool.draw(size, number)
@@ -99,7 +110,7 @@ def run_stages(
             note("b", run.b, record.n_support_b, record.C)
             note("c", run.c, 0, record.C)
             note("d", run.d, record.n_support_d, record.C)
-            _compare(note, size, plan, (rows, validation), candidates, start, record.C, number)
+            _compare(note, size, plan, (rows, validation), candidates, start, number)
         candidates = np.vstack([run.points for run in runs])
         start = runs[int(np.argmax([run.record.validation_c or 0.0 for run in runs]))].c.centers
     return numbers
@@ -135,23 +146,27 @@ def _compare(
     drawn: tuple[Rows, Rows],
     candidates: Any,
     start: Any,
-    C: float,
     number: int,
 ) -> None:
     """All rows as candidates, ten of them, random ones, two sets, and the box."""
     rows, validation = drawn
     random = np.random.RandomState(number)
 
-    def machine(points: Any) -> Trained:
-        return train(plan, rows, points, (C,), random)[0]
+    def machine(points: Any) -> tuple[KernelExpansion, int, float]:
+        machines = train(plan, rows, points, plan.Cs, random)
+        scores = tuple(plan.correctness(of, validation) for of, *_ in machines)
+        sizes = [of.n_centers for of, *_ in machines]
+        best = chosen(scores, sizes, len(validation.y), plan)
+        found, support, _ = machines[best]
+        return found, support, plan.Cs[best]
 
     if size < max(SIZES):  # over all rows the program of noisy ones takes minutes from there on
-        full, support, _ = machine(None)
+        full, support, C = machine(None)
         note("full", full, support, C)
         heaviest = np.argsort(-np.abs(full.coef[0]))[:N_POINTS]
-        note("10 largest", *machine(full.centers[heaviest])[:2], C)
+        note("10 largest", *machine(full.centers[heaviest]))
     for count in (10, 100):
-        note(f"{count} random", *machine(rows.X[:count])[:2], C)
+        note(f"{count} random", *machine(rows.X[:count]))
     if size >= 2000:
         two = run_stage(replace(plan, two_sets=True), rows, validation, candidates, start, number)
         note("two sets", two.d, two.record.n_support_d, two.record.C)

@@ -203,7 +203,8 @@ def chosen(scores: tuple[float, ...], sizes: list[int], n_rows: int, plan: Plan)
     if plan.rule == "best" or not n_rows:
         return best
     least = scores[best] - np.sqrt(scores[best] * (1 - scores[best]) / n_rows)
-    return min(np.flatnonzero(np.array(scores) >= least), key=lambda k: (sizes[k], -scores[k]))
+    within = [k for k, score in enumerate(scores) if score >= least]
+    return min(within, key=lambda k: (sizes[k], -scores[k]))
 
 
 def _dense(points: Any) -> Floats:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs, make_moons
 
 from kernlet import L1KernelClassifier
-from kernlet.estimators.stage import Plan, Rows, run_stage
+from kernlet.estimators.stage import Plan, Rows, chosen, run_stage
 from kernlet.kernels import RBF, Gram, Linear, Polynomial
 from kernlet.problems.quadratic_margin import QuadraticMargin, weigh_rows
 
@@ -294,3 +294,12 @@ def test_a_run_travels_between_processes(case):
     again = pickle.loads(pickle.dumps(run))
     assert again.record == run.record
     np.testing.assert_array_equal(again.points, run.points)
+
+
+def test_the_smallest_machine_within_one_standard_error_is_chosen():
+    plan = replace(PLAN, rule="smallest")
+    scores, sizes = (0.70, 0.79, 0.80, 0.78), [3, 20, 30, 8]
+    assert chosen(scores, sizes, 400, plan) == 3  # 0.80 less 0.02
+    assert chosen(scores, sizes, 4000, plan) == 2  # 0.80 less 0.006
+    assert chosen(scores, sizes, 400, replace(plan, rule="best")) == 2
+    assert chosen((np.nan, np.nan), [5, 3], 0, plan) == 0

@@ -5,6 +5,8 @@ from kernlet.solvers.hull_solution import HullSolution
 from kernlet.solvers.nearest_point import find_nearest_point
 from kernlet.solvers.solution import MarginSolution
 from kernlet.solvers.successive_linearization import LinearizationPath, linearize_successively
+from kernlet.solvers.tall_linearization import TallPath, linearize_tall
+from kernlet.solvers.tall_lp import TallLP, TallProgress
 
 __all__ = [
     "Generation",
@@ -12,6 +14,10 @@ __all__ = [
     "LinearizationPath",
     "MarginSolution",
     "Progress",
+    "TallLP",
+    "TallPath",
+    "TallProgress",
     "find_nearest_point",
     "linearize_successively",
+    "linearize_tall",
 ]

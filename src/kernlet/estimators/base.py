@@ -14,10 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from kernlet.devices import is_foreign, require_finite, to_numpy
+from kernlet.estimators.sources import gamma_of_rows, labelled_rows, values_of_rows
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
+from kernlet.rows import Rows, is_source
 
 #: Constraints on the parameters that name a kernel.
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
@@ -48,15 +50,19 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A torch tensor is computed on its device, by rbf machines.
+            A torch tensor is computed on its device, by rbf machines; a source of rows
+            (:mod:`kernlet.rows`) or a Dask collection block by block.
 
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             With two classes, one value a row, positive for ``classes_[1]``.
         """
-        X = rows_to_predict(self, X)
-        values = self.expansion_.decision_values(X)
+        if is_source(X):
+            values = values_of_rows(self, X)
+        else:
+            X = rows_to_predict(self, X)
+            values = self.expansion_.decision_values(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Any:
@@ -81,6 +87,8 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
+        if is_source(X):
+            return self._validate_training_rows(X, y, sample_weight)
         _check_label_types(y)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
@@ -94,10 +102,37 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         _check_classes(self.classes_)
         return TrainingData(X, y, weights, rows)
 
+    #: Whether a fit may read its rows block by block.
+    _takes_sources = False
+
+    def _validate_training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """The same for a source of rows; rows of no weight stay, and cost nothing."""
+        if not self._takes_sources:
+            raise TypeError(
+                f"{type(self).__name__} needs its rows in memory, as an array or a sparse matrix; "
+                f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers)."
+            )
+        rows, y = labelled_rows(X, y)
+        _check_label_types(y)
+        check_classification_targets(y)
+        weights = np.broadcast_to(np.float64(1.0), y.shape)
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, y[:, None], dtype=np.float64, ensure_non_negative=True
+            )
+        self.n_features_in_ = rows.shape[1]
+        if hasattr(rows, "columns"):
+            self.feature_names_in_ = np.array(rows.columns, dtype=object)
+        self.classes_ = np.unique(y if sample_weight is None else y[weights > 0])
+        _check_classes(self.classes_)
+        return TrainingData(rows, y, weights, np.arange(len(y)))
+
     def _make_kernel(self, data: TrainingData) -> Kernel:
         """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
         names = ("kernel", "gamma", "degree", "coef0")
         kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
+        if isinstance(data.X, Rows):
+            gamma = gamma_of_rows(gamma, data.X, data.sample_weight)
         return make_kernel(
             kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
         )
@@ -125,7 +160,9 @@ class TrainingData:
 
     @property
     def for_callbacks(self) -> dict[str, Any]:
-        """The data as scikit-learn's callbacks take them."""
+        """The data as scikit-learn's callbacks take them; no rows where they are not in memory."""
+        if isinstance(self.X, Rows):
+            return {}
         return {"X": self.X, "y": self.y, "metadata": {"sample_weight": self.sample_weight}}
 
 

@@ -15,9 +15,11 @@ from kernlet.estimators.rounds import Outcome
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
+from kernlet.kernels.kernel import Floats
 from kernlet.problems.pound import PoundLoss
-from kernlet.solvers import Generation, linearize_successively
+from kernlet.solvers import Generation, TallLP, linearize_successively, linearize_tall
 from kernlet.solvers.highs_generation import Report
+from kernlet.solvers.tall_lp import TallReport
 
 
 class MinimalKernelClassifier(L1KernelClassifier):
@@ -38,10 +40,10 @@ class MinimalKernelClassifier(L1KernelClassifier):
         Steepness of that step.
     max_lps : int, default=50
         Linear programs allowed for each output; about ten is usual.
-    kernel, gamma, degree, coef0, candidates, class_weight : see L1KernelClassifier
+    kernel, gamma, degree, coef0, candidates, class_weight, solver : see L1KernelClassifier
     tol : float, default=1e-9
         Relative duality gap of the last linear program.
-    max_iter, cache_size, n_jobs, random_state : see L1KernelClassifier
+    max_iter, cache_size, checkpoint, n_jobs, random_state : see L1KernelClassifier
 
     Attributes
     ----------
@@ -54,7 +56,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
     loo_error_bound_ : float
         The bound of :class:`L1KernelClassifier` for the last linear programs with their
         costs held fixed. It is no bound for leaving a row out of the whole procedure.
-    n_iter_, n_features_in_, feature_names_in_ : see L1KernelClassifier
+    n_iter_, n_passes_, n_features_in_, feature_names_in_ : see L1KernelClassifier
 
     See Also
     --------
@@ -101,9 +103,11 @@ class MinimalKernelClassifier(L1KernelClassifier):
         coef0: float = 0.0,
         candidates: Any = None,
         class_weight: Any = None,
+        solver: str = "auto",
         tol: float = 1e-9,
         max_iter: int = -1,
         cache_size: float = 2000,
+        checkpoint: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -115,9 +119,11 @@ class MinimalKernelClassifier(L1KernelClassifier):
             coef0=coef0,
             candidates=candidates,
             class_weight=class_weight,
+            solver=solver,
             tol=tol,
             max_iter=max_iter,
             cache_size=cache_size,
+            checkpoint=checkpoint,
             n_jobs=n_jobs,
             random_state=random_state,
         )
@@ -135,6 +141,20 @@ class MinimalKernelClassifier(L1KernelClassifier):
             report=report,
         )
         return Outcome(path.solution, path.n_lps, path.is_stationary)
+
+    def _solve_lock_step(
+        self, lp: TallLP, start: Floats | None, report: TallReport
+    ) -> list[Outcome]:
+        paths = linearize_tall(
+            lp,
+            PoundLoss(self.mu, self.alpha),
+            max_lps=self.max_lps,
+            tol=self.tol,
+            max_iter=self._max_iter,
+            start=start,
+            report=report,
+        )
+        return [Outcome(p.solution, len(p.objectives), p.is_stationary) for p in paths]
 
     def _warn_if_unfinished(self, outcomes: list[Outcome]) -> None:
         super()._warn_if_unfinished(outcomes)

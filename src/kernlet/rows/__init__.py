@@ -1,6 +1,19 @@
 """Where rows come from: blocks of them, samples of them, and sums over all of them."""
 
 from kernlet.rows.arrays import ArrayRows
+from kernlet.rows.files import FileRows, open_npy
+from kernlet.rows.opening import as_rows, is_source, open_rows
+from kernlet.rows.parquet import ParquetRows
 from kernlet.rows.source import BlockStore, Rows
 
-__all__ = ["ArrayRows", "BlockStore", "Rows"]
+__all__ = [
+    "ArrayRows",
+    "BlockStore",
+    "FileRows",
+    "ParquetRows",
+    "Rows",
+    "as_rows",
+    "is_source",
+    "open_npy",
+    "open_rows",
+]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 BLOCK_BYTES = 128 * 2**20
 _MOST_ROWS, _FEWEST_ROWS = 2**18, 2**10
@@ -75,6 +76,10 @@ class Rows(ABC):
         for rows in self.slices():
             yield rows, self.read(rows)
 
+    def split(self, column: str) -> tuple[Rows, Any]:
+        """The rows without a column, and that column."""
+        raise TypeError(f"{type(self).__name__} has no columns by name: give y as an array.")
+
     def take(self, numbers: NDArray[np.intp]) -> Any:
         """Rows by their numbers, in the order given.
 
@@ -126,11 +131,9 @@ class Rows(ABC):
             None without rows.
         """
         values = self._values(function, by_row, shared, prepare, store)
-        try:
-            first = next(values)
-        except StopIteration:
-            return None
-        return reduce(combine, values, first)
+        with threadpool_limits(1):  # equal rounding wherever the blocks are
+            first = next(values, None)
+            return first if first is None else reduce(combine, values, first)
 
     def _values(
         self,

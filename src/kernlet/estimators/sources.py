@@ -1,0 +1,106 @@
+"""Sources of rows, as estimators use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from kernlet.kernels.bandwidth import gamma_of_moments
+from kernlet.kernels.kernel import Floats
+from kernlet.rows import Rows, as_rows
+
+
+def labelled_rows(X: Any, y: Any) -> tuple[Rows, Any]:
+    """Rows and their labels, which may be a column of the rows.
+
+    Parameters
+    ----------
+    X : Rows or dask collection
+    y : str or array-like of shape (n_rows,)
+        A dask collection of labels is computed.
+
+    Returns
+    -------
+    rows : Rows
+    labels : ndarray of shape (n_rows,)
+    """
+    rows = as_rows(X)
+    if isinstance(y, str):
+        rows, y = rows.split(y)
+    labels = column_or_1d(np.asarray(y.compute() if hasattr(y, "compute") else y))
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    if len(rows) != len(labels):
+        check_consistent_length(np.empty(len(rows), dtype=bool), labels)
+    return rows, labels
+
+
+def values_of_rows(estimator: Any, X: Any) -> Floats:
+    """Decision values of a fitted classifier for a source of rows, block by block.
+
+    Parameters
+    ----------
+    estimator : ExpansionClassifier
+    X : Rows or dask collection
+
+    Returns
+    -------
+    values : ndarray of shape (n_rows, n_outputs)
+    """
+    check_is_fitted(estimator)
+    rows = as_rows(X)
+    if rows.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {rows.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    parts = rows.map_reduce(_values, _joined, shared=(estimator.expansion_,))
+    if parts is None:
+        return np.zeros((0, estimator.expansion_.n_outputs))
+    return np.concatenate(parts)
+
+
+def _values(X: Any, expansion: Any) -> list[Floats]:
+    assert_all_finite(X, input_name="X")
+    return [expansion.decision_values(X)]
+
+
+def _joined(total: list[Floats], value: list[Floats]) -> list[Floats]:
+    total += value
+    return total
+
+
+def gamma_of_rows(gamma: str | float, rows: Rows, weights: Floats) -> float:
+    """Turn the ``gamma`` parameter into a number, in one pass that checks the rows too.
+
+    Parameters
+    ----------
+    gamma : float or {"scale", "auto", "mean_distance"}
+    rows : Rows
+    weights : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    gamma : float
+    """
+    origin = rows.read(slice(0, 1))
+    origin = np.zeros(rows.shape[1]) if not isinstance(origin, np.ndarray) else origin[0]
+    total, sums, squares = rows.map_reduce(_sums, _added, by_row=(weights,), shared=(origin,))
+    if not isinstance(gamma, str):
+        return float(gamma)
+    means = sums / total
+    return gamma_of_moments(gamma, means + origin, max(0.0, squares / total - means @ means))
+
+
+def _sums(X: Any, weights: Floats, origin: Floats) -> list[Any]:
+    """Sums of weights, and of rows and their squared norms about a point."""
+    assert_all_finite(X, input_name="X")
+    about = (X.toarray() if hasattr(X, "toarray") else X) - origin.astype(np.float64)
+    return [weights.sum(), weights @ about, weights @ np.einsum("ij,ij->i", about, about)]
+
+
+def _added(total: list[Any], value: list[Any]) -> list[Any]:
+    return [a + b for a, b in zip(total, value, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -209,7 +209,7 @@ class L1KernelClassifier(ExpansionClassifier):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> L1KernelClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine.
 
         Parameters
@@ -226,8 +226,11 @@ class L1KernelClassifier(ExpansionClassifier):
         self : object
         """
         data = self._validate_training_data(X, y, sample_weight)
+        return self._fit(data, self._make_kernel(data))
+
+    def _fit(self, data: TrainingData, kernel: Kernel) -> Self:
+        """Fit the machine to data that are checked."""
         random_state = check_random_state(self.random_state)
-        kernel = self._make_kernel(data)
         candidates = choose_candidates(self.candidates, data.X, random_state)
         seed = random_state.randint(2**31 - 1)
         if self._is_tall(data, candidates):
@@ -312,7 +315,7 @@ class L1KernelClassifier(ExpansionClassifier):
                 f"duality gap of up to {worst.gap:.1e} (tol={self.tol:.1e}): "
                 f"{_REASONS[worst.status]}",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _set_machine(

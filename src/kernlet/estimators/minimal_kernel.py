@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from kernlet.estimators.base import TrainingData
+from kernlet.estimators.evidence import label_codes
 from kernlet.estimators.l1_kernel import L1KernelClassifier
+from kernlet.estimators.retained import RetainedRows, keep, merge
 from kernlet.estimators.rounds import Outcome
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.pound import PoundLoss
+from kernlet.rows import is_source
 from kernlet.solvers import Generation, TallLP, linearize_successively, linearize_tall
 from kernlet.solvers.highs_generation import Report
 from kernlet.solvers.tall_lp import TallReport
@@ -40,6 +47,9 @@ class MinimalKernelClassifier(L1KernelClassifier):
         Steepness of that step.
     max_lps : int, default=50
         Linear programs allowed for each output; about ten is usual.
+    max_age : int or None, default=None
+        With :meth:`partial_fit`, blocks that a kept row may be behind the newest one before
+        it is forgotten. None forgets no row for its age.
     kernel, gamma, degree, coef0, candidates, class_weight, solver : see L1KernelClassifier
     tol : float, default=1e-9
         Relative duality gap of the last linear program.
@@ -49,6 +59,9 @@ class MinimalKernelClassifier(L1KernelClassifier):
     ----------
     n_lps_ : ndarray of shape (n_outputs,)
         Linear programs solved for each output.
+    retained_ : RetainedRows
+        After :meth:`partial_fit`: the rows that are kept, the block each came with, and how
+        many rows were seen and forgotten.
     expansion_, n_centers_, classes_ : see L1KernelClassifier
     center_indices_, margin_indices_, duals_ : see L1KernelClassifier
     objective_, duality_gap_ : ndarray of shape (n_outputs,)
@@ -83,11 +96,13 @@ class MinimalKernelClassifier(L1KernelClassifier):
     True
     """
 
+    retained_: RetainedRows
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **L1KernelClassifier._parameter_constraints,
         "mu": [Interval(Real, 0, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "max_lps": [Interval(Integral, 1, None, closed="left")],
+        "max_age": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -97,6 +112,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         mu: float = 10.0,
         alpha: float = 5.0,
         max_lps: int = 50,
+        max_age: int | None = None,
         kernel: str | Kernel = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
@@ -130,6 +146,94 @@ class MinimalKernelClassifier(L1KernelClassifier):
         self.mu = mu
         self.alpha = alpha
         self.max_lps = max_lps
+        self.max_age = max_age
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the machine to a new block of rows and the few that stand for those before.
+
+        Only the centers of the machine and the rows with a positive dual are kept from a
+        block; the next block is merged with them and the machine made anew ([1]_, section
+        6). That is the answer for the rows at hand, not for all rows ever seen. The kernel
+        stays that of the first block. A call after ``fit`` starts anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All labels that may ever come; needed in the first call where its block lacks some.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : object
+        """
+        before: RetainedRows | None = getattr(self, "retained_", None)
+        data = self._validate_block(X, y, classes, sample_weight, before)
+        kernel = self._make_kernel(data) if before is None else self.expansion_.kernel
+        rows = merge(before, data, self.max_age)
+        numbers = np.arange(len(rows.y))
+        self._fit(TrainingData(rows.X, rows.y, rows.sample_weight, numbers), kernel)
+        needed = self.margin_indices_
+        if self._centers_are_rows:
+            needed = np.union1d(needed, self.center_indices_)
+        self.retained_ = keep(rows, needed)
+        return self
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the machine; see :meth:`L1KernelClassifier.fit`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or str
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : object
+        """
+        if hasattr(self, "retained_"):
+            del self.retained_
+        return super().fit(X, y, sample_weight)
+
+    def _validate_block(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, before: RetainedRows | None
+    ) -> TrainingData:
+        """Check a block of rows; all its labels must be known."""
+        if is_source(X):
+            raise TypeError("partial_fit takes a block of rows in memory: give it rows.read(...).")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=before is None,
+        )
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if before is None:
+            self.classes_ = np.unique(y if classes is None else classes)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes={classes!r} differ from those of the first call to partial_fit, "
+                f"{self.classes_.tolist()}."
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"The first block holds one class only ({self.classes_[0]!r}); give all labels "
+                "that may come as classes=[...]."
+            )
+        label_codes(self.classes_, y)
+        rows = np.flatnonzero(weights)
+        return TrainingData(X[rows], y[rows], weights[rows], rows)
+
+    @property
+    def _centers_are_rows(self) -> bool:
+        return self.candidates is None or isinstance(self.candidates, Real)
 
     def _solve(self, generation: Generation, report: Report) -> Outcome:
         path = linearize_successively(
@@ -164,7 +268,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
                 f"{moving} of {len(outcomes)} outputs were still improving after "
                 f"max_lps={self.max_lps} linear programs. Raise max_lps for fewer centers.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _set_machine(

@@ -8,9 +8,17 @@ from pathlib import Path
 
 import click
 
-from benchmarks import compact, compact_bytes, compact_device, hull, minimal_kernel, synthetic
+from benchmarks import (
+    compact,
+    compact_bytes,
+    compact_device,
+    hull,
+    minimal_kernel,
+    synthetic,
+    tall,
+)
 
-_MODULES = (minimal_kernel, synthetic, compact_bytes, compact, compact_device, hull)
+_MODULES = (minimal_kernel, synthetic, compact_bytes, compact, compact_device, hull, tall)
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 
 

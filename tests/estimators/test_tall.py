@@ -9,9 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from sklearn.base import clone
 
-from kernlet import L1KernelClassifier, MinimalKernelClassifier
+from kernlet import (
+    ChunkingSyntheticClassifier,
+    CompactKernelClassifier,
+    HullPerceptronClassifier,
+    L1KernelClassifier,
+    MinimalKernelClassifier,
+)
+from kernlet.estimators import chunking_synthetic
 from kernlet.rows import open_npy, open_rows, source
+from kernlet.solvers import examples
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -213,3 +222,38 @@ def test_bad_input_gets_a_sentence(tmp_path):
         make_machine().fit(rows, y)
     with pytest.raises(ValueError, match="contains NaN"):
         machine.predict(rows)
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_compact_machines_from_a_file(tmp_path, small_blocks, monkeypatch, hold):
+    """Held rows give the machine of memory; others are gone through in shuffled blocks."""
+    X, y = make_data(3000)
+    np.save(tmp_path / "X.npy", X)
+    if not hold:
+        monkeypatch.setattr(examples, "HELD_BYTES", 0)
+    machine = CompactKernelClassifier(10, n_epochs=15, random_state=0)
+    memory = clone(machine).fit(X, y)
+    machine.fit(open_npy(tmp_path / "X.npy"), y)
+    if hold:
+        np.testing.assert_allclose(
+            machine.decision_function(X), memory.decision_function(X), atol=1e-3
+        )
+    assert machine.score(X, y) == pytest.approx(memory.score(X, y), abs=0.03)
+    np.testing.assert_array_equal(machine.predict(open_npy(tmp_path / "X.npy")), machine.predict(X))
+
+
+def test_synthetic_points_from_a_file(tmp_path, small_blocks, monkeypatch):
+    X, y = make_data(3000)
+    np.save(tmp_path / "X.npy", X)
+    rows = open_npy(tmp_path / "X.npy")
+    machine = ChunkingSyntheticClassifier(6, n_runs=2, stage_sizes=[500], random_state=0, gamma=0.5)
+    memory = clone(machine).fit(X, y)
+    machine.fit(rows, y)
+    np.testing.assert_allclose(machine.decision_function(rows), memory.decision_function(X))
+    monkeypatch.setattr(chunking_synthetic, "_LARGEST_SAMPLE", 1000)
+    assert clone(machine).fit(rows, y).stages_[-1][0].n_rows == 1000
+
+
+def test_others_say_that_they_need_memory():
+    with pytest.raises(TypeError, match="HullPerceptronClassifier needs its rows in memory"):
+        HullPerceptronClassifier().fit(da.zeros((5, 2)), np.arange(5) % 2)

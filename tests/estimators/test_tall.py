@@ -257,3 +257,17 @@ def test_synthetic_points_from_a_file(tmp_path, small_blocks, monkeypatch):
 def test_others_say_that_they_need_memory():
     with pytest.raises(TypeError, match="HullPerceptronClassifier needs its rows in memory"):
         HullPerceptronClassifier().fit(da.zeros((5, 2)), np.arange(5) % 2)
+
+
+@pytest.mark.parametrize("Classifier", [L1KernelClassifier, MinimalKernelClassifier])
+def test_candidates_that_parts_of_the_rows_choose(tmp_path, Classifier):
+    X, y = make_data(12_000)
+    machine = make_machine(Classifier, candidates="union").fit(X, y)
+    assert machine.n_passes_ > 0
+    assert machine.duality_gap_.max() < 1e-9
+    np.testing.assert_array_equal(machine.expansion_.centers, X[machine.center_indices_])
+    np.save(tmp_path / "X.npy", X)
+    again = make_machine(Classifier, candidates="union").fit(open_npy(tmp_path / "X.npy"), y)
+    assert_same(machine, again)
+    plain = make_machine(Classifier, candidates=30).fit(X, y)
+    assert machine.objective_[0] < plain.objective_[0] or Classifier is MinimalKernelClassifier

@@ -19,6 +19,7 @@ from kernlet.estimators.candidates import Candidates, choose_candidates
 from kernlet.estimators.outputs import join_centers, join_duals, loo_error_bound
 from kernlet.estimators.rounds import Outcome, solve_output
 from kernlet.estimators.tall import is_tall, solve_tall
+from kernlet.estimators.union import union_of_choices
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
@@ -62,9 +63,11 @@ class L1KernelClassifier(ExpansionClassifier):
         Of the "poly" kernel.
     coef0 : float, default=0.0
         Of the "poly" and "sigmoid" kernels.
-    candidates : None, int, float or array-like of shape (n_candidates, n_features), default=None
+    candidates : None, int, float, "union" or array-like of shape (n_candidates, n_features), \
+            default=None
         Points that may become centers: all rows, a number or a fraction of rows drawn at
-        random (the reduced kernel), or the given points. See Notes on when to use fewer.
+        random (the reduced kernel), the union of the centers that machines on a sample of
+        each tenth of the rows choose, or the given points. See Notes on when to use fewer.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of a class.
     solver : {"auto", "generation", "tall"}, default="auto"
@@ -164,7 +167,7 @@ class L1KernelClassifier(ExpansionClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         **KERNEL_CONSTRAINTS,
-        "candidates": [None, Integral, Real, "array-like", "sparse matrix"],
+        "candidates": [StrOptions({"union"}), None, Integral, Real, "array-like", "sparse matrix"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "solver": [StrOptions({"auto", "generation", "tall"})],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -231,7 +234,10 @@ class L1KernelClassifier(ExpansionClassifier):
     def _fit(self, data: TrainingData, kernel: Kernel) -> Self:
         """Fit the machine to data that are checked."""
         random_state = check_random_state(self.random_state)
-        candidates = choose_candidates(self.candidates, data.X, random_state)
+        if isinstance(self.candidates, str):
+            candidates = union_of_choices(self, kernel, data, random_state.randint(2**31 - 1))
+        else:
+            candidates = choose_candidates(self.candidates, data.X, random_state)
         seed = random_state.randint(2**31 - 1)
         if self._is_tall(data, candidates):
             gram, outcomes = self._solve_tall(kernel, candidates, data, seed)

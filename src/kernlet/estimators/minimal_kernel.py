@@ -233,7 +233,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
 
     @property
     def _centers_are_rows(self) -> bool:
-        return self.candidates is None or isinstance(self.candidates, Real)
+        return self.candidates is None or isinstance(self.candidates, Real | str)
 
     def _solve(self, generation: Generation, report: Report) -> Outcome:
         path = linearize_successively(

@@ -23,6 +23,10 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	@touch $@ $(VENV)/.runtime
 
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	@touch $@ $(VENV)/.runtime
+
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	@touch $@ $(VENV)/.runtime
@@ -39,7 +43,7 @@ lint: $(VENV)/.test
 test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses=2 $(ARGS)
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/.docs

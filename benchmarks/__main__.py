@@ -12,13 +12,33 @@ from benchmarks import (
     compact,
     compact_bytes,
     compact_device,
+    condense,
+    core_vector,
     hull,
     minimal_kernel,
+    mmda,
+    mmda_accuracy,
+    proximal,
+    ship,
     synthetic,
     tall,
 )
 
-_MODULES = (minimal_kernel, synthetic, compact_bytes, compact, compact_device, hull, tall)
+_MODULES = (
+    minimal_kernel,
+    synthetic,
+    compact_bytes,
+    compact,
+    compact_device,
+    hull,
+    proximal,
+    condense,
+    core_vector,
+    mmda,
+    mmda_accuracy,
+    ship,
+    tall,
+)
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 
 

@@ -1,9 +1,11 @@
 """Slow, obvious twins of the package: the formulas again, by plain loops."""
 
 import math
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.optimize import linprog, nnls
 
 # Kernels
@@ -229,3 +231,141 @@ def quantized_values(X, gamma, centers, coef, projection, intercept, shift, scal
 
 def _decoded(codes, step):
     return [[int(code) * step for code in row] for row in codes]
+
+
+# --- proximal machines and eliminations: dense least squares, one row at a time -----------------
+
+
+def proximal(X, signs, weights, C):
+    """w and b of least 1/2 (|w|^2 + b^2) + C/2 sum n (d - x.w - b)^2, as one tall system."""
+    H = np.hstack([X, np.ones((len(X), 1))])
+    root = np.sqrt(C * weights)
+    tall = np.vstack([root[:, None] * H, np.eye(H.shape[1])])
+    right = np.concatenate([root * signs, np.zeros(H.shape[1])])
+    answer = np.linalg.lstsq(tall, right, rcond=None)[0]
+    return answer[:-1], answer[-1]
+
+
+def proximal_values_exact(X, signs, weights, C):
+    """x.w + b of every row for the same machine, by elimination in fractions."""
+    H = [[Fraction(float(v)) for v in (*x, 1.0)] for x in X]
+    n, C = len(H[0]), Fraction(float(C))
+    N, d = ([Fraction(float(v)) for v in values] for values in (weights, signs))
+    rows = range(len(H))
+    A = [[sum(N[i] * H[i][a] * H[i][b] for i in rows) + (a == b) / C for b in range(n)]
+         + [sum(N[i] * H[i][a] * d[i] for i in rows)] for a in range(n)]  # fmt: skip
+    for a in range(n):
+        A[a] = [v / A[a][a] for v in A[a]]
+        for b in range(n):
+            if b != a:
+                A[b] = [v - A[b][a] * u for v, u in zip(A[b], A[a], strict=True)]
+    answer = [line[-1] for line in A]
+    values = [sum(h * v for h, v in zip(line, answer, strict=True)) for line in H]
+    return np.array([float(v) for v in values])
+
+
+def proximal_objective(v, X, signs, weights, C):
+    errors = [d - linear(x, v[:-1]) - v[-1] for x, d in zip(X, signs, strict=True)]
+    return (v @ v + C * sum(n * e * e for n, e in zip(weights, errors, strict=True))) / 2
+
+
+def class_normalization(signs, balanced):
+    """1 / p for the p rows of the class and 1 / (m - p) for the rest, or m / 2 times that."""
+    m, p = len(signs), sum(d > 0 for d in signs)
+    factor = m / 2 if balanced else 1
+    sides = {1: factor / p if p else 0, -1: factor / (m - p) if p < m else 0}
+    return np.array([sides[int(d)] for d in signs])
+
+
+def class_against_rest(X, y, rows, label, C, balanced):
+    """w.x - gamma for every row of X, of the machine trained on some rows."""
+    signs = np.where(y[rows] == label, 1.0, -1.0)
+    w, b = proximal(X[rows], signs, class_normalization(signs, balanced), C)
+    return np.array([linear(x, w) + b for x in X])
+
+
+def eliminate_typical(X, y, C, *, own, balanced=True, floor=1):
+    """Algorithm 2: rows kept."""
+    kept = list(range(len(X)))
+    for label in sorted(set(y.tolist())):
+        f = class_against_rest(X, y, kept, label, C, balanced)
+        out = [i for i in kept if f[i] > 1 and (y[i] == label or not own)]
+        kept = take_away(kept, sorted(out, key=lambda i: -f[i]), y, floor)
+    return kept
+
+
+def eliminate_boundary(X, y, T, M, C, *, nested, balanced=True, floor=1):
+    """Algorithm 1: rows kept."""
+    kept = list(range(len(X)))
+    for label in sorted(set(y.tolist())):
+        candidates = kept
+        for _ in range(M):
+            f = class_against_rest(X, y, candidates, label, C, balanced)
+            source = candidates if nested else kept
+            before, candidates = candidates, [i for i in source if -1 < f[i] < 1]
+            if len(candidates) < max(T, 1) or candidates == before:
+                break
+        if not nested or len(candidates) < T:
+            kept = take_away(kept, sorted(candidates, key=lambda i: abs(f[i])), y, floor)
+    return kept
+
+
+def take_away(kept, out, y, floor):
+    """Take rows away in the order given, while their class has more than its floor."""
+    left = list(kept)
+    for i in out:
+        if sum(y[j] == y[i] for j in left) > floor:
+            left.remove(i)
+    return left
+
+
+# --- enclosing balls and margin features: by Gauss and Seidel, and by plain minimisation ------
+
+
+def gauss_seidel(K, signs, costs, images, n_sweeps=20_000, tol=1e-13):
+    """The paper's updates of alpha and gamma, one number at a time; alpha and gamma."""
+    m, s = images.shape
+    Q = [
+        [signs[i] * signs[j] * (K[i][j] + 1) + (i == j) / costs[i] for j in range(m)]
+        for i in range(m)
+    ]
+    alpha, gamma = np.zeros(m), np.zeros(s)
+    Q, YF = np.array(Q), signs[:, None] * images
+    for _ in range(n_sweeps):
+        before = alpha.copy()
+        for q in range(s):
+            gamma[q] -= YF[:, q] @ alpha + gamma[q]
+        for i in range(m):
+            slope = Q[i] @ alpha + YF[i] @ gamma - 1.0
+            alpha[i] = max(0.0, alpha[i] - slope / Q[i, i])
+        if np.abs(alpha - before).max() <= tol * np.abs(alpha).max():
+            break
+    return alpha, gamma
+
+
+def margin_feature(K, signs, costs, images):
+    """Dual weights of a machine orthogonal to directions: nonnegative least squares.
+
+    min 1/2 a'Qa - sum a over a >= 0 is min |R a - v|^2 with R'R = Q and R'v = 1.
+    """
+    Q = signs[:, None] * signs * (K + 1.0 - images @ images.T) + np.diag(1.0 / costs)
+    R = np.linalg.cholesky(Q).T
+    a, _ = nnls(R, np.linalg.solve(R.T, np.ones(len(K))), maxiter=100 * len(K))
+    return a
+
+
+def fisher(Phi, labels, alpha, n_directions):
+    """Generalised eigenvectors of the two scatters, built row by row, for explicit features."""
+    classes = sorted(set(labels))
+    mean = Phi.mean(axis=0)
+    d = Phi.shape[1]
+    between, within = np.zeros((d, d)), alpha * np.eye(d)
+    for c in classes:
+        rows = Phi[labels == c]
+        center = rows.mean(axis=0)
+        between += len(rows) * np.outer(center - mean, center - mean)
+        for row in rows:
+            within += np.outer(row - center, row - center)
+    values, vectors = eigh(between, within)
+    order = np.argsort(-values)[:n_directions]
+    return values[order], np.sqrt(len(Phi)) * (Phi - mean) @ vectors[:, order]

@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import pytest
 
 from kernlet.files import written_whole
@@ -19,3 +22,40 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
         temporary.write_text("half \ud800", encoding="utf-8")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_that_was_planted_is_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("theirs")
+    (tmp_path / ".table.md.part").symlink_to(other)
+    with written_whole(tmp_path / "table.md") as temporary:
+        assert not temporary.is_symlink()
+        temporary.write_text("new")
+    assert other.read_text() == "theirs"
+    assert (tmp_path / "table.md").read_text() == "new"
+
+
+def test_two_writers_do_not_share_a_file(tmp_path):
+    path = tmp_path / ("table" * 48)
+    with written_whole(path) as one, written_whole(path) as two:
+        one.write_text("one, the last to end")
+        two.write_text("two")
+    assert path.read_text() == "one, the last to end"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    (tmp_path / "usual").touch()
+    with written_whole(tmp_path / "table.md") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "table.md").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_devices_and_pipes_are_written_to(tmp_path):
+    with written_whole(Path("/dev/null")) as null:
+        null.write_text("gone")
+    assert Path("/dev/null").is_char_device()
+    os.mkfifo(tmp_path / "pipe")
+    with written_whole(tmp_path / "pipe") as pipe:
+        assert pipe == tmp_path / "pipe"
+    assert list(tmp_path.iterdir()) == [tmp_path / "pipe"]

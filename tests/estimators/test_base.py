@@ -64,7 +64,7 @@ def test_labels_of_one_kind_are_welcome_however_they_are_stored(Classifier, labe
     ("weights", "sentence"),
     [
         (np.zeros(30), "at least one non-zero"),
-        (y, "rows of zero sample_weight left out; a classifier needs at least two"),
+        (y, "rows of zero sample_weight left out; training needs at least two"),
         (-np.ones(30), "Negative values"),
         (np.full(30, np.nan), "NaN"),
     ],

@@ -1,3 +1,4 @@
+import warnings
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import sparse
 import naive
 from kernlet.kernels import RBF, Gram, Kernel, Linear, Polynomial, kernel_matrix
 from kernlet.kernels import gram as gram_module
-from kernlet.kernels.gram import row_slices
+from kernlet.kernels.gram import in_few_digits, row_slices
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
 every_pair_of_containers = pytest.mark.parametrize(
@@ -272,3 +273,11 @@ def test_explicit_zeros_and_unsorted_indices_change_nothing():
     np.testing.assert_allclose(
         kernel_matrix(RBF(0.5), X, X), kernel_matrix(RBF(0.5), X.toarray(), X.toarray())
     )
+
+
+def test_a_point_in_few_digits():
+    point = np.array([1 / 3, 1e100, -2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        short = in_few_digits(point)
+    np.testing.assert_array_equal(short, [np.float64(np.float32(1 / 3)), 0.0, -2.0])

@@ -3,7 +3,7 @@ import pytest
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.class_weight import compute_sample_weight
 
-from kernlet.problems.labels import error_weights, one_vs_rest_signs
+from kernlet.problems.labels import error_weights, one_vs_rest_signs, require_squares
 
 LABELS = {
     "two numbers": np.array([3, -1, 3, 3, -1]),
@@ -107,3 +107,9 @@ def test_weights_that_cannot_be_costs_are_refused(class_weight, rows):
     y = np.array([0, 1])
     with pytest.raises(ValueError, match="finite, none negative and one positive"):
         error_weights(1.0, y, np.unique(y), class_weight, np.array(rows))
+
+
+def test_costs_whose_squares_overflow_get_a_sentence():
+    require_squares(np.full(3, 1e150))
+    with pytest.raises(ValueError, match="Weights times C overflow"):
+        require_squares(np.full(3, 1e160))

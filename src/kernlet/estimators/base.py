@@ -1,4 +1,4 @@
-"""What all classifiers share: they end in an expansion and predict with it."""
+"""What estimators share: checks on training data; classifiers end in an expansion."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
+from kernlet.problems.labels import error_weights
 from kernlet.rows import Rows, is_source
 
 #: Constraints on the parameters that name a kernel.
@@ -33,11 +34,60 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class KernelTrainer:
+    """Checks on training data, and the kernel that the parameters name."""
+
+    classes_: Any
+
+    #: Whether a fit may read its rows block by block.
+    _takes_sources = False
+
+    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
+        if is_source(X):
+            return self._validate_training_rows(X, y, sample_weight)
+        data = training_data(self, X, y, sample_weight, order="C")
+        self.classes_ = np.unique(data.y)
+        check_classes(self.classes_)
+        return data
+
+    def _validate_training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """The same for a source of rows; rows of no weight stay, and cost nothing."""
+        if not self._takes_sources:
+            raise TypeError(
+                f"{type(self).__name__} needs its rows in memory, as an array or a sparse matrix; "
+                f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers)."
+            )
+        data = source_data(self, X, y, sample_weight)
+        self.classes_ = np.unique(data.y)
+        check_classes(self.classes_)
+        return data
+
+    def _make_kernel(self, data: TrainingData) -> Kernel:
+        """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
+        names = ("kernel", "gamma", "degree", "coef0")
+        kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
+        if isinstance(data.X, Rows):
+            gamma = gamma_of_rows(gamma, data.X, data.sample_weight)
+        return make_kernel(
+            kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
+        )
+
+    def _rows_that_cost(self, data: TrainingData) -> tuple[TrainingData, Floats]:
+        """The rows with an error of any weight, and these weights: C, by class and by row."""
+        C, class_weight = (getattr(self, name) for name in ("C", "class_weight"))
+        costs = error_weights(C, data.y, self.classes_, class_weight, data.sample_weight)
+        kept = np.flatnonzero(costs)
+        if len(kept) == len(costs) or isinstance(data.X, Rows):
+            return data, costs
+        some = TrainingData(data.X[kept], data.y[kept], data.sample_weight[kept], data.rows[kept])
+        return some, costs[kept]
+
+
+class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, BaseEstimator):
     """A classifier whose whole memory is a :class:`~kernlet.KernelExpansion`."""
 
     expansion_: KernelExpansion
-    classes_: Any
 
     @property
     def n_centers_(self) -> int:
@@ -58,11 +108,7 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             With two classes, one value a row, positive for ``classes_[1]``.
         """
-        if is_source(X):
-            values = values_of_rows(self, X)
-        else:
-            X = rows_to_predict(self, X)
-            values = self.expansion_.decision_values(X)
+        values = expansion_values(self, X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Any:
@@ -71,6 +117,7 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or as for ``decision_function``.
 
         Returns
         -------
@@ -80,62 +127,87 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[to_numpy(codes).astype(np.intp)]
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
-        if is_source(X):
-            return self._validate_training_rows(X, y, sample_weight)
-        _check_label_types(y)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+
+def training_data(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    order: str | None = None,
+    reset: bool = True,
+) -> TrainingData:
+    """Checked rows, labels and weights, without the rows of no weight.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learns the number and the names of the features, or is asked for them.
+    X, y, sample_weight : array-like
+    order : {"C", None}, default=None
+        How numbers of a dense X must lie in memory; None for as they are.
+    reset : bool, default=True
+        Whether to learn the features anew.
+
+    Returns
+    -------
+    data : TrainingData
+    """
+    check_label_types(y)
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        order=order,
+        reset=reset,
+    )
+    check_classification_targets(y)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    rows = np.flatnonzero(weights)
+    if len(rows) < len(weights):
+        X, y, weights = X[rows], y[rows], weights[rows]
+    return TrainingData(X, y, weights, rows)
+
+
+def source_data(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
+    """Rows of a source with their labels and weights; rows of no weight stay.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learns the number and the names of the features.
+    X : Rows or dask collection
+    y : str or array-like of shape (n_rows,)
+    sample_weight : array-like of shape (n_rows,), default=None
+
+    Returns
+    -------
+    data : TrainingData
+    """
+    rows, y = labelled_rows(X, y)
+    check_label_types(y)
+    check_classification_targets(y)
+    weights = np.broadcast_to(np.float64(1.0), y.shape)
+    if sample_weight is not None:
+        weights = _check_sample_weight(
+            sample_weight, y[:, None], dtype=np.float64, ensure_non_negative=True
         )
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        rows = np.flatnonzero(weights)
-        if len(rows) < len(weights):
-            X, y, weights = X[rows], y[rows], weights[rows]
-        self.classes_ = np.unique(y)
-        _check_classes(self.classes_)
-        return TrainingData(X, y, weights, rows)
-
-    #: Whether a fit may read its rows block by block.
-    _takes_sources = False
-
-    def _validate_training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """The same for a source of rows; rows of no weight stay, and cost nothing."""
-        if not self._takes_sources:
-            raise TypeError(
-                f"{type(self).__name__} needs its rows in memory, as an array or a sparse matrix; "
-                f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers)."
-            )
-        rows, y = labelled_rows(X, y)
-        _check_label_types(y)
-        check_classification_targets(y)
-        weights = np.broadcast_to(np.float64(1.0), y.shape)
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, y[:, None], dtype=np.float64, ensure_non_negative=True
-            )
-        self.n_features_in_ = rows.shape[1]
-        if hasattr(rows, "columns"):
-            self.feature_names_in_ = np.array(rows.columns, dtype=object)
-        self.classes_ = np.unique(y if sample_weight is None else y[weights > 0])
-        _check_classes(self.classes_)
-        return TrainingData(rows, y, weights, np.arange(len(y)))
-
-    def _make_kernel(self, data: TrainingData) -> Kernel:
-        """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
-        names = ("kernel", "gamma", "degree", "coef0")
-        kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
-        if isinstance(data.X, Rows):
-            gamma = gamma_of_rows(gamma, data.X, data.sample_weight)
-        return make_kernel(
-            kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
-        )
+        some = y[weights > 0][:1]
+        y = np.where(weights > 0, y, some[0]) if len(some) else y  # no class of no weight
+    estimator.n_features_in_ = rows.shape[1]
+    if hasattr(rows, "columns"):
+        estimator.feature_names_in_ = np.array(rows.columns, dtype=object)
+    return TrainingData(rows, y, weights, np.arange(len(y)))
 
 
 def rows_to_predict(estimator: Any, X: Any) -> Any:
@@ -147,6 +219,13 @@ def rows_to_predict(estimator: Any, X: Any) -> Any:
     return validate_data(
         estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
     )
+
+
+def expansion_values(estimator: Any, X: Any) -> Any:
+    """Values of a fitted estimator's expansion; block by block for a source of rows."""
+    if is_source(X):
+        return values_of_rows(estimator, X)
+    return estimator.expansion_.decision_values(rows_to_predict(estimator, X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +245,7 @@ class TrainingData:
         return {"X": self.X, "y": self.y, "metadata": {"sample_weight": self.sample_weight}}
 
 
-def _check_label_types(y: Any) -> None:
+def check_label_types(y: Any) -> None:
     """Refuse labels of mixed kinds, which numpy would turn into strings without a word."""
     is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
     kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()
@@ -183,9 +262,11 @@ def _kind(label: Any) -> str:
     return "number" if isinstance(label, Number | np.bool_) else type(label).__name__
 
 
-def _check_classes(classes: Any) -> None:
+def check_classes(classes: Any) -> None:
+    """Refuse fewer than two classes."""
     if len(classes) < 2:
+        (label,) = np.asarray(classes).tolist()
         raise ValueError(
-            f"The labels y hold one class only ({classes[0]!r}), rows of zero sample_weight left "
-            "out; a classifier needs at least two classes."
+            f"The labels y hold one class only ({label!r}), rows of zero sample_weight left out; "
+            "training needs at least two classes."
         )

@@ -30,7 +30,9 @@ class Candidates:
     rows: Indices | None
 
 
-def choose_candidates(candidates: Any, X: Any, random_state: np.random.RandomState) -> Candidates:
+def choose_candidates(
+    candidates: Any, X: Any, random_state: np.random.RandomState, name: str = "candidates"
+) -> Candidates:
     """Turn the ``candidates`` parameter into points.
 
     Parameters
@@ -39,6 +41,8 @@ def choose_candidates(candidates: Any, X: Any, random_state: np.random.RandomSta
         All rows, a number or a fraction of rows drawn at random, or given points.
     X : {ndarray, sparse matrix, Rows} of shape (n_rows, n_features)
     random_state : RandomState
+    name : str, default="candidates"
+        What the parameter is called.
 
     Returns
     -------
@@ -53,39 +57,39 @@ def choose_candidates(candidates: Any, X: Any, random_state: np.random.RandomSta
     if candidates is None:
         return Candidates(None, np.arange(n_rows))
     if isinstance(candidates, bool):
-        raise ValueError("candidates is True or False; give a number, a fraction or points.")
+        raise ValueError(f"{name} is True or False; give a number, a fraction or points.")
     if isinstance(candidates, Real):
-        count = _count(candidates, n_rows)
+        count = _count(candidates, n_rows, name)
         if count == n_rows and not isinstance(X, Rows):
             return Candidates(None, np.arange(n_rows))
         rows = np.sort(random_state.permutation(n_rows)[:count])
         return Candidates(X.take(rows) if isinstance(X, Rows) else X[rows], rows)
     if getattr(candidates, "ndim", np.ndim(candidates)) == 1:
         raise ValueError(
-            "candidates must be points, one a line of n_features numbers; for chosen rows give "
+            f"{name} must be points, one a line of n_features numbers; for chosen rows give "
             "X[rows]."
         )
-    points = check_array(candidates, accept_sparse="csr", dtype=X.dtype, input_name="candidates")
+    points = check_array(candidates, accept_sparse="csr", dtype=X.dtype, input_name=name)
     if points.shape[1] != n_features:
         raise ValueError(
-            f"candidates has {points.shape[1]} columns, but X has {n_features} features. "
+            f"{name} has {points.shape[1]} columns, but X has {n_features} features. "
             "Give points of the same width as the rows of X."
         )
     return Candidates(sparse.csr_array(points) if sparse.issparse(X) else _dense(points), None)
 
 
-def _count(candidates: Any, n_rows: int) -> int:
+def _count(candidates: Any, n_rows: int, name: str) -> int:
     if isinstance(candidates, Integral):
         if not 1 <= int(candidates) <= n_rows:
             raise ValueError(
-                f"candidates={candidates} is out of range: X has {n_rows} rows. Give a number "
+                f"{name}={candidates} is out of range: X has {n_rows} rows. Give a number "
                 f"from 1 to {n_rows}, a fraction in (0, 1], an array of points, or None for "
                 "all rows."
             )
         return int(candidates)
     if not 0 < candidates <= 1:
         raise ValueError(
-            f"candidates={candidates} is out of range: a fraction of the rows lies in (0, 1]."
+            f"{name}={candidates} is out of range: a fraction of the rows lies in (0, 1]."
         )
     return max(1, round(float(candidates) * n_rows))
 

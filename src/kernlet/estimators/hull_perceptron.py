@@ -19,9 +19,8 @@ from kernlet.estimators.hull_removal import Schedule
 from kernlet.estimators.outputs import join_centers
 from kernlet.kernels import Kernel
 from kernlet.kernels.gram import Gram
-from kernlet.kernels.kernel import Floats
 from kernlet.problems.hull import Hull
-from kernlet.problems.labels import error_weights, one_vs_rest_signs
+from kernlet.problems.labels import one_vs_rest_signs
 
 _WORTH_A_WARNING = 1e-8
 _REASONS = {
@@ -241,15 +240,6 @@ class HullPerceptronClassifier(ExpansionClassifier):
             estimator=self, **data.for_callbacks, reconstruction_attributes={}
         )
         return self
-
-    def _rows_that_cost(self, data: TrainingData) -> tuple[TrainingData, Floats]:
-        """The rows with an error of any weight, and these weights."""
-        costs = error_weights(self.C, data.y, self.classes_, self.class_weight, data.sample_weight)
-        kept = np.flatnonzero(costs)
-        if len(kept) == len(costs):
-            return data, costs
-        some = TrainingData(data.X[kept], data.y[kept], data.sample_weight[kept], data.rows[kept])
-        return some, costs[kept]
 
     def _setting(self) -> Setting:
         schedule = Schedule(

@@ -38,34 +38,47 @@ def labelled_rows(X: Any, y: Any) -> tuple[Rows, Any]:
     return rows, labels
 
 
-def values_of_rows(estimator: Any, X: Any) -> Floats:
-    """Decision values of a fitted classifier for a source of rows, block by block.
+def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:
+    """Outputs of a fitted estimator for a source of rows, block by block.
 
     Parameters
     ----------
-    estimator : ExpansionClassifier
+    estimator : estimator
     X : Rows or dask collection
+    function : callable, default=None
+        Takes rows and gives an array with as many; picklable, for it may run elsewhere. The
+        values of the estimator's expansion unless given.
 
     Returns
     -------
-    values : ndarray of shape (n_rows, n_outputs)
+    values : ndarray of shape (n_rows, ...)
     """
     check_is_fitted(estimator)
     rows = as_rows(X)
+    _require_same_features(estimator, rows)
+    function = estimator.expansion_.decision_values if function is None else function
+    parts = rows.map_reduce(_values, _joined, shared=(function,))
+    return function(rows.read(slice(0, 0))) if parts is None else np.concatenate(parts)
+
+
+def _require_same_features(estimator: Any, rows: Rows) -> None:
+    names = getattr(estimator, "feature_names_in_", None)
+    columns = getattr(rows, "columns", None)
     if rows.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {rows.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
-    parts = rows.map_reduce(_values, _joined, shared=(estimator.expansion_,))
-    if parts is None:
-        return np.zeros((0, estimator.expansion_.n_outputs))
-    return np.concatenate(parts)
+    if names is not None and columns is not None and list(names) != list(columns):
+        raise ValueError(
+            f"The columns of X are {list(columns)[:5]}, but {type(estimator).__name__} was fitted "
+            f"to {list(names)[:5]}, in this order: open the rows with columns=[...]."
+        )
 
 
-def _values(X: Any, expansion: Any) -> list[Floats]:
+def _values(X: Any, function: Any) -> list[Any]:
     assert_all_finite(X, input_name="X")
-    return [expansion.decision_values(X)]
+    return [function(X)]
 
 
 def _joined(total: list[Floats], value: list[Floats]) -> list[Floats]:

@@ -218,8 +218,16 @@ def shift_for(kernel: Kernel, X: Any, Z: Any) -> Floats | None:
         spread = np.median(row_norms(some - middle, squared=True))
         if middle @ middle <= _NEAR * spread:
             return None
+    return in_few_digits(middle)
+
+
+def in_few_digits(point: Floats) -> Floats:
+    """The point in float32 digits, so that differences of like numbers are exact.
+
+    Numbers too large for float32 become 0.
+    """
     with np.errstate(over="ignore"):
-        short = middle.astype(np.float32).astype(np.float64)
+        short = point.astype(np.float32).astype(np.float64)
     return np.where(np.isfinite(short), short, 0.0)
 
 

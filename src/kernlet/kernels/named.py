@@ -52,4 +52,6 @@ def make_kernel(
         return kernel
     if kernel not in KERNEL_NAMES:
         raise ValueError(f"kernel={kernel!r} is none of {', '.join(KERNEL_NAMES)}, nor a Kernel.")
+    if kernel == "linear":  # has no width: a rule would look at all rows for nothing
+        return Linear()
     return _MAKERS[kernel](resolve_gamma(gamma, X, sample_weight), degree, coef0)

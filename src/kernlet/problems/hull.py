@@ -10,9 +10,8 @@ import numpy as np
 
 from kernlet.kernels.columns import Indices, as_indices
 from kernlet.kernels.gram import Gram, Rows
-from kernlet.kernels.kernel import Floats, require_mercer
-
-_DIAGONAL_ROWS = 64
+from kernlet.kernels.kernel import Floats
+from kernlet.problems.signed_rows import kernel_diagonal, require_signed_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,20 +53,7 @@ class Hull:
     costs: Floats
 
     def __post_init__(self) -> None:
-        require_mercer(self.gram.kernel, "A hull in feature space")
-        if not self.gram.is_square:
-            raise ValueError("A hull needs K(X, X); the matrix given has other columns than rows.")
-        if len(self.signs) != self.n_rows or len(self.costs) != self.n_rows:
-            raise ValueError(
-                f"There are {self.n_rows} rows, {len(self.signs)} signs and {len(self.costs)} "
-                "costs; give one of each for every row."
-            )
-        with np.errstate(divide="ignore", over="ignore"):
-            if not (np.isfinite(self.ridge).all() and (self.ridge > 0).all()):
-                raise ValueError(
-                    "A cost C is not positive, or 1 / C is not finite; give numbers nearer to 1, "
-                    "and leave rows of no weight out."
-                )
+        require_signed_rows("A hull", self.gram, self.signs, self.costs)
         self.gram.x.norms  # noqa: B018  computed here, once for all columns
 
     @property
@@ -83,11 +69,7 @@ class Hull:
     @cached_property
     def diagonal(self) -> Floats:
         """Q_ii for all rows."""
-        values = np.empty(self.n_rows)
-        for start in range(0, self.n_rows, _DIAGONAL_ROWS):
-            rows = slice(start, min(start + _DIAGONAL_ROWS, self.n_rows))
-            values[rows] = np.diagonal(self.gram.block(rows, rows))
-        return values + 1.0 + self.ridge
+        return kernel_diagonal(self.gram) + 1.0 + self.ridge
 
     def columns(self, numbers: Indices, rows: Rows = slice(None)) -> Floats:
         """Columns of Q, as lines of shape (n_columns, n_rows).

@@ -77,6 +77,19 @@ def error_weights(
     return _cost(C, by_class[np.searchsorted(classes, y)] * sample_weight)
 
 
+def require_squares(costs: Floats) -> None:
+    """Refuse costs whose squares overflow: gaps of squared errors are made of them.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n_rows,)
+    """
+    with np.errstate(over="ignore"):
+        total = costs.sum()
+        if not np.isfinite(total * total):
+            raise ValueError("Weights times C overflow; give numbers nearer to 1.")
+
+
 def _cost(C: float, weights: Floats) -> Floats:
     with np.errstate(over="ignore"):
         cost = C * weights

@@ -8,6 +8,9 @@ import numpy as np
 
 from kernlet.kernels.kernel import Floats
 
+#: What a solver says where its sums are no numbers.
+OVERFLOW = "Kernel values times weights times C overflow. Scale the features, or lower C."
+
 
 @dataclass(frozen=True, eq=False)
 class SquaredHinge:

@@ -15,7 +15,6 @@ class ParquetRows(Rows):
     """Rows in a Parquet file, or in all files of a folder in the order of their names.
 
     Row groups are read one at a time; a block of rows is put together from those it meets.
-    Needs pyarrow.
 
     Parameters
     ----------
@@ -88,10 +87,6 @@ class ParquetRows(Rows):
 
 
 def _open(file: Path) -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(
-            "Parquet files need pyarrow: pip install kernlet[parquet], or pip install pyarrow."
-        ) from error
+    import pyarrow.parquet
+
     return pyarrow.parquet.ParquetFile(file)

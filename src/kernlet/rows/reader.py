@@ -40,10 +40,13 @@ class RowReader:
         return self.shape[0]
 
     def __getitem__(self, numbers: Any) -> Any:
-        if isinstance(numbers, slice):
-            numbers = np.arange(*numbers.indices(len(self)))
-        numbers = np.asarray(numbers)
         step = self.rows.block_rows
+        if isinstance(numbers, slice):
+            start, stop, stride = numbers.indices(len(self))
+            if stride == 1 and start < stop and start // step == (stop - 1) // step:
+                return self._block(start // step)[start % step :][: stop - start]
+            numbers = np.arange(start, stop, stride)
+        numbers = np.asarray(numbers)
         blocks = np.unique(numbers // step)
         if len(blocks) > 1:
             return self._gather(numbers, blocks, step)

@@ -17,6 +17,7 @@ from kernlet.solvers.tall_gather import Gathered, Window, gather
 from kernlet.solvers.tall_newton import search
 
 _NEAR_ROWS, _FEWEST_NEAR = 60, 4000  # a candidate; in all
+_NEAR_SHARE = 200  # one row in so many: where passes are long, a larger program saves some
 _NEAR_BYTES = 512 * 2**20
 _SHARP = 1e-12  # width of a hinge that is smooth in name only
 _MOST_ROUNDS = 40
@@ -136,7 +137,8 @@ class Finish:
         if number not in self._open:
             return Window(-1.0, self._width, 1.0)
         n_rows, s, n_outputs = self.problem.shape
-        wanted = max(_NEAR_ROWS * (s + 1), _FEWEST_NEAR) * self.outputs[number].near_rows
+        wanted = max(_NEAR_ROWS * (s + 1), _FEWEST_NEAR, n_rows / _NEAR_SHARE)
+        wanted *= self.outputs[number].near_rows
         wanted = int(min(wanted, _NEAR_BYTES // (8 * (s + 1) * n_outputs)))
         if wanted >= n_rows:
             return Window(np.inf, self._width, 1.0)

@@ -114,10 +114,13 @@ def spend_bytes(
     """
     first, second = candidates(layout, max_bytes, most, storage, projection)
     if not first:
+        advice = ["more bytes", "fewer features"]
+        advice += ['storage="auto"'] if storage != "auto" else []
+        advice += ['projection="auto"'] if projection != "auto" else []
         raise ValueError(
             f"max_bytes={max_bytes} is too little for {layout.n_features} features and "
             f"{layout.n_outputs} outputs: a single center takes {_least(layout, storage)} bytes. "
-            'Give more bytes, fewer features, storage="auto" or projection="auto".'
+            f"Give {', '.join(advice[:-1])} or {advice[-1]}."
         )
     path: list[PathPoint] = []
     finalists = [*first, *second]

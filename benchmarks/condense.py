@@ -1,0 +1,249 @@
+"""Condensers: the paper's Table 3, accuracy against fraction kept, and what condensing costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+from imblearn.under_sampling import (
+    AllKNN,
+    CondensedNearestNeighbour,
+    EditedNearestNeighbours,
+    NeighbourhoodCleaningRule,
+)
+from sklearn.neighbors import KNeighborsClassifier
+
+from benchmarks.isolated import measure
+from benchmarks.neighbors import Condense, choose_k, random_subset, scores
+from benchmarks.tables import Table
+from kernlet import BoundaryCondenser, CentroidCondenser, TypicalCondenser
+from kernlet.datasets import load
+
+SETS = ("usps", "satimage", "pendigits", "letter", "optdigits")
+N_SEEDS = 10
+SHARES = (0.02, 0.05, 0.12, 0.18)
+#: (T, nu) to rows eliminated, k and accuracy, from Table 3 of the paper.
+PAPER = {
+    (50, 1): (3103, 3, 94.12),
+    (100, 1): (3831, 1, 93.77),
+    (150, 1): (3980, 1, 93.42),
+    (200, 1): (4710, 1, 92.58),
+    (250, 1): (4886, 1, 92.43),
+    (300, 1): (5126, 1, 92.33),
+    (50, 5): (3083, 1, 94.02),
+    (100, 5): (3802, 5, 93.37),
+    (150, 5): (4112, 1, 93.12),
+    (200, 5): (4424, 1, 92.92),
+    (250, 5): (4851, 1, 92.53),
+    (300, 5): (5198, 1, 91.78),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """An official split, in float64."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+
+
+def split(name: str) -> Split:
+    data = load(name)
+    X, X_test = (np.asarray(A, dtype=float) for A in (data.X, data.X_test))
+    return Split(X, data.y, X_test, data.y_test)
+
+
+def by(*condensers: Any) -> Condense:
+    """One condenser after the other, with the seed where they take one."""
+
+    def condense(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
+        for condenser in condensers:
+            if "random_state" in condenser.get_params():
+                condenser.set_params(random_state=seed)
+            X, y = condenser.fit_resample(X, y)
+        return X, y
+
+    return condense
+
+
+def everything(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
+    return X, y
+
+
+def ways(quick: bool) -> dict[str, tuple[Condense, int]]:
+    """Condensers with the seeds each is run with: one, where nothing is random."""
+    boundary = BoundaryCondenser(threshold=300)
+    found: dict[str, tuple[Condense, int]] = {
+        "all rows": (everything, 1),
+        "typical, linear": (by(TypicalCondenser()), 1),
+        "typical, rbf": (by(TypicalCondenser(kernel="rbf")), 5),
+        "typical as written": (by(TypicalCondenser(form="literal")), 1),
+        "boundary, T=300": (by(boundary), 1),
+        "boundary as written, T=300": (by(BoundaryCondenser(threshold=300, form="literal")), 1),
+        "typical, then boundary": (by(TypicalCondenser(), boundary), 1),
+    }
+    for share in SHARES:
+        found[f"centroids, {100 * share:.0f} %"] = by(CentroidCondenser(share)), N_SEEDS
+    for peer in (EditedNearestNeighbours, AllKNN, NeighbourhoodCleaningRule):
+        found[peer.__name__] = by(peer(sampling_strategy="all")), 1
+    if not quick:  # slow
+        peer = CondensedNearestNeighbour
+        found[peer.__name__] = by(peer(sampling_strategy="all")), 5
+    return found
+
+
+def sets(quick: bool) -> Iterator[Table]:
+    """Accuracy against fraction kept, a random subset of the same size beside it."""
+    for name in SETS[:1] if quick else SETS:
+        data = split(name)
+        table = Table(
+            f"{name}: {len(data.X):,} training rows, k-NN on {len(data.X_test):,} test rows, k by "
+            "five-fold cross-validation on training rows",
+            ["condenser", "kept", "k", "accuracy", "random subset", "ahead of it", "CPU s"],
+        )
+        for way, (condense, n_seeds) in ways(quick).items():
+            click.echo(f"{name}: {way}", err=True)
+            table.add(way, *_line(condense, n_seeds, data, choose_k(condense, data.X, data.y)))
+        yield table
+
+
+def _line(condense: Condense, n_seeds: int, data: Split, k: int) -> list[str]:
+    start = time.process_time()
+    condense(data.X, data.y, 0)
+    seconds = time.process_time() - start
+    kept, found = scores(condense, k, data, n_seeds)
+    share = float(np.mean(kept))
+    if share == 1:
+        return ["100.0 %", str(k), _spread(found), "-", "-", "-"]
+    peer = random_subset(share)
+    beside = scores(peer, choose_k(peer, data.X, data.y), data, N_SEEDS)[1]
+    ahead = float(np.mean(found) - np.mean(beside))
+    return [
+        f"{100 * share:.1f} %",
+        str(k),
+        _spread(found),
+        _spread(beside),
+        f"{ahead:+.2f}",
+        f"{seconds:.2f}",
+    ]
+
+
+def _spread(found: list[float]) -> str:
+    mean = f"{np.mean(found):.2f}"
+    return mean if len(found) == 1 else f"{mean} ± {np.std(found):.2f}"
+
+
+def paper(quick: bool) -> Iterator[Table]:
+    """The paper's Table 3 beside ours."""
+    data = split("usps")
+    data = Split(255 * data.X, data.y, 255 * data.X_test, data.y_test)
+    table = Table(
+        "USPS, pixels 0 to 255, weights 1 / p, typical rows first, M = 20: rows eliminated / "
+        "accuracy (k), and in brackets a random subset of that size, 10 seeds",
+        ["T", "nu", "paper", *FORMS],
+    )
+    table.add("all rows", "-", "0 / 94.469 (5)", *[_all_rows(data)] * len(FORMS))
+    for (threshold, nu), (count, k, accuracy) in PAPER.items():
+        if quick and (threshold, nu) != (300, 1):
+            continue
+        beside = _beside(data, count)
+        cells = [f"{count} / {accuracy} ({k}) [{beside}]"]
+        for form in FORMS.values():
+            click.echo(f"T={threshold}, nu={nu}: {form}", err=True)
+            cells.append(_paper_cell(data, threshold, nu, form))
+        table.add(threshold, nu, *cells)
+    yield table
+
+
+FORMS: dict[str, Any] = {"as written": "literal", "repaired": "repaired"}
+
+
+def _all_rows(data: Split) -> str:
+    k = choose_k(everything, data.X, data.y)
+    (accuracy,) = scores(everything, k, data, 1)[1]
+    return f"0 / {accuracy:.2f} ({k})"
+
+
+def _paper_cell(data: Split, threshold: int, nu: float, form: Any) -> str:
+    condense = by(
+        TypicalCondenser(nu, form=form, class_weight="normalized"),
+        BoundaryCondenser(threshold, C=nu, form=form, class_weight="normalized"),
+    )
+    k = choose_k(condense, data.X, data.y)
+    (kept,), (accuracy,) = scores(condense, k, data, 1)
+    count = round((1 - kept) * len(data.X))
+    return f"{count} / {accuracy:.2f} ({k}) [{_beside(data, count)}]"
+
+
+_BESIDE: dict[int, str] = {}
+
+
+def _beside(data: Split, count: int) -> str:
+    if count not in _BESIDE:
+        peer = random_subset(1 - count / len(data.X))
+        k = choose_k(peer, data.X, data.y)
+        _BESIDE[count] = f"{_spread(scores(peer, k, data, N_SEEDS)[1])} ({k})"
+    return _BESIDE[count]
+
+
+def predict_neighbors(data: Split) -> dict[str, Any]:
+    KNeighborsClassifier(5).fit(data.X, data.y).predict(data.X_test)
+    return {"rows": len(data.X)}
+
+
+def leave_typical(data: Split) -> dict[str, Any]:
+    return {"rows": len(TypicalCondenser().fit_resample(data.X, data.y)[0])}
+
+
+def leave_typical_rbf(data: Split) -> dict[str, Any]:
+    condenser = TypicalCondenser(kernel="rbf", random_state=0)
+    return {"rows": len(condenser.fit_resample(data.X, data.y)[0])}
+
+
+def leave_boundary(data: Split) -> dict[str, Any]:
+    return {"rows": len(BoundaryCondenser(300).fit_resample(data.X, data.y)[0])}
+
+
+def take_centroids(data: Split) -> dict[str, Any]:
+    condenser = CentroidCondenser(0.12, random_state=0)
+    return {"rows": len(condenser.fit_resample(data.X, data.y)[0])}
+
+
+def edit_neighbors(data: Split) -> dict[str, Any]:
+    return {
+        "rows": len(
+            EditedNearestNeighbours(sampling_strategy="all").fit_resample(data.X, data.y)[0]
+        )
+    }
+
+
+def cost(quick: bool) -> Iterator[Table]:
+    """CPU time of condensing USPS against one k-NN prediction of its test part."""
+    table = Table(
+        "Condensing USPS against one prediction of its test part by 5-NN with all rows",
+        ["work", "CPU s", "of a prediction", "wanted", "rows left"],
+    )
+    works = {
+        "5-NN prediction of 2,007 rows": (predict_neighbors, "-"),
+        "TypicalCondenser()": (leave_typical, "<= 1"),
+        "BoundaryCondenser(300)": (leave_boundary, "<= 1"),
+        'TypicalCondenser(kernel="rbf")': (leave_typical_rbf, "-"),
+        "CentroidCondenser(0.12)": (take_centroids, "-"),
+        "EditedNearestNeighbours (imbalanced-learn)": (edit_neighbors, "-"),
+    }
+    whole = None
+    for name, (work, wanted) in works.items():
+        run = measure(split, work, "usps", repeats=7)
+        whole = whole or run.seconds
+        ratio = f"{run.seconds / whole:.2f}"
+        table.add(name, f"{run.seconds:.3f}", ratio, wanted, f"{run.answer['rows']:,}")
+    yield table
+
+
+BENCHMARKS = {"condense-sets": sets, "condense-paper": paper, "condense-cost": cost}

@@ -1,0 +1,70 @@
+"""kernlet compress: a machine of few points in place of a large one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernlet.cli.models import labelled_rows, shipped_model
+from kernlet.cli.progress import plain_warnings, say
+from kernlet.estimators import compress
+from kernlet.export import ShippedClassifier, save, ship
+
+
+def run(
+    *,
+    model: Path,
+    table: Path | None,
+    target: str | None,
+    centers: str,
+    seed: int,
+    output: Path,
+) -> None:
+    """Compress, save, and print what it cost."""
+    shipped = shipped_model(model)
+    if shipped.kind != "classifier":
+        raise ValueError(f"{model} is no classifier; train a smaller machine with kernlet fit.")
+    size = _size(centers)
+    X = y = None
+    if table is not None:
+        X, y = labelled_rows(shipped, table, target)
+    say(f"compressing {shipped.expansion.n_centers:,} centers")
+    # the rows are encoded already
+    bare = ShippedClassifier(replace(shipped, encoding=None, feature_names=None))
+    with plain_warnings():
+        small = compress(bare, size, X, y, random_state=seed)
+    made = ship(small)
+    made = replace(
+        made,
+        encoding=shipped.encoding,
+        feature_names=shipped.feature_names,
+        summary=made.summary | {k: v for k, v in shipped.summary.items() if k == "data"},
+    )
+    save(made, output)
+    _tell(small.compression_)
+    click.echo(f"wrote {output}")
+
+
+def _size(centers: str) -> Any:
+    if centers == "auto":
+        return centers
+    if not centers.isdecimal() or int(centers) < 1:
+        raise click.UsageError(f'--centers is a number or "auto", not {centers!r}.')
+    return int(centers)
+
+
+def _tell(done: Any) -> None:
+    click.echo(
+        f"{done.centers_before:,} centers and {done.bytes_before:,} bytes before, "
+        f"{done.centers_after:,} and {done.bytes_after:,} after"
+    )
+    if done.agreement is not None:
+        click.echo(f"same class for {100 * done.agreement:.2f} % of the rows")
+    if done.accuracy_before is not None:
+        click.echo(
+            f"accuracy {100 * done.accuracy_before:.2f} % before, "
+            f"{100 * done.accuracy_after:.2f} % after"
+        )

@@ -1,0 +1,63 @@
+"""kernlet export: C99 source or an ONNX graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernlet.cli.models import errors_of, known_target, read_for, rows_for, shipped_model
+from kernlet.export import ShippedModel, to_c, to_onnx
+from kernlet.export.c_words import c_identifier
+from kernlet.files import written_whole
+
+
+def run(
+    *,
+    model: Path,
+    kind: str,
+    storage: str,
+    exp: str,
+    table: Path | None,
+    target: str | None,
+    output: Path,
+) -> None:
+    """Export, check, and print what came out."""
+    shipped = shipped_model(model)
+    X, y = _rows(shipped, table, target)
+    if kind == "onnx":
+        graph = to_onnx(shipped, X=X)
+        with written_whole(output) as temporary:
+            temporary.write_bytes(graph.SerializeToString())
+        click.echo(f"wrote {output} ({output.stat().st_size:,} bytes), checked with onnxruntime")
+        return
+    name = c_identifier(model.stem)
+    source = to_c(shipped, output, storage, X=X, y=y, exp=exp, name=name)
+    click.echo(f"{source.table_bytes:,} bytes of tables, held as {storage}")
+    click.echo(f"before and after, on {source.rounding.n_rows:,} {source.rounding.rows}:")
+    for line in source.rounding.lines():
+        click.echo(f"  {line}")
+    for size in source.size_report():
+        if size.flash is None:
+            click.echo(f"{size.target}: does not compile ({size.problem})")
+        else:
+            click.echo(
+                f"{size.target}: {size.flash:,} bytes of flash, {size.ram} of RAM, at most "
+                f"{size.stack} of stack"
+            )
+    click.echo("wrote " + ", ".join(str(path) for path in source.files))
+
+
+def _rows(shipped: ShippedModel, table: Path | None, target: str | None) -> tuple[Any, Any]:
+    if table is None:
+        return None, None
+    known = known_target(shipped, target)
+    read = read_for(shipped, table, known)
+    with errors_of(table):
+        if read.columns is not None and known not in read.columns:
+            return rows_for(shipped, read), None
+        if read.columns is None and read.y is None:
+            return rows_for(shipped, read), None
+        rows, y = read.split_target(known)
+        return rows_for(shipped, rows), y

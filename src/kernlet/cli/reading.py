@@ -1,0 +1,208 @@
+"""Tables in: CSV, TSV, Parquet, LIBSVM rows and .npz files."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernlet.cli.text_tables import read_columns
+from kernlet.export.encoding import category_text
+
+_LARGEST_DENSE = 1 << 30  # bytes of float32
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns by name, or rows of numbers, with their labels where the file has them.
+
+    Parameters
+    ----------
+    columns : dict of str to ndarray, or None
+        Numbers with NaN where they are missing, or texts with None.
+    X : ndarray of shape (n_rows, n_features) or None
+    y : ndarray of shape (n_rows,) or None
+    """
+
+    columns: dict[str, Any] | None = None
+    X: Any = None
+    y: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        if self.columns is not None:
+            return len(next(iter(self.columns.values()), ()))
+        return len(self.X)
+
+    def split_target(self, target: str | None) -> tuple[Table, Any]:
+        """The table without its labels, and the labels."""
+        if self.columns is None:
+            if self.y is None:
+                raise ValueError("The file has no labels: an .npz file needs an array y.")
+            return self, self.y
+        if target is None:
+            raise ValueError(f"Say with --target which of {_some(self.columns)} to predict.")
+        if target not in self.columns:
+            raise ValueError(f"There is no column {target!r} among {_some(self.columns)}.")
+        others = {name: values for name, values in self.columns.items() if name != target}
+        return Table(others), labels(self.columns[target], target)
+
+
+def read_table(
+    path: Path,
+    *,
+    category: Sequence[str] = (),
+    label: str | None = None,
+    n_features: int | None = None,
+) -> Table:
+    """Read a file by what its name ends in.
+
+    Parameters
+    ----------
+    path : Path
+        .csv, .tsv, .tab, .parquet, .pq, .npz; anything else is taken for LIBSVM rows.
+    category : sequence of str
+        Columns whose numbers are names.
+    label : str or None
+        The column of classes; it stays texts where numbers would make two of them one.
+    n_features : int or None
+        Width of LIBSVM rows.
+
+    Returns
+    -------
+    table : Table
+
+    Raises
+    ------
+    ValueError
+        With the row and the column that are wrong.
+    """
+    try:
+        kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+        if kind in ("csv", "tsv", "tab"):
+            table = Table(read_columns(path, "," if kind == "csv" else "\t", category, label))
+        elif kind in ("parquet", "pq"):
+            table = _read_parquet(path, category, label)
+        elif kind == "npz":
+            table = _read_npz(path)
+        else:
+            table = _read_libsvm(path, n_features)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not table.n_rows:
+        raise ValueError(f"{path} has no rows.")
+    return table
+
+
+def _read_parquet(path: Path, category: Sequence[str], label: str | None) -> Table:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        table = parquet.read_table(path)
+    except pa.ArrowException as error:
+        raise ValueError(f"no Parquet file ({str(error).splitlines()[0]})") from None
+    columns = {}
+    for name in table.column_names:
+        kind = table[name].type
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        is_name = name in category or (name == label and _is_long(table[name]))
+        if is_number and not is_name:
+            columns[name] = table[name].cast(pa.float64(), safe=False).to_numpy()
+        else:
+            columns[name] = _texts(table[name].to_pylist())
+    return Table(columns)
+
+
+def _is_long(values: Any) -> bool:
+    """Whether whole numbers are too long for float64."""
+    import pyarrow as pa
+
+    if not pa.types.is_integer(values.type):
+        return False
+    return any(value is not None and abs(value) >= 2**53 for value in values.to_pylist())
+
+
+def _texts(values: Iterable[Any]) -> Any:
+    return np.array(
+        [None if v is None or v != v else category_text(v) for v in values], dtype=object
+    )
+
+
+def _read_npz(path: Path) -> Table:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            first, second = ("Xtr", "ytr") if "Xtr" in arrays else ("X", "y")
+            if first not in arrays:
+                raise ValueError("it needs an array X, and y for labels.")
+            X = arrays[first]
+            y = arrays.get(second)
+    except (zipfile.BadZipFile, zlib.error, EOFError, TypeError):
+        raise ValueError("it is damaged, or no .npz file of plain arrays.") from None
+    if X.ndim != 2 or X.dtype.kind not in "iufb" or (y is not None and y.shape != X.shape[:1]):
+        raise ValueError("X must be a table of numbers, and y one label a row.")
+    return Table(X=_finite(X.astype(np.float32)), y=y)
+
+
+def _finite(X: Any) -> Any:
+    wrong = np.argwhere(~np.isfinite(X))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ValueError(f"row {row + 1}, column {column + 1}: {X[row, column]} is no number.")
+    return X
+
+
+def _read_libsvm(path: Path, n_features: int | None) -> Table:
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(str(path), n_features=n_features, dtype=np.float32)
+    except (ValueError, IndexError) as error:
+        said = str(error).splitlines()[0]
+        raise ValueError(f"no rows of LIBSVM, nor another table by its name ({said})") from None
+    if 4 * X.shape[0] * X.shape[1] > _LARGEST_DENSE:
+        raise ValueError(
+            f"{X.shape[0]} rows of {X.shape[1]} features are too many for the command line; "
+            "CompactKernelClassifier takes them as a sparse matrix."
+        )
+    return Table(X=_finite(X.toarray()), y=y)
+
+
+def file_digest(path: Path) -> str:
+    """What tells one file from another."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def gaps(values: Any) -> Any:
+    """Where a column has no value."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    return np.array([value is None or value != value for value in values], dtype=bool)
+
+
+def labels(values: Any, name: str) -> Any:
+    """A column of labels: whole numbers, numbers or texts, none of them missing."""
+    values = np.asarray(values)
+    missing = np.flatnonzero(gaps(values))
+    if len(missing):
+        raise ValueError(f"Row {missing[0] + 1}, column {name!r}: the label is missing.")
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise ValueError(f"Row {row + 1}, column {name!r}: {values[row]} is no label.")
+    if values.dtype.kind == "f" and (values == np.rint(values)).all():
+        return values.astype(np.int64)
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def _some(names: Iterable[str]) -> str:
+    names = list(names)
+    listed = ", ".join(names[:8])
+    return listed if len(names) <= 8 else f"{listed} and {len(names) - 8} more"

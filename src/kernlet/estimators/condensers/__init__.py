@@ -1,0 +1,1 @@
+"""Fewer training rows, as steps of a pipeline."""

@@ -1,0 +1,418 @@
+"""The commands on small tables: what they print, what they write, and how they fail."""
+
+import csv
+import gzip
+import re
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import skops.io
+from click.testing import CliRunner
+from sklearn.datasets import dump_svmlight_file, load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
+
+import kernlet
+from kernlet.cli import ByteCount, main
+from kernlet.cli.reading import read_table
+from kernlet.cli.scaling import choose_scaler
+from shipped_machines import IRIS, IRIS_LABELS
+
+NAMES = load_iris().target_names
+QUICK = ["--no-svc", "--centers", "6"]
+
+
+def kernlet_command(*words, status=0):
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+def write_csv(path, *, spoil=None, delimiter=","):
+    """Iris with a column of colours, gaps in both kinds of columns, and one spoilt cell."""
+    random = np.random.RandomState(0)
+    lines = [["length", "width", "leaf", "leaf width", "color", "species"]]
+    for x, label in zip(IRIS, IRIS_LABELS, strict=True):
+        gap = random.rand() < 0.1
+        lines.append(
+            ["" if gap else x[0], *x[1:], random.choice(["red", "blue", ""]), NAMES[label]]
+        )
+    if spoil is not None:
+        row, column, text = spoil
+        lines[row][column] = text
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(lines)
+    return path
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory):
+    """A table and the machine that kernlet fit made of it."""
+    folder = tmp_path_factory.mktemp("iris")
+    table = write_csv(folder / "iris.csv")
+    said = kernlet_command(
+        "fit", table, "--target", "species", *QUICK, "-o", folder / "iris.kernlet"
+    )
+    return table, folder / "iris.kernlet", said
+
+
+def test_fit_says_what_came_out(iris):
+    _, model, said = iris
+    for words in ("test accuracy", "30 rows kept aside", "6 centers", f"wrote {model}"):
+        assert words in said
+    loaded = kernlet.load(model)
+    assert loaded.n_centers_ == 6
+    assert loaded.summary_["data"]["missing"]["length"] > 0
+    assert loaded.summary_["test"]["score"] > 0.8
+    assert loaded.shipped_.feature_names[-1] == "color=(missing)"
+
+
+def test_predict_applies_the_rule_of_the_training(iris, tmp_path):
+    table, model, _ = iris
+    said = kernlet_command("predict", model, table, "-o", tmp_path / "out.csv")
+    assert "wrote 150 predictions" in said
+    with (tmp_path / "out.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    right = [row["prediction"] == NAMES[y] for row, y in zip(rows, IRIS_LABELS, strict=True)]
+    assert np.mean(right) > 0.9
+    chances = [float(v) for k, v in rows[0].items() if k.startswith("probability of")]
+    assert sum(chances) == pytest.approx(1.0, abs=1e-5)
+    assert kernlet_command("predict", model, table).count("\n") >= 151
+
+
+def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
+    _, model, _ = iris
+    spoilt = write_csv(tmp_path / "spoilt.csv", spoil=(17, 1, "wide"))
+    said = kernlet_command("predict", model, spoilt, status=1)
+    assert "row 17, column 'width': 'wide' is no number" in said
+    assert "Traceback" not in said
+    (tmp_path / "narrow.csv").write_text("length,width\n1,2\n")
+    said = kernlet_command("predict", model, tmp_path / "narrow.csv", status=1)
+    assert "lacks 'leaf', 'leaf width', 'color'" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n3\n", "Row 2: Expected 2 columns, got 1"),
+        ("a,b\n", "no rows"),
+        ("", "no line of column names"),
+        ("1,2\n3,4\n", "it must name the columns"),
+        ("a,a\n3,4\n", "'a' is there twice"),
+        ("a,b\n1,x\n2,\n", "Row 2, column 'b': the label is missing"),
+        ("a,b\n1,x\n2,x\n3,x\n4,x\n", "one class only, 'x': nothing"),
+        ("a,b\n1,x\n2,y\n", "Of 2 rows, the 1 to train on are too few"),
+        ("a,b\n" + "1,x\n2,y\n" * 20 + "oops,x\n", "row 41, column 'a': 'oops' is no number"),
+        (
+            "a,b\n" + "".join(f"text{i},{i % 2}\n" for i in range(300)),
+            "300 different texts|240 diff",
+        ),
+        ("a,b\n" + "".join(f"1,{i + 0.5}\n" for i in range(90)), "say --regression"),
+        ("b\n1\n2\n", "no column besides the target"),
+        ("a,c\n1,2\n", "no column 'b' among a, c"),
+        ("a,b\ninf,1\n2,0\n1,1\n2,1\n3,0\n", "Row 1, column 'a': inf is too large"),
+        ("a,b\n" + "1,x\n2,y\n" * 20 + "inf,x\n", "table.csv: Row 41, column 'a': inf is too"),
+        ("a,b\n1,2\n3,inf\n", "Row 2, column 'b': inf is no label"),
+        ('a,"b\n1,2\n', "column names cannot be read"),
+    ],
+)
+def test_a_table_that_is_wrong_gets_one_sentence(text, message, tmp_path):
+    (tmp_path / "table.csv").write_text(text)
+    words = ("fit", tmp_path / "table.csv", "--target", "b", "-o", tmp_path / "m")
+    said = kernlet_command(*words, status=1)
+    error = next(line for line in said.splitlines() if line.startswith("Error:"))
+    assert re.search(message, error)
+    assert not (tmp_path / "m").exists()
+
+
+def test_usage_errors_have_their_own_status(iris, tmp_path):
+    table, _, _ = iris
+    words = ["fit", table, "--target", "species", "--centers", 5, "--auto", "-o", tmp_path / "m"]
+    assert "give one" in kernlet_command(*words, status=2)
+    assert "no number of bytes" in kernlet_command(
+        "fit", table, "--bytes", "16q", "-o", "m", status=2
+    )
+    assert "does not exist" in kernlet_command("predict", "none", table, status=2)
+    said = kernlet_command("fit", table, "-o", tmp_path / "m", status=1)
+    assert "Say with --target" in said
+
+
+def test_an_output_that_cannot_be_written_is_found_before_any_work(iris, tmp_path):
+    table, model, _ = iris
+    commands = {
+        "fit": ("fit", table, "--target", "species"),
+        "predict": ("predict", model, table),
+        "compress": ("compress", model, table),
+        "report": ("report", model, table),
+        "export": ("export", model, "--to", "onnx"),
+    }
+    for words in commands.values():
+        said = kernlet_command(*words, "-o", tmp_path / "none" / "file", status=2)
+        assert "there is no folder" in said
+        assert "reading" not in said
+        assert "is a folder" in kernlet_command(*words, "-o", tmp_path, status=2)
+    words = ("export", model, "-o", table, "--to", "c")
+    assert "is a file; name a folder" in kernlet_command(*words, status=2)
+    assert "--seed" in kernlet_command(
+        *commands["fit"], "--seed", -1, "-o", tmp_path / "m", status=2
+    )
+
+
+@pytest.mark.parametrize("kind", ["tsv", "semicolons.csv", "parquet", "npz", "libsvm", "csv.gz"])
+def test_other_files_hold_the_same_table(kind, tmp_path):
+    path = tmp_path / f"iris.{kind}"
+    columns = {f"c{i}": IRIS[:, i] for i in range(4)} | {"y": IRIS_LABELS}
+    if kind == "parquet":
+        pq.write_table(pa.table(columns), path)
+    elif kind == "npz":
+        np.savez(path, X=IRIS, y=IRIS_LABELS)
+    elif kind == "libsvm":
+        dump_svmlight_file(IRIS, IRIS_LABELS, str(path), zero_based=False)
+    else:
+        sign = {"tsv": "\t", "semicolons.csv": ";", "csv.gz": ","}[kind]
+        lines = [sign.join(columns)]
+        lines += [sign.join(str(c[i]) for c in columns.values()) for i in range(150)]
+        content = "\n".join(lines).encode()
+        if kind == "csv.gz":
+            content = gzip.compress(content)
+        path.write_bytes(content)
+    rows, y = read_table(path).split_target("y")
+    X = rows.X if rows.columns is None else np.stack(list(rows.columns.values()), axis=1)
+    np.testing.assert_allclose(X, IRIS, rtol=1e-6)
+    np.testing.assert_array_equal(y, IRIS_LABELS)
+    words = ["fit", path, "--target", "y", *QUICK, "-o", tmp_path / "m"]
+    assert "test accuracy" in kernlet_command(*words)
+    assert kernlet_command("predict", tmp_path / "m", path).count("\n") >= 151
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.npz", b"PK not a zip", "damaged"),
+        ("a.parquet", b"nothing", "no Parquet file"),
+        ("a.txt", b"hello there", "no rows of LIBSVM"),
+    ],
+)
+def test_damaged_tables(name, content, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    words = ("fit", tmp_path / name, "--target", "y", "-o", tmp_path / "m")
+    assert message in kernlet_command(*words, status=1)
+
+
+def test_columns_can_be_dropped_or_taken_for_categories(tmp_path):
+    lines = ["id,code,x,y"] + [f"n{i},{i % 3},{i % 7},{(i // 2) % 2}" for i in range(300)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    words = ["fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m"]
+    assert "240 different texts" in kernlet_command(*words, status=1)
+    kernlet_command(*words, "--drop", "id", "--category", "code")
+    names = kernlet.load(tmp_path / "m").shipped_.feature_names
+    assert names == ("code=0", "code=1", "code=2", "x")
+    assert "to drop" in kernlet_command(*words, "--drop", "nothing", status=1)
+
+
+def test_texts_that_hardly_repeat_are_noted(tmp_path):
+    lines = ["day,x,y"] + [f"day {i},{i % 7},{(i // 2) % 2}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    words = ["fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m"]
+    assert "note: column 'day' has 48 different texts in 48 rows" in kernlet_command(*words)
+    assert "note:" not in kernlet_command(*words, "--drop", "day")
+
+
+def test_regression_with_scaling_and_bytes(tmp_path):
+    table = write_csv(tmp_path / "iris.csv")
+    table.write_text("\n".join(table.read_text().splitlines()[:61]))
+    words = ["fit", table, "--target", "leaf", "--regression", "--bytes", "300"]
+    said = kernlet_command(*words, "--scale", "standard", "-o", tmp_path / "m")
+    assert "test R2" in said
+    loaded = kernlet.load(tmp_path / "m")
+    assert loaded.nbytes_ <= 300  # with the scaler
+    assert loaded.shipped_.scaler is not None
+    said = kernlet_command("predict", tmp_path / "m", table)
+    assert "prediction\n" in said
+
+
+def test_an_svc_stands_beside_the_machine(tmp_path):
+    table = write_csv(tmp_path / "iris.csv")
+    words = ("fit", table, "--target", "species", "--centers", 6, "-o", tmp_path / "m")
+    assert "an SVC of 120 rows" in kernlet_command(*words)
+    assert kernlet.load(tmp_path / "m").summary_["svc"]["accuracy"] > 0.8
+
+
+def test_export(iris, tmp_path):
+    table, model, _ = iris
+    said = kernlet_command(
+        *("export", model, "--to", "c", "--storage", "int8", "--table", table),
+        *("--exp", "polynomial", "-o", tmp_path / "c"),
+    )
+    assert "before, " in said
+    assert (tmp_path / "c" / "iris.h").exists()
+    made = subprocess.run(["make", "-s", "-C", tmp_path / "c"], capture_output=True, text=True)
+    assert "16 of 16 rows agree" in made.stdout
+    said = kernlet_command("export", model, "--to", "onnx", "-o", tmp_path / "iris.onnx")
+    assert "checked with onnxruntime" in said
+    assert (tmp_path / "iris.onnx").stat().st_size > 500
+
+
+@pytest.mark.parametrize("kind", ["kernlet", "skops", "libsvm"])
+def test_compress_takes_files_of_three_kinds(kind, iris, tmp_path):
+    path = tmp_path / "model"
+    table = tmp_path / "iris.npz"
+    np.savez(table, X=IRIS, y=IRIS_LABELS)
+    svm = make_pipeline(StandardScaler(), SVC()).fit(IRIS, IRIS_LABELS)
+    if kind == "kernlet":
+        kernlet.save(svm, path)
+    elif kind == "skops":
+        skops.io.dump(svm, path)
+    else:
+        path.write_text(LIBSVM)
+    said = kernlet_command("compress", path, table, "--centers", 4, "-o", tmp_path / "small")
+    assert "4 and" in said or kind == "libsvm"
+    assert "same class for" in said
+    small = kernlet.load(tmp_path / "small")
+    assert small.n_centers_ <= 4
+    assert small.predict(IRIS).shape == (150,)
+
+
+def test_compress_keeps_the_encoding(iris, tmp_path):
+    table, model, _ = iris
+    kernlet_command("compress", model, table, "--centers", 3, "-o", tmp_path / "small")
+    assert kernlet_command("predict", tmp_path / "small", table).count("\n") >= 151
+    assert "is a number" in kernlet_command(
+        "compress", model, "--centers", "few", "-o", tmp_path / "x", status=2
+    )
+
+
+LIBSVM = """svm_type c_svc
+kernel_type rbf
+gamma 0.5
+nr_class 3
+total_sv 3
+rho 0 0 0
+label 0 1 2
+nr_sv 1 1 1
+SV
+1 1 1:5 2:3.4 3:1.5 4:0.2
+-1 1 1:5.9 2:2.8 3:4.3 4:1.3
+-1 -1 1:6.6 2:3 3:5.6 4:2
+"""
+
+
+def test_files_that_hold_no_machine_are_refused(iris, tmp_path):
+    table, model, _ = iris
+    skops.io.dump(make_pipeline(FunctionTransformer(len), SVC()), tmp_path / "code.skops")
+    said = kernlet_command("predict", tmp_path / "code.skops", table, status=1)
+    assert "not trusted" in said or "no kernel classifier" in said or "fitted" in said
+    (tmp_path / "zip").write_bytes(b"PK\x03\x04 nothing")
+    assert "damaged" in kernlet_command("predict", tmp_path / "zip", table, status=1)
+    (tmp_path / "cut").write_bytes(model.read_bytes()[:-9])
+    assert "damaged" in kernlet_command("predict", tmp_path / "cut", table, status=1)
+    skops.io.dump(StandardScaler().fit(IRIS), tmp_path / "scaler.skops")
+    assert "no kernel classifier" in kernlet_command(
+        "predict", tmp_path / "scaler.skops", table, status=1
+    )
+
+
+def test_too_few_bytes_are_told_without_parameters_of_python(iris, tmp_path):
+    table, _, _ = iris
+    words = ("fit", table, "--target", "species", "--bytes", 10, "-o", tmp_path / "m")
+    said = kernlet_command(*words, "--scale", "none", status=1)
+    assert "more bytes or fewer features." in said
+    assert "auto" not in said.splitlines()[-1]
+    said = kernlet_command(*words, "--scale", "standard", status=1)
+    assert "The scaler alone takes" in said
+
+
+@pytest.mark.parametrize("split", [{"test": [1]}, {"test": 7.0}, {"test": 0.2, "seed": "x"}, 3])
+def test_a_report_does_not_trust_what_a_file_says_of_its_split(split, iris, tmp_path):
+    table, model, _ = iris
+    shipped = kernlet.load(model).shipped_
+    changed = replace(shipped, summary=shipped.summary | {"split": split})
+    kernlet.save(changed, tmp_path / "m")
+    words = ("report", tmp_path / "m", table, "--no-sizes", "-o", tmp_path / "r.html")
+    assert "on 150 rows" in kernlet_command(*words)
+    assert "left out, with --no-sizes" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_a_machine_without_an_encoding_takes_columns_by_name(tmp_path):
+    frame = pd.DataFrame(IRIS, columns=list("abcd"))
+    kernlet.save(SVC().fit(frame, IRIS_LABELS), tmp_path / "m")
+    frame[list("dcba")].to_csv(tmp_path / "t.csv", index=False)
+    said = kernlet_command("predict", tmp_path / "m", tmp_path / "t.csv")
+    found = [int(line) for line in said.splitlines() if line.isdecimal()]
+    assert np.mean(np.array(found) == IRIS_LABELS) > 0.95
+    frame["b"] = ["wide"] * 150
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    said = kernlet_command("predict", tmp_path / "m", tmp_path / "t.csv", status=1)
+    assert "Row 1, column 'b': 'wide' is no number" in said
+
+
+def test_bytes():
+    convert = ByteCount().convert
+    values = [convert(text, None, None) for text in ("16000", "16k", "2Ki", "1M", "1MiB", 5)]
+    assert values == [16000, 16000, 2048, 10**6, 2**20, 5]
+
+
+def test_scaling_looks_at_ranges():
+    random = np.random.RandomState(0)
+    pixels = random.rand(50, 9)
+    assert choose_scaler(pixels, "auto")[0] is None
+    scaler, words = choose_scaler(pixels * np.array([1, 100, 1e4] * 3), "auto")
+    assert "deviation 1" in words
+    np.testing.assert_allclose(scaler(pixels * np.array([1, 100, 1e4] * 3)).std(axis=0), 1.0)
+    kinds = np.array([False, True] + [True] * 7)
+    scaler, words = choose_scaler(pixels * 10, "auto", kinds)
+    assert scaler.scale[1] == 1.0
+    assert "categories" in words
+    assert choose_scaler(np.ones((5, 2)), "standard")[0](np.ones((5, 2))).tolist() == [[0, 0]] * 5
+
+
+def test_the_report_of_the_training_file_looks_at_unseen_rows(iris, tmp_path):
+    table, model, _ = iris
+    said = kernlet_command("report", model, table, "--no-sizes", "-o", tmp_path / "r.html")
+    assert "on 30 rows" in said
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "30 rows of iris.csv that it has not seen" in page
+    assert all(name in page for name in NAMES)
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory):
+    """A table whose only column is of numbers that are names, and whose labels are texts."""
+    folder = tmp_path_factory.mktemp("codes")
+    random = np.random.RandomState(0)
+    lines = ["code,label"]
+    for code in random.randint(0, 8, size=160):
+        lines.append(f"{10 * code},{'one' if code in (0, 3) else code % 2 + 1}")
+    (folder / "codes.csv").write_text("\n".join(lines))
+    words = ["fit", folder / "codes.csv", "--target", "label", "--category", "code"]
+    kernlet_command(*words, "--no-svc", "--centers", 8, "-o", folder / "codes.kernlet")
+    later = [line for line in lines if not line.endswith("one")]
+    (folder / "later.csv").write_text("\n".join(later))
+    return folder
+
+
+def test_every_command_reads_categories_as_the_training_did(codes, tmp_path):
+    model, table = codes / "codes.kernlet", codes / "codes.csv"
+    score = kernlet.load(model).summary_["test"]["score"]
+    assert score > 0.9
+    said = kernlet_command("report", model, table, "--no-sizes", "-o", tmp_path / "r.html")
+    assert f"accuracy {score:.4f} on 32 rows" in said
+    later = codes / "later.csv"
+    with later.open() as file:
+        labels = [row["label"] for row in csv.DictReader(file)]
+    said = kernlet_command("predict", model, later).splitlines()
+    found = [line.split(",")[0] for line in said if re.match(r"\w+,0\.|\w+,1\.", line)]
+    share = np.mean(np.array(found) == np.array(labels))
+    assert share > 0.9
+    said = kernlet_command("report", model, later, "--no-sizes", "-o", tmp_path / "r.html")
+    assert f"accuracy {share:.4f} on {len(labels)} rows" in said
+    words = ("export", model, "--to", "c", "--table", later, "-o", tmp_path / "c")
+    assert f"accuracy {share:.4f} before" in kernlet_command(*words)
+    words = ("compress", model, later, "--centers", 8, "-o", tmp_path / "small")
+    assert f"accuracy {100 * share:.2f} % before" in kernlet_command(*words)

@@ -1,0 +1,330 @@
+"""Every export is compiled with sanitizers and compared with Python on real rows."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from kernlet import CompactKernelClassifier, KernelExpansion, to_c
+from kernlet.export import ShippedModel, ship, size_report
+from kernlet.export.c_source import EXP_ERROR
+from kernlet.export.c_words import c_comment, c_float, c_identifier, c_string
+from kernlet.export.encoding import ColumnEncoding
+from kernlet.export.rounding import likely_rows
+from kernlet.kernels import RBF, Polynomial
+from shipped_machines import (
+    CLASSIFIERS,
+    DIGITS,
+    IRIS,
+    IRIS_LABELS,
+    REGRESSORS,
+    TRANSFORMERS,
+    classifier,
+    regressor,
+    transformer,
+)
+
+needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc to compile with")
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-g0"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLOAT_ONLY = ["-Wdouble-promotion", "-Wconversion", "-Wno-sign-conversion", "-pedantic"]
+
+
+def compiled(source, *, sanitize=True):
+    """The test program of an export."""
+    options = STRICT + (SANITIZERS if sanitize else [])
+    model, test = f"{source.name}.c", f"test_{source.name}.c"
+    commands = [
+        ["gcc", *options, *FLOAT_ONLY, "-c", model, "-o", "model.o"],
+        ["gcc", *options, test, "model.o", "-o", "run", "-lm"],
+    ]
+    for command in commands:
+        made = subprocess.run(command, cwd=source.folder, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr[:2000]
+    return source.folder / "run"
+
+
+def run(program, X, n_scores):
+    """Class numbers and scores of rows."""
+    lines = "\n".join(" ".join(c_float(v)[:-1] for v in row) for row in np.float32(X))
+    ran = subprocess.run([program, "-"], input=lines, capture_output=True, text=True, check=True)
+    table = np.array([line.split() for line in ran.stdout.splitlines()], dtype=float)
+    assert table.shape == (len(X), table.shape[1])
+    return (table[:, 0].astype(int), table[:, 1:]) if n_scores else table
+
+
+def close_calls(values):
+    """Rows whose two best scores are next to each other."""
+    if values.ndim == 1:
+        return np.abs(values) < 1e-4
+    best = np.sort(values, axis=1)
+    return best[:, -1] - best[:, -2] < 1e-4
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_float32_gives_the_classes_of_python(name, tmp_path):
+    model, X = classifier(name)
+    some = X[:: max(1, len(X) // 150)]
+    source = to_c(model, tmp_path, X=X)
+    program = compiled(source)
+    assert subprocess.run([program], check=False).returncode == 0
+    codes, scores = run(program, some, True)
+    values = model.decision_function(some)
+    far = ~close_calls(values)
+    assert far.sum() > 0.9 * len(some)
+    assert_array_equal(model.classes_[codes][far], model.predict(some)[far])
+    assert_allclose(scores.reshape(values.shape), values, atol=2e-4 * np.abs(values).max())
+    assert source.rounding.agreement == 1.0
+
+
+@needs_gcc
+@pytest.mark.parametrize("storage", ["float16", "int8", "stored"])
+@pytest.mark.parametrize("exp", ["libm", "polynomial"])
+@pytest.mark.parametrize(
+    "name", ["compact scaled", "compact mixed", "compact int4 projected", "compact widths", "poly"]
+)
+def test_rounded_tables_do_what_the_record_says(name, storage, exp, tmp_path):
+    if storage == "stored" and name == "poly":
+        pytest.skip("a machine without packed tables")
+    model, X = classifier(name)
+    some = X[::10]
+    source = to_c(model, tmp_path, storage, X=some, exp=exp)
+    codes, scores = run(compiled(source), some, True)
+    values = ship(model).scores(ship(model).outputs(some))
+    agreement = np.mean(model.classes_[codes] == model.predict(some))
+    assert agreement == pytest.approx(source.rounding.agreement, abs=2 / len(some))
+    if not ship(model).votes:
+        error = np.abs(scores - values).max()
+        assert error == pytest.approx(source.rounding.largest_score_error, abs=1e-4 * 9)
+    assert agreement > 0.95
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_regressors(name, tmp_path):
+    model, X = regressor(name)
+    source = to_c(model, tmp_path, X=X, y=model.predict(X))
+    values = run(compiled(source), X[:50], False)
+    assert_allclose(
+        values.reshape(model.predict(X[:50]).shape), model.predict(X[:50]), rtol=1e-4, atol=1e-5
+    )
+    assert source.rounding.agreement is None
+    assert source.rounding.accuracy_after > 0.9999
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_transformers(name, tmp_path):
+    model, X = transformer(name)
+    features = run(compiled(to_c(model, tmp_path, X=X)), X[:50], False)
+    expected = model.transform(X[:50])
+    assert_allclose(features, expected, atol=2e-4 * np.abs(expected).max())
+
+
+@needs_gcc
+def test_an_expansion_gives_its_outputs(tmp_path):
+    expansion = KernelExpansion(Polynomial(0.5, 3, 1.0), np.eye(3), np.ones((2, 3)), np.zeros(2))
+    values = run(compiled(to_c(expansion, tmp_path)), np.eye(3), False)
+    assert_allclose(values, expansion.decision_values(np.eye(3)), rtol=1e-6)
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", ["compact", "compact two classes"])
+def test_probabilities(name, tmp_path):
+    model, X = classifier(name)
+    to_c(model, tmp_path, name="digits")
+    n_classes = len(model.classes_)
+    main = f"""
+    #include "digits.h"
+    #include <stdio.h>
+    static const float x[] = {{ {", ".join(map(c_float, X[5]))} }};
+    int main(void) {{
+        float scores[DIGITS_SCORES], probabilities[DIGITS_CLASSES];
+        int c, best = digits_predict(x, scores);
+        if (best != digits_predict(x, NULL)) return 1;
+        digits_probabilities(scores, probabilities);
+        for (c = 0; c < DIGITS_CLASSES; ++c) printf("%.9g ", (double)probabilities[c]);
+        return 0;
+    }}"""
+    (tmp_path / "main.c").write_text(main)
+    command = ["gcc", *STRICT, *SANITIZERS, "main.c", "digits.c", "-o", "main", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
+    found = np.array(said.split(), dtype=float)
+    assert len(found) == n_classes
+    assert_allclose(found, model.predict_proba(X[5:6])[0], atol=1e-5)
+
+
+@needs_gcc
+def test_the_exponential_without_a_library_keeps_its_bound(tmp_path):
+    kernel = KernelExpansion(RBF(1.0), np.zeros((1, 1)), np.ones((1, 1)), np.zeros(1))
+    program = compiled(to_c(kernel, tmp_path, exp="polynomial"), sanitize=False)
+    assert "math.h" not in (tmp_path / "model.c").read_text()
+    x = np.sqrt(np.concatenate([np.linspace(0, 87, 20_001), np.linspace(0, 2, 20_001)]))
+    x = np.float32(x).astype(float)[:, None]
+    found = run(program, x, False)[:, 0]
+    exact = np.exp(-(np.float32(x[:, 0]) * np.float32(x[:, 0])).astype(float))
+    inside = exact > np.exp(-87)
+    assert np.abs(found / exact - 1)[inside].max() < EXP_ERROR
+    assert found[~inside].max(initial=0.0) < 2e-38
+
+
+@needs_gcc
+def test_names_cannot_break_out_of_the_source(tmp_path):
+    classes = np.array(['"; int x[', "*/ #error", "\u00e9\n\\", "a???/", "%d"])
+    order = np.argsort(classes)
+    expansion = KernelExpansion(RBF(1.0), np.eye(5), np.eye(5), np.zeros(5))
+    shipped = ShippedModel(
+        expansion,
+        "classifier",
+        classes[order],
+        feature_names=("*/", "/*", "\\", "???/", "\u4e2d" * 200),
+        summary={"estimator": "*/ #error"},
+    )
+    source = to_c(shipped, tmp_path)
+    compiled(source)
+    text = (tmp_path / "model.c").read_text("ascii")
+    assert all(c_string(name) in text for name in classes.tolist())
+
+
+@needs_gcc
+def test_the_makefile_builds_and_tests(tmp_path):
+    model, X = classifier("compact scaled")
+    to_c(model, tmp_path / "new" / "folder", X=X)
+    made = subprocess.run(
+        ["make", "-s", "-C", tmp_path / "new" / "folder"], capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    assert "16 of 16 rows agree" in made.stdout
+
+
+@needs_gcc
+def test_sizes(tmp_path):
+    model, X = classifier("compact int8")
+    source = to_c(model, tmp_path, "int8", X=X)
+    sizes = {size.target: size for size in source.size_report()}
+    host = sizes["host"]
+    assert source.table_bytes < host.flash < source.table_bytes + 4000
+    assert host.ram <= 16 * 10  # pointers to the names of classes
+    if shutil.which("arm-none-eabi-gcc"):
+        assert sizes["Cortex-M0"].flash < source.table_bytes + 3000
+        assert sizes["Cortex-M0"].ram == 0
+    if shutil.which("avr-gcc"):
+        assert sizes["ATmega328P"].ram >= 10 * (2 + 2)  # pointers, and texts of digits
+    (tmp_path / "broken.c").write_text("int x = ;")
+    assert size_report(tmp_path / "broken.c")[0].flash is None
+    assert "expected" in size_report(tmp_path / "broken.c")[0].problem
+
+
+def test_what_rounding_costs_is_returned_and_written(tmp_path):
+    model = CompactKernelClassifier(20, n_epochs=20, random_state=0).fit(IRIS, IRIS_LABELS)
+    source = to_c(model, tmp_path, "int8", X=IRIS, y=IRIS_LABELS)
+    record = source.rounding
+    assert record.accuracy_before == pytest.approx(model.score(IRIS, IRIS_LABELS))
+    assert record.n_rows == 150
+    assert 0 < record.largest_score_error < 0.2
+    header = (tmp_path / "model.h").read_text()
+    assert f"accuracy {record.accuracy_before:.4f} before" in header
+    assert f"largest error of a score {record.largest_score_error:.3g}" in header
+    assert "150 given rows" in header
+    assert "Storage: int8" in header
+    assert source.table_bytes == 20 * 4 + 20 * 3 + 4 * (1 + 1 + 3 + 1)
+
+
+def test_the_header_says_features_classes_and_encoding(tmp_path):
+    table = {"size": [1.0, None, 3.0, 9.0], "color": ["red", "blue", None, "red"]}
+    encoding = ColumnEncoding.learned(table)
+    machine = ship(SVC().fit(encoding.transform(table), ["no", "yes", "no", "yes"]))
+    shipped = ShippedModel(
+        machine.expansion,
+        "classifier",
+        machine.classes,
+        "one output",
+        encoding=encoding,
+        feature_names=encoding.feature_names,
+    )
+    to_c(shipped, tmp_path, X=table, y=["no", "yes", "no", "yes"])
+    header = (tmp_path / "model.h").read_text()
+    for words in ("0: size", "1: color=blue", "Class 1: yes", "size: the number; 3 where"):
+        assert words in header
+
+
+@pytest.mark.parametrize("name", ["compact scaled", "compact int4 projected", "svc far away"])
+def test_rows_are_made_up_where_none_are_given(name):
+    model, X = classifier(name)
+    rows = likely_rows(ship(model))
+    assert rows.shape == (200, X.shape[1])
+    assert np.abs(rows.mean() - X.mean()) < 3 * X.std()
+
+
+def test_what_cannot_be_exported_is_refused(tmp_path):
+    model = SVC().fit(IRIS, IRIS_LABELS)
+    for options, message in [
+        ({"storage": "int7"}, "none of float32"),
+        ({"storage": "stored"}, "machines that hold packed tables"),
+        ({"exp": "fast"}, "none of libm"),
+        ({"name": "my model"}, "no name in C"),
+        ({"X": IRIS[:, :2]}, "rows of 4 features"),
+        ({"X": np.full((2, 4), np.nan)}, "NaN"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            to_c(model, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+    wide = sparse.csr_array((3, 2**30))
+    expansion = KernelExpansion(RBF(1.0), wide, np.ones((1, 3)), np.zeros(1))
+    with pytest.raises(ValueError, match="too wide"):
+        to_c(expansion, tmp_path)
+    empty = KernelExpansion(RBF(1.0), np.zeros((0, 2)), np.zeros((1, 0)), np.zeros(1))
+    with pytest.raises(ValueError, match="without centers"):
+        to_c(empty, tmp_path)
+
+
+def test_words_of_c():
+    assert c_identifier("My Model.v2") == "my_model_v2"
+    assert c_identifier("--") == "model"
+    assert "*/" not in c_comment("**//*/ */*/")
+    assert c_comment("x" * 200).endswith("...")
+    assert "??" not in c_comment("???/ ????")
+    with pytest.raises(ValueError, match="does not fit in float32"):
+        c_float(1e39)
+    assert np.float32(c_float(0.1)[:-1]) == np.float32(0.1)
+
+
+def test_a_scaler_in_front_is_part_of_the_code(tmp_path):
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(DIGITS + 100, DIGITS[:, 20] > 8)
+    source = to_c(pipeline, tmp_path, X=DIGITS + 100)
+    assert source.rounding.agreement == 1.0
+    assert ", unscaled" in (tmp_path / "model.h").read_text()
+
+
+@needs_gcc
+@pytest.mark.parametrize("scale", [1e20, 1e-23])
+def test_what_float32_cannot_compute_is_refused(scale, tmp_path):
+    random = np.random.RandomState(0)
+    X = random.normal(size=(80, 2))
+    y = X[:, 0] * X[:, 1] > 0
+    model = SVC().fit(X * scale, y)
+    with pytest.raises(ValueError, match=r"float32.* scale the features"):
+        to_c(model, tmp_path / "out", X=X * scale, y=y)
+    assert not (tmp_path / "out").exists()
+    for machine, storage in [
+        (model, "int8"),  # whose codes are scaled
+        (make_pipeline(StandardScaler(), SVC()).fit(X * scale, y), "float32"),
+    ]:
+        source = to_c(machine, tmp_path / storage, storage, X=X * scale, y=y)
+        assert subprocess.run([compiled(source)], check=False).returncode == 0
+
+
+def test_rows_that_float32_cannot_tell_apart_are_counted(tmp_path):
+    random = np.random.RandomState(0)
+    X = random.normal(size=(200, 2)) + 3e8
+    y = X[:, 0] > X[:, 1]
+    source = to_c(make_pipeline(StandardScaler(), SVC()).fit(X, y), tmp_path, X=X, y=y)
+    assert source.rounding.agreement < 1.0

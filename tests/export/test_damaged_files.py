@@ -1,0 +1,285 @@
+"""Thousands of damaged files: one clear error each, no crash, no hang, no large allocation."""
+
+import json
+import struct
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import kernlet
+from kernlet import CompactKernelClassifier, KernelExpansion
+from kernlet.export import ModelFileError, ShippedModel
+from kernlet.export.tensors import _DTYPES, digest
+from kernlet.kernels import RBF
+from shipped_machines import IRIS, IRIS_LABELS
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Whole files, and a place for damaged ones."""
+    folder = tmp_path_factory.mktemp("files")
+    compact = CompactKernelClassifier(6, storage="int4", n_epochs=1, random_state=0)
+    models = [
+        make_pipeline(StandardScaler(), SVC()).fit(IRIS, IRIS_LABELS),
+        compact.fit(IRIS, IRIS_LABELS),
+    ]
+    for number, model in enumerate(models):
+        kernlet.save(model, folder / f"{number}")
+    return folder, [(folder / f"{number}").read_bytes() for number in range(len(models))]
+
+
+def attempt(folder, content):
+    """Load a damaged file: a machine that predicts, or one sentence."""
+    path = folder / "damaged"
+    path.write_bytes(content)
+    try:
+        machine = kernlet.load(path)
+    except ModelFileError as error:
+        text = str(error)
+        assert text.startswith(str(path))
+        assert "\n" not in text
+        assert len(text) < 500
+        return None
+    if machine.n_features_in_ == 4:
+        with np.errstate(all="ignore"):
+            machine.predict(IRIS[:3])
+    return machine
+
+
+def parts(content):
+    (length,) = struct.unpack("<Q", content[:8])
+    return json.loads(content[8 : 8 + length]), content[8 + length :]
+
+
+def signed(header, body):
+    """As one who edits a file on purpose would write it."""
+    text, tensors = header["__metadata__"]["kernlet"], {}
+    for name, words in header.items():
+        if name != "__metadata__":
+            start, end = words["data_offsets"]
+            numbers = np.frombuffer(body[start:end], _DTYPES[words["dtype"]])
+            tensors[name] = numbers.reshape(words["shape"])
+    header["__metadata__"]["sha256"] = digest(text, tensors)
+    return joined(header, body)
+
+
+def joined(header, body):
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + body
+
+
+@settings(max_examples=700)
+@given(number=st.integers(0, 1), share=st.floats(0, 1, exclude_max=True))
+def test_truncated(files, number, share):
+    folder, contents = files
+    content = contents[number]
+    assert attempt(folder, content[: int(share * len(content))]) is None
+
+
+@settings(max_examples=1200)
+@given(
+    number=st.integers(0, 1),
+    flips=st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 255)), min_size=1, max_size=8),
+    in_header=st.booleans(),
+)
+def test_bytes_flipped(files, number, flips, in_header):
+    folder, contents = files
+    content = bytearray(contents[number])
+    (length,) = struct.unpack("<Q", content[:8])
+    size = 8 + length if in_header else len(content)
+    for place, change in flips:
+        content[place % size] ^= change
+    if bytes(content) != contents[number] and not in_header:
+        assert attempt(folder, bytes(content)) is None
+    else:
+        attempt(folder, bytes(content))
+
+
+JSON_VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=8),
+    st.lists(st.integers(-3, 10**12), max_size=3),
+    st.sampled_from([[], {}, "int8", "rbf", "float32", 10**30, 1e308, -1, 0, "classifier"]),
+)
+
+
+def places(value, path=()):
+    """Every place in a JSON value."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inside in items:
+        if isinstance(inside, dict | list):
+            yield from places(inside, (*path, key))
+        else:
+            yield (*path, key)
+
+
+@settings(max_examples=1200)
+@given(number=st.integers(0, 1), data=st.data())
+def test_metadata_edited(files, number, data):
+    folder, contents = files
+    header, body = parts(contents[number])
+    words = json.loads(header["__metadata__"]["kernlet"])
+    every = [path for path in places(words) if path and path[0] != "summary"]
+    *way, last = data.draw(st.sampled_from(every))
+    inside = words
+    for key in way:
+        inside = inside[key]
+    if data.draw(st.booleans()):
+        inside[last] = data.draw(JSON_VALUES)
+    else:
+        del inside[last]
+    header["__metadata__"]["kernlet"] = json.dumps(words)
+    attempt(folder, signed(header, body))
+
+
+@settings(max_examples=800)
+@given(number=st.integers(0, 1), data=st.data())
+def test_tensors_that_lie(files, number, data):
+    folder, contents = files
+    header, body = parts(contents[number])
+    name = data.draw(st.sampled_from([key for key in header if key != "__metadata__"]))
+    huge = st.sampled_from([0, 1, 2, 3, 7, 2**31, 2**40, 2**62, 2**63 - 1, -1])
+    change = data.draw(st.sampled_from(["shape", "dtype", "data_offsets", "gone", "twice"]))
+    if change == "shape":
+        header[name]["shape"] = data.draw(st.lists(huge, max_size=4))
+    elif change == "dtype":
+        types = ["F64", "F32", "F16", "BF16", "I64", "U8", "BOOL", "F8_E4M3", "X"]
+        header[name]["dtype"] = data.draw(st.sampled_from(types))
+    elif change == "data_offsets":
+        header[name]["data_offsets"] = data.draw(st.lists(huge, min_size=2, max_size=2))
+    elif change == "gone":
+        del header[name]
+    else:
+        header["more"] = header[name]
+    assert attempt(folder, joined(header, body)) is None or change in ("shape", "dtype")
+
+
+@settings(max_examples=400)
+@given(number=st.integers(0, 1), data=st.data())
+def test_numbers_edited_on_purpose(files, number, data):
+    folder, contents = files
+    header, body = parts(contents[number])
+    body = bytearray(body)
+    for place in data.draw(st.lists(st.integers(0, len(body) - 1), min_size=1, max_size=20)):
+        body[place] = data.draw(st.sampled_from([0, 1, 127, 128, 240, 255]))
+    attempt(folder, signed(header, bytes(body)))
+
+
+@settings(max_examples=300)
+@given(content=st.binary(max_size=400))
+def test_foreign(files, content):
+    folder, _ = files
+    assert attempt(folder, content) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        struct.pack("<Q", 2**63) + b"{" + b" " * 100,
+        struct.pack("<Q", 99_000_000) + b"{" + b" " * 100,
+        joined({"__metadata__": {"kernlet": "[" * 100_000}}, b""),
+        joined({"__metadata__": {"kernlet": "9" * 100_000}}, b""),
+        joined({"__metadata__": {"kernlet": '{"format_version": NaN}'}}, b""),
+        joined({"__metadata__": {"kernlet": "null"}}, b""),
+        joined({"a": {"dtype": "F64", "shape": [2**30, 2**30], "data_offsets": [0, 8]}}, b"x" * 8),
+        joined({}, b""),
+        b"",
+    ],
+    ids=range(9),
+)
+def test_large_claims_take_no_memory(files, content):
+    tracemalloc.start()
+    try:
+        assert attempt(files[0], content) is None
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def with_metadata(content, change):
+    """A file whose metadata were changed on purpose."""
+    header, body = parts(content)
+    words = json.loads(header["__metadata__"]["kernlet"])
+    change(words)
+    header["__metadata__"]["kernlet"] = json.dumps(words)
+    return joined(header, body)
+
+
+def long_classes(words):
+    names = [f"{i:06}" for i in range(20_000)]
+    names[-1] += "x" * 100_000
+    words["classes"] = {"type": "str", "values": names}
+    words["scheme"] = "one vs rest"
+
+
+def long_columns(words):
+    values = [str(i) for i in range(2000)]
+    column = {"category": "x" * 10_000, "values": values, "has_missing": False}
+    words["encoding"] = [column, column | {"category": "y"}]
+
+
+def wide_table(words):
+    words["machine"]["tables"]["centers"] |= {"format": "ternary", "shape": [40_000, 10_000]}
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "message"),
+    [
+        (0, long_classes, "3 outputs for 20000 classes"),
+        (0, long_columns, "names of columns that are too long"),
+        (1, wide_table, "when it is unpacked"),
+    ],
+)
+def test_small_files_of_large_machines_take_no_memory(files, number, change, message):
+    folder, contents = files
+    (folder / "bomb").write_bytes(with_metadata(contents[number], change))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError, match=message):
+            kernlet.load(folder / "bomb")
+        assert tracemalloc.get_traced_memory()[1] < 30e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_one_long_class_name_is_no_width_for_all(tmp_path):
+    names = np.array(["a" * 3_000_000, "b", "c", "d"], dtype=object)
+    expansion = KernelExpansion(RBF(1.0), np.eye(4), np.eye(4), np.zeros(4))
+    with pytest.raises(ValueError, match="too long to be saved"):
+        kernlet.save(ShippedModel(expansion, "classifier", names), tmp_path / "long")
+    kernlet.save(ShippedModel(expansion, "classifier", np.array(list("abcd"))), tmp_path / "m")
+
+    def lengthen(words):
+        words["classes"]["values"][0] = names[0]
+
+    (tmp_path / "bomb").write_bytes(with_metadata((tmp_path / "m").read_bytes(), lengthen))
+    with pytest.raises(ModelFileError, match="class names that are too long"):
+        kernlet.load(tmp_path / "bomb")
+
+
+def test_a_newer_format_says_what_to_do(files):
+    folder, contents = files
+    header, body = parts(contents[0])
+    words = json.loads(header["__metadata__"]["kernlet"]) | {"format_version": 2}
+    header["__metadata__"]["kernlet"] = json.dumps(words)
+    assert attempt(folder, joined(header, body)) is None
+    (folder / "new").write_bytes(joined(header, body))
+    with pytest.raises(ModelFileError, match="written by a newer kernlet"):
+        kernlet.load(folder / "new")
+
+
+def test_the_files_themselves_load(files):
+    folder, contents = files
+    for content in contents:
+        assert attempt(folder, content) is not None
+        assert attempt(folder, joined(*parts(content))) is not None

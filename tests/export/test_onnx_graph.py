@@ -1,0 +1,179 @@
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import skl2onnx
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from kernlet import CompactKernelClassifier, CompactKernelRegressor, KernelExpansion, to_onnx
+from kernlet.datasets import load
+from kernlet.export import ShippedModel, register_skl2onnx, ship
+from kernlet.export.encoding import ColumnEncoding
+from kernlet.export.rounding import close_calls
+from kernlet.kernels import RBF
+from shipped_machines import (
+    CLASSIFIERS,
+    COMPACT,
+    IRIS,
+    IRIS_LABELS,
+    IRIS_NAMES,
+    REGRESSORS,
+    TRANSFORMERS,
+    classifier,
+    regressor,
+    transformer,
+)
+
+
+def run(graph, X):
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    given = session.get_inputs()[0].name
+    return dict(zip(names, session.run(None, {given: np.float32(X)}), strict=True))
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_graph_gives_what_python_gives(name):
+    model, X = classifier(name)
+    graph = to_onnx(model, X=X)
+    assert {node.domain for node in graph.graph.node} == {""}
+    found = run(graph, X)
+    outputs = ship(model).outputs(X)
+    far = np.setdiff1d(np.arange(len(X)), close_calls(ship(model), outputs))
+    assert len(far) > 0.9 * len(X)
+    assert_array_equal(found["label"][far], model.predict(X)[far])
+    values = model.decision_function(X)
+    assert found["scores"].shape == values.shape
+    assert_allclose(found["scores"][far], values[far], atol=1e-3 * np.abs(values).max())
+    if hasattr(model, "predict_proba"):
+        assert_allclose(found["probabilities"], model.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_regressors(name):
+    model, X = regressor(name)
+    found = run(to_onnx(model, X=X), X)
+    assert_allclose(found["values"], model.predict(X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_transformers(name):
+    model, X = transformer(name)
+    found = run(to_onnx(model, X=X), X)
+    expected = model.transform(X)
+    assert_allclose(found["features"], expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_skl2onnx_takes_transformers():
+    model, X = transformer("fisher")
+    register_skl2onnx()
+    graph = skl2onnx.to_onnx(make_pipeline(model, SVC()).fit(X, IRIS_LABELS), np.float32(X[:1]))
+    labels = next(iter(run(graph, X).values()))
+    assert np.mean(labels == IRIS_LABELS) > 0.9
+
+
+def test_an_expansion_gives_its_outputs():
+    expansion = KernelExpansion(RBF(0.5), np.eye(3), np.ones((2, 3)), np.zeros(2))
+    found = run(to_onnx(expansion), np.eye(3))
+    assert_allclose(found["scores"], expansion.decision_values(np.eye(3)), rtol=1e-6)
+
+
+def test_any_number_of_rows():
+    model, X = classifier("compact")
+    graph = to_onnx(model)
+    for n_rows in (0, 1, 7):
+        assert run(graph, X[:n_rows])["label"].shape == (n_rows,)
+
+
+def test_features_far_from_the_origin_keep_their_digits():
+    far = IRIS + 300.0
+    model = SVC(gamma=0.5).fit(far, IRIS_LABELS)
+    found = run(to_onnx(model, X=far), far)
+    assert_array_equal(found["label"], model.predict(far))
+
+
+def test_a_graph_that_float32_cannot_hold_is_refused():
+    wild = IRIS * np.array([1.0, 1.0, 1.0, 1e-3]) + np.array([0, 0, 0, 1e5])
+    model = SVC(gamma=1e6).fit(wild, IRIS_LABELS)
+    with pytest.raises(ValueError, match="scale the features"):
+        to_onnx(model, X=wild)
+    assert to_onnx(model, X=wild, check=False) is not None
+
+
+def test_facts_travel_with_the_graph():
+    table = {"size": [1.0, None, 3.0, 9.0], "color": ["red", "blue", None, "red"]}
+    encoding = ColumnEncoding.learned(table)
+    machine = ship(SVC().fit(encoding.transform(table), ["no", "yes", "no", "yes"]))
+    shipped = ShippedModel(
+        machine.expansion,
+        "classifier",
+        machine.classes,
+        "one output",
+        encoding=encoding,
+        feature_names=encoding.feature_names,
+    )
+    graph = to_onnx(shipped, X=table)
+    facts = {entry.key: entry.value for entry in graph.metadata_props}
+    assert facts["features"].splitlines() == list(encoding.feature_names)
+    assert "size 3" in facts["encoding"]
+    assert facts["centers"] == str(machine.expansion.n_centers)
+
+
+def test_missing_packages_are_named(monkeypatch):
+    model, _ = classifier("svc")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ImportError, match=r"kernlet\[onnx\].*check=False"):
+        to_onnx(model)
+    assert isinstance(to_onnx(model, check=False), onnx.ModelProto)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match="onnx is not installed"):
+        to_onnx(model)
+
+
+def test_classes_too_large_for_a_graph_are_refused():
+    expansion = KernelExpansion(RBF(0.5), np.eye(3), np.ones((1, 3)), np.zeros(1))
+    classes = np.array([0, 2**63], dtype=np.uint64)
+    with pytest.raises(ValueError, match="too large for an ONNX graph"):
+        to_onnx(ShippedModel(expansion, "classifier", classes, "one output"))
+
+
+@pytest.mark.parametrize("labels", [IRIS_LABELS, IRIS_NAMES, IRIS_LABELS == 1], ids=["i", "s", "b"])
+def test_skl2onnx_takes_pipelines(labels):
+    register_skl2onnx()
+    register_skl2onnx()
+    model = make_pipeline(StandardScaler(), CompactKernelClassifier(10, **COMPACT))
+    model.fit(IRIS, labels)
+    graph = skl2onnx.to_onnx(model, IRIS[:1].astype(np.float32))
+    found = run(graph, IRIS)
+    assert_array_equal(found["label"], model.predict(IRIS))
+    assert_allclose(found["probabilities"], model.predict_proba(IRIS), atol=1e-4)
+    older = skl2onnx.to_onnx(model, IRIS[:1].astype(np.float32), target_opset=15)
+    assert_array_equal(run(older, IRIS)["label"], model.predict(IRIS))
+
+
+def test_skl2onnx_takes_regressors_and_machines_without_probabilities():
+    register_skl2onnx()
+    model = make_pipeline(StandardScaler(), CompactKernelRegressor(10, **COMPACT))
+    model.fit(IRIS, IRIS[:, 0])
+    found = run(skl2onnx.to_onnx(model, IRIS[:1].astype(np.float32)), IRIS)
+    assert_allclose(found["values"], model.predict(IRIS), rtol=1e-4)
+    model, X = classifier("l1")
+    found = run(skl2onnx.to_onnx(model, X[:1].astype(np.float32)), X)
+    assert_allclose(found["scores"], model.decision_function(X), atol=1e-4)
+
+
+def test_labels_of_usps(data_folder):
+    data = load("usps")
+    model = CompactKernelClassifier(50, n_epochs=3, random_state=0).fit(data.X, data.y)
+    X = np.asarray(data.X_test, dtype=np.float32)
+    found = run(to_onnx(model, X=X), X)
+    outputs = ship(model).outputs(X.astype(float))
+    far = np.setdiff1d(np.arange(len(X)), close_calls(ship(model), outputs))
+    assert_array_equal(found["label"][far], model.predict(X)[far])

@@ -1,0 +1,146 @@
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+from kernlet import L1KernelClassifier
+from kernlet.expansion import KernelExpansion
+from kernlet.export import ShippedModel, ship
+from kernlet.kernels import RBF
+from kernlet.report.drawings import as_drawn, image_side
+from kernlet.report.evaluation import evaluate
+from kernlet.report.page import write_report
+from kernlet.report.sizes import try_sizes
+from shipped_machines import (
+    DIGIT_LABELS,
+    DIGITS,
+    IRIS,
+    IRIS_LABELS,
+    IRIS_NAMES,
+    classifier,
+    regressor,
+)
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+SECTIONS = ["sizes", "confusion", "classes", "certificate", "latency", "parameters", "data"]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Reports of machines of three kinds."""
+    folder = tmp_path_factory.mktemp("pages")
+    some = slice(0, 300)
+    shipped = ship(classifier("compact")[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kernlet.report.sizes._FACTORS", (0.25, 1.0))
+        write_report(shipped, DIGITS[some], DIGIT_LABELS[some], folder / "digits.html")
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    names = np.array(["<in>", "_$\\out$ $"])
+    moons = L1KernelClassifier(random_state=0).fit(X[:100], names[y[:100]])
+    labels = names[y[100:]]
+    write_report(ship(moons), X[100:], labels, folder / "moons.html", sizes=False)
+    model, X = regressor("flat")
+    write_report(ship(model), X, DIGIT_LABELS + 100.0, folder / "numbers.html")
+    return folder
+
+
+def sections(page):
+    return re.findall(r'<section id="(\w+)"', page)
+
+
+def test_every_section_is_there(pages):
+    digits = (pages / "digits.html").read_text("utf-8")
+    assert sections(digits) == [*SECTIONS[:3], "images", *SECTIONS[3:]]
+    moons = (pages / "moons.html").read_text("utf-8")
+    assert sections(moons) == [*SECTIONS[:3], "boundary", *SECTIONS[3:]]
+    assert "leave-one-out error, at most" in moons
+    assert "duality gap" in moons
+    numbers = (pages / "numbers.html").read_text("utf-8")
+    assert sections(numbers) == ["sizes", "predictions", *SECTIONS[3:]]
+
+
+def test_pages_load_nothing_from_elsewhere(pages):
+    for page in pages.iterdir():
+        text = page.read_text("utf-8")
+        sources = re.findall(r'(?:src|href)="([^"]*)"', text)
+        assert all(s.startswith(("#", "data:")) for s in sources), sources
+        assert "<script" not in text
+        assert "url(http" not in text
+
+
+def test_names_from_outside_are_escaped(pages):
+    text = (pages / "moons.html").read_text("utf-8")
+    assert "<in>" not in text
+    assert "&lt;in&gt;" in text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("name", ["digits", "moons", "numbers"])
+def test_a_browser_opens_the_page_without_a_complaint(pages, name, tmp_path):
+    page = pages / f"{name}.html"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+    logging = ["--enable-logging=stderr", "--v=0", "--virtual-time-budget=2000"]
+    ran = subprocess.run(
+        [CHROMIUM, *options, *logging, "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert sections(ran.stdout) == sections(page.read_text("utf-8"))
+    assert ran.stdout.count("<svg") == page.read_text("utf-8").count("<svg")
+    assert "CONSOLE" not in ran.stderr
+
+
+def test_numbers_are_those_of_the_machine():
+    model, X = classifier("svc")
+    found = evaluate(ship(model), X, IRIS_NAMES)
+    assert found.score == model.score(X, IRIS_NAMES)
+    assert found.confusion.sum() == 150
+    assert found.labels == tuple(model.classes_)
+    assert found.classes[0].recall == pytest.approx(1.0)
+    assert found.latency.single > 0
+
+
+def test_labels_that_the_machine_does_not_know_are_shown():
+    model, X = classifier("svc pairs")
+    found = evaluate(ship(model), X, np.where(IRIS_LABELS == 0, 7, IRIS_LABELS))
+    assert found.labels == ("0", "1", "2", "7")
+    assert found.classes[3].recall == 0.0
+
+
+def test_other_sizes_are_tested_on_other_rows(monkeypatch):
+    monkeypatch.setattr("kernlet.report.sizes._FACTORS", (0.125, 1.0))
+    model, X = classifier("compact two classes")
+    said = []
+    sizes = try_sizes(ship(model), X[:300], DIGIT_LABELS[:300] > 4, say=said.append)
+    assert sizes.n_training + sizes.n_test == 300
+    assert [s.n_centers for s in sizes.machines] == [2, 20]
+    assert sizes.svc.accuracy > 0.9
+    assert len(said) == 3
+    assert try_sizes(ship(model), X[:20], DIGIT_LABELS[:20] > 4) is None
+
+
+def test_images_are_seen_for_what_they_are():
+    model, X = classifier("compact")
+    assert image_side(ship(model), X) == 8
+    assert image_side(ship(model), X * np.arange(1, 65) ** 2) is None
+    projected, X = classifier("compact int4 projected")
+    assert image_side(ship(projected), X) is None
+    assert image_side(ship(classifier("svc")[0]), IRIS) is None
+
+
+def test_long_names_are_cut_visibly():
+    assert as_drawn("x" * 24) == " " + "x" * 24
+    assert as_drawn("x" * 25) == " " + "x" * 23 + "\u2026"
+
+
+def test_many_classes_have_no_matrix(tmp_path):
+    n = 40
+    expansion = KernelExpansion(RBF(1.0), np.eye(n), np.eye(n), np.zeros(n))
+    shipped = ShippedModel(expansion, "classifier", np.arange(n))
+    write_report(shipped, np.eye(n), np.arange(n), tmp_path / "r.html", sizes=True)
+    assert "too many classes for a matrix" in (tmp_path / "r.html").read_text("utf-8")

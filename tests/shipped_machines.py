@@ -1,0 +1,149 @@
+"""Small machines of every kind, for tests of what is shipped."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import SVC, NuSVC
+
+from kernlet import (
+    MMDA,
+    CompactKernelClassifier,
+    CompactKernelRegressor,
+    CoreVectorClassifier,
+    HullPerceptronClassifier,
+    KernelFisherDiscriminant,
+    L1KernelClassifier,
+    ProximalClassifier,
+    compress,
+)
+
+DIGITS, DIGIT_LABELS = load_digits(return_X_y=True)
+IRIS, IRIS_LABELS = load_iris(return_X_y=True)
+IRIS_NAMES = load_iris().target_names[IRIS_LABELS]
+COMPACT = {"n_epochs": 8, "random_state": 0}
+
+
+def _compact(**options):
+    return CompactKernelClassifier(30, **(COMPACT | options)).fit(DIGITS, DIGIT_LABELS)
+
+
+def _mixed_storage():
+    return CompactKernelClassifier(max_bytes=1500, n_epochs=4, random_state=0).fit(
+        DIGITS, DIGIT_LABELS
+    )
+
+
+#: name -> a function that gives a fitted classifier and rows for it
+CLASSIFIERS = {
+    "compact": lambda: (_compact(), DIGITS),
+    "compact int8": lambda: (_compact(storage="int8"), DIGITS),
+    "compact int4 projected": lambda: (_compact(storage="int4", projection=10), DIGITS),
+    "compact float16": lambda: (_compact(storage="float16"), DIGITS),
+    "compact mixed": lambda: (_mixed_storage(), DIGITS),
+    "compact widths": lambda: (_compact(width="per_center"), DIGITS),
+    "compact scaled": lambda: (
+        make_pipeline(StandardScaler(), CompactKernelClassifier(20, **COMPACT)).fit(
+            DIGITS, DIGIT_LABELS
+        ),
+        DIGITS,
+    ),
+    "compact two classes": lambda: (
+        CompactKernelClassifier(20, **COMPACT).fit(DIGITS, DIGIT_LABELS > 4),
+        DIGITS,
+    ),
+    "svc": lambda: (SVC().fit(IRIS, IRIS_NAMES), IRIS),
+    "svc ties": lambda: (SVC(break_ties=True).fit(IRIS, IRIS_NAMES), IRIS),
+    "svc pairs": lambda: (SVC(decision_function_shape="ovo").fit(IRIS, IRIS_LABELS), IRIS),
+    "svc two classes": lambda: (SVC(C=10).fit(IRIS, IRIS_LABELS == 1), IRIS),
+    "svc sparse": lambda: (SVC().fit(sparse.csr_array(DIGITS), DIGIT_LABELS), DIGITS),
+    "svc far away": lambda: (
+        make_pipeline(StandardScaler(), SVC()).fit(IRIS + 1000.0, IRIS_LABELS),
+        IRIS + 1000.0,
+    ),
+    "nusvc": lambda: (NuSVC().fit(IRIS, IRIS_LABELS - 1), IRIS),
+    "poly": lambda: (
+        make_pipeline(MinMaxScaler((-1, 1)), SVC(kernel="poly", coef0=1.0)).fit(IRIS, IRIS_LABELS),
+        IRIS,
+    ),
+    "linear": lambda: (
+        make_pipeline(RobustScaler(), SVC(kernel="linear")).fit(IRIS, IRIS_LABELS),
+        IRIS,
+    ),
+    "sigmoid": lambda: (
+        make_pipeline(StandardScaler(), SVC(kernel="sigmoid")).fit(IRIS, IRIS_LABELS),
+        IRIS,
+    ),
+    "one vs rest": lambda: (
+        OneVsRestClassifier(SVC(gamma=0.5)).fit(IRIS, IRIS_LABELS),
+        IRIS,
+    ),
+    "one vs one": lambda: (
+        OneVsOneClassifier(SVC(gamma=0.5)).fit(IRIS, IRIS_LABELS),
+        IRIS,
+    ),
+    "l1": lambda: (L1KernelClassifier(random_state=0).fit(IRIS, IRIS_LABELS), IRIS),
+    "proximal": lambda: (
+        ProximalClassifier(landmarks=30, random_state=0).fit(IRIS, IRIS_NAMES),
+        IRIS,
+    ),
+    "proximal linear": lambda: (ProximalClassifier(kernel="linear").fit(IRIS, IRIS_LABELS), IRIS),
+    "core": lambda: (CoreVectorClassifier(random_state=0).fit(IRIS, IRIS_LABELS), IRIS),
+    "hull": lambda: (HullPerceptronClassifier().fit(IRIS, IRIS_LABELS > 1), IRIS),
+    "compressed": lambda: (
+        compress(
+            make_pipeline(StandardScaler(), SVC()).fit(IRIS, IRIS_LABELS),
+            6,
+            IRIS,
+            IRIS_LABELS,
+            random_state=0,
+        ),
+        IRIS,
+    ),
+}
+
+REGRESSORS = {
+    "flat": lambda: (
+        CompactKernelRegressor(20, **COMPACT).fit(DIGITS, DIGIT_LABELS + 100.0),
+        DIGITS,
+    ),
+    "two outputs": lambda: (
+        make_pipeline(StandardScaler(), CompactKernelRegressor(20, **COMPACT)).fit(
+            IRIS, np.stack([IRIS_LABELS, IRIS[:, 0]], axis=1)
+        ),
+        IRIS,
+    ),
+}
+
+TRANSFORMERS = {
+    "margin": lambda: (MMDA(2, n_landmarks=40, random_state=0).fit(IRIS, IRIS_NAMES), IRIS),
+    "fisher": lambda: (
+        make_pipeline(StandardScaler(), KernelFisherDiscriminant(alpha=0.1)).fit(IRIS, IRIS_LABELS),
+        IRIS,
+    ),
+}
+
+_made = {}
+
+
+def classifier(name):
+    """A fitted classifier and its rows, made once a process."""
+    if name not in _made:
+        _made[name] = CLASSIFIERS[name]()
+    return _made[name]
+
+
+def regressor(name):
+    """A fitted regressor and its rows, made once a process."""
+    if ("r", name) not in _made:
+        _made["r", name] = REGRESSORS[name]()
+    return _made["r", name]
+
+
+def transformer(name):
+    """A fitted transformer and its rows, made once a process."""
+    if ("t", name) not in _made:
+        _made["t", name] = TRANSFORMERS[name]()
+    return _made["t", name]

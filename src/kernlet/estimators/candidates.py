@@ -51,8 +51,8 @@ def choose_candidates(
     n_rows, n_features = X.shape
     if isinstance(X, Rows) and candidates is None:
         raise ValueError(
-            "candidates=None makes every row a candidate, which rows read block by block are too "
-            "many for. Give a number, such as candidates=300."
+            f"{name}=None takes every row, and rows that are read block by block are too many for "
+            f"that. Give a number, such as {name}=300."
         )
     if candidates is None:
         return Candidates(None, np.arange(n_rows))

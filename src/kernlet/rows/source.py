@@ -151,7 +151,8 @@ class Rows(ABC):
                     block = prepare(block)
                     if store is not None:
                         store.offer(number, block)
-            yield function(block, *(array[rows] for array in by_row), *shared)
+            parts = (np.ascontiguousarray(array[rows]) for array in by_row)  # as on a cluster
+            yield function(block, *parts, *shared)
 
 
 def stack(parts: list[Any]) -> Any:

@@ -4,6 +4,7 @@ from kernlet.rows.arrays import ArrayRows
 from kernlet.rows.files import FileRows, open_npy
 from kernlet.rows.opening import as_rows, is_source, open_rows
 from kernlet.rows.parquet import ParquetRows
+from kernlet.rows.part import SomeRows
 from kernlet.rows.reader import RowReader
 from kernlet.rows.source import BlockStore, Rows
 
@@ -14,6 +15,7 @@ __all__ = [
     "ParquetRows",
     "RowReader",
     "Rows",
+    "SomeRows",
     "as_rows",
     "is_source",
     "open_npy",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,17 @@ class ParquetRows(Rows):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_last": None}
 
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Row groups as Arrow tables, each with the number of its first row.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Of the file; the features unless given.
+        """
+        for group, start in enumerate(self._starts[:-1].tolist()):
+            yield start, self._table(group, list(self.columns if columns is None else columns))
+
     def split(self, column: str) -> tuple[Rows, Any]:
         """The rows without a column, and that column."""
         others = [name for name in self.columns if name != column]
@@ -74,12 +85,14 @@ class ParquetRows(Rows):
     def _group(self, group: int) -> Any:
         """A row group as an array; the last one is kept, for blocks end within groups."""
         if self._last is None or self._last[0] != group:
-            table = self._table(group, self.columns)
-            values = np.empty((table.num_rows, len(self.columns)), self.dtype)
-            for number, column in enumerate(table.columns):
-                values[:, number] = column.to_numpy(zero_copy_only=False)
-            self._last = (group, values)
+            self._last = (group, self._numbers(self._table(group, self.columns)))
         return self._last[1]
+
+    def _numbers(self, table: Any) -> Any:
+        values = np.empty((table.num_rows, len(self.columns)), self.dtype)
+        for number, column in enumerate(table.columns):
+            values[:, number] = column.to_numpy(zero_copy_only=False)
+        return values
 
     def _table(self, group: int, columns: list[str]) -> Any:
         file, number = self._groups[group]
@@ -89,4 +102,8 @@ class ParquetRows(Rows):
 def _open(file: Path) -> Any:
     import pyarrow.parquet
 
-    return pyarrow.parquet.ParquetFile(file)
+    try:
+        return pyarrow.parquet.ParquetFile(file)
+    except pyarrow.ArrowException as error:
+        said = str(error).splitlines()[0]
+        raise ValueError(f"{file.name} is damaged, or no Parquet file ({said})") from None

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from kernlet import (
     ChunkingSyntheticClassifier,
@@ -20,7 +21,7 @@ from kernlet import (
 )
 from kernlet.estimators import chunking_synthetic
 from kernlet.rows import open_npy, open_rows, source
-from kernlet.solvers import examples
+from kernlet.solvers import examples, tall_finish
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -126,6 +127,21 @@ def test_dask_arrays_without_a_cluster(small_blocks, Classifier):
     rows = da.from_array(X, chunks=(900, 3))
     assert_same(make_machine(Classifier).fit(rows, da.from_array(y)), memory)
     np.testing.assert_array_equal(memory.predict(rows), memory.predict(X))
+
+
+def test_a_gap_that_is_not_reached_is_told(monkeypatch):
+    X, y = make_data()
+    monkeypatch.setattr(tall_finish, "_NEAR_ROWS", 1)
+    monkeypatch.setattr(tall_finish, "_FEWEST_NEAR", 40)
+    monkeypatch.setattr(tall_finish, "_NEAR_SHARE", 1000)
+    whole = make_machine().fit(X, y)  # more rounds, and the same optimum
+    assert np.abs(whole.duality_gap_).max() < 1e-9
+    monkeypatch.setattr(tall_finish, "_MOST_ROUNDS", 1)
+    with pytest.warns(ConvergenceWarning, match=r"duality gap of up to .* came no closer"):
+        machine = make_machine().fit(X, y)
+    assert machine.duality_gap_[0] > 1e-8
+    assert machine.objective_[0] * (1 - machine.duality_gap_[0]) <= whole.objective_[0]
+    assert machine.loo_error_bound_ == 1.0
 
 
 class KillOne:

@@ -149,6 +149,18 @@ def test_starts_from_a_machine_nearby():
     assert again.objective == pytest.approx(solution.objective, rel=1e-12)
 
 
+@pytest.mark.parametrize("scale", [0.0, 0.01, 100.0])
+def test_a_poor_start_costs_passes_only(scale):
+    problem = make_problem(5, 9000, RBF(0.7), 1.0, 25)
+    (best,) = solve(problem)
+    start = scale * np.random.RandomState(0).randn(26, 1)
+    lp = TallLP(tall(problem), seed=0)
+    (solution,) = lp.solve(start=start)
+    assert solution.objective == pytest.approx(best.objective, rel=1e-9)
+    assert lp.passes < 40
+    check_certificate(problem, solution)
+
+
 def test_rows_all_alike_and_one_center():
     X = np.zeros((5000, 2))
     signs = np.where(np.arange(5000) % 3 == 0, 1, -1)[:, None]

@@ -34,6 +34,8 @@ from kernlet.solvers.tall_lp import TallReport
 _WORTH_A_WARNING = 1e-8
 _REASONS = {
     "iteration limit": "the simplex method reached max_iter. Raise it.",
+    "stalled": "programs over more rows near the margin came no closer. Lower C, or give fewer "
+    "candidates.",
     "failed": "the simplex method failed. Scale the features, or lower C.",
     "optimal": "kernel values times C leave no more digits. Scale the features, or lower C.",
 }

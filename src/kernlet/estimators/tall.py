@@ -58,8 +58,8 @@ def solve_tall(
     """Solve all outputs in lock-step; every pass over rows becomes a task of the callbacks.
 
     The name of the task says how many passes there were, the duality gap (infinite
-    before the finish) and the rows read in a second. After every pass the machine is kept
-    in the folder ``checkpoint``, where that is given, and a later fit starts from it.
+    before the finish) and the rows read in a second. After every pass over all rows the machine
+    is kept in the folder ``checkpoint``, where that is given, and a later fit starts from it.
 
     Parameters
     ----------
@@ -86,7 +86,8 @@ def solve_tall(
             f"{progress.rows_per_second:.2g} rows/s"
         )
         task.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
-        if checkpoint is not None and progress.coef.shape == problem_shape:
+        is_whole = not progress.is_sample and progress.coef.shape == problem_shape
+        if checkpoint is not None and is_whole:
             checkpoint.save(progress.coef)
         stop = task.call_on_fit_task_end(
             estimator=estimator,

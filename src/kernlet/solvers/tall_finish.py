@@ -22,6 +22,7 @@ _NEAR_BYTES = 512 * 2**20
 _SHARP = 1e-12  # width of a hinge that is smooth in name only
 _MOST_ROUNDS = 40
 _PATIENCE = 4  # rounds without progress
+_ROUNDING = 1e-8  # a gap this small is due to rounding
 
 OnPass = Callable[[float, Floats], bool]
 
@@ -114,7 +115,14 @@ class Finish:
             if not all(moved):
                 self.values, gathered = self._look(self._coef())
                 stopped = self.on_pass(max(o.gap for o in self.outputs), self._coef()) or stopped
+        self._mark_stalled(tol)
         return [self._solution(number) for number in range(len(self.outputs))]
+
+    def _mark_stalled(self, tol: float) -> None:
+        """Say of outputs that their rounds ended before the gap was small."""
+        for output in self.outputs:
+            if output.status == "optimal" and output.gap > max(tol, _ROUNDING):
+                output.status = "stalled"
 
     def _coef(self) -> Floats:
         return np.stack([output.coef for output in self.outputs], axis=1)

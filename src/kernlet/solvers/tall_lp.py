@@ -37,12 +37,15 @@ class TallProgress:
         Of the last pass.
     coef : ndarray of shape (s + 1, n_outputs)
         beta and, last, the intercept.
+    is_sample : bool
+        Whether the pass went over a sample of the rows.
     """
 
     passes: float
     gap: float
     rows_per_second: float
     coef: Floats
+    is_sample: bool
 
 
 TallReport = Callable[[TallProgress], bool]
@@ -189,4 +192,4 @@ class TallLP:
         self._clock = now
         if self._report is None:
             return False
-        return bool(self._report(TallProgress(self.passes, gap, speed, coef)))
+        return bool(self._report(TallProgress(self.passes, gap, speed, coef, share < 1)))

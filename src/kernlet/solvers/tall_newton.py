@@ -16,7 +16,7 @@ from kernlet.rows import BlockStore
 from kernlet.solvers.l1_quadratic import minimise_l1_quadratic
 
 _WIDE = 4.0  # at beta = 0 all residuals are 1: in the middle of the band
-_CARE, _LEAST_CARE = 0.05, 1e-3
+_CARE, _LEAST_CARE = 0.01, 1e-3
 _SHRINK, _SHRINK_LESS = 0.3, 0.6
 _WIDEST = 8.0  # no residual near the optimum is beyond it
 _BAND_ROWS = 1024  # rows of a product for the Hessian, at least
@@ -183,6 +183,10 @@ class NewtonDescent:
         self._is_free = np.zeros(len(first), dtype=bool)
         here = self._pass(self.coef, self.widths)  # from beta = 0 to the start: its values
         self.values += np.concatenate(here.moves)
+        wide = self.widths_with_band(self.widths)
+        if (wide > self.widths).any():  # a start so poor that few rows are in the band
+            self.widths = wide
+            here = self._pass(np.zeros_like(self.coef), wide)
         self._going = np.array([self._has_band(k) for k in range(len(first))])
         for _ in range(most):
             if not self._going.any():
@@ -251,11 +255,11 @@ class NewtonDescent:
         inside = np.count_nonzero(residuals < 0.5 * self.widths[number])
         return bool(inside > min(2 * self._n, len(residuals) // 2))
 
-    def widths_with_band(self, least: float) -> Floats:
+    def widths_with_band(self, least: float | Floats) -> Floats:
         """For each output the least width, from ``least`` on, that tells a curvature."""
         n_rows, _, n_outputs = self.problem.shape
         place = min(4 * self._n, n_rows - 1)
-        widths = [2 * np.partition(self._residuals(k), place)[place] for k in range(n_outputs)]
+        widths = [2.01 * np.partition(self._residuals(k), place)[place] for k in range(n_outputs)]
         return np.clip(np.array(widths, dtype=float), least, _WIDEST)
 
     def _residuals(self, number: int) -> Floats:

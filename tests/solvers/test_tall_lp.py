@@ -161,6 +161,19 @@ def test_a_poor_start_costs_passes_only(scale):
     check_certificate(problem, solution)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.49])
+def test_half_of_the_rows_on_the_margin(share):
+    """Labels that nothing explains: the machine is a constant, and one class lies on the margin."""
+    random = np.random.RandomState(0)
+    X = random.randn(30_000, 60)
+    signs = np.where(random.rand(30_000) < share, 1, -1)[:, None]
+    weights = np.full((30_000, 1), 0.001)
+    problem = TallMargin(ArrayRows(X), RBF(1 / 60), X[:60], signs, weights, np.ones((60, 1)))
+    (solution,) = TallLP(problem, seed=0).solve()
+    assert solution.objective == pytest.approx(0.002 * np.sum(signs > 0), rel=1e-6)
+    assert abs(solution.gap) < 1e-9
+
+
 def test_rows_all_alike_and_one_center():
     X = np.zeros((5000, 2))
     signs = np.where(np.arange(5000) % 3 == 0, 1, -1)[:, None]

@@ -23,6 +23,8 @@ from kernlet.solvers.solution import Status
 
 _Status: Any = highspy.HighsBasisStatus
 _EXACT = 1e-11  # an error this small is none
+#: A residual this small is none: the row is on the margin.
+TIE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,8 @@ class Near:
     far : ndarray of shape (2, s + 1)
         Sums of t_i (K_i, 1) over the other rows, with their t held fixed: those of positive
         sign, and those of negative.
+    held : ndarray of shape (n_near,) or None, default=None
+        The t of near rows on the margin until they are let into the program; None for 0.
     """
 
     numbers: Indices
@@ -47,6 +51,7 @@ class Near:
     signs: Floats
     weights: Floats
     far: Floats
+    held: Floats | None = None
 
     @property
     def correlations_of_far(self) -> Floats:
@@ -111,6 +116,10 @@ class NearProgram:
         self._lines = np.append(np.full(s, self.scale), 1.0)  # beta times this is HiGHS's dual
         self.residuals = 1.0 - near.signs * (near.K @ coef[:-1] + coef[-1])
         self.at_limit = self.residuals > 0
+        self.outside = np.where(self.at_limit, near.weights, 0.0)  # t of rows not let in
+        if near.held is not None:
+            self.outside = np.where(np.abs(self.residuals) <= TIE, near.held, self.outside)
+        self.is_tied = (self.outside > 0) & (self.outside < near.weights)
         self.working: Indices = as_indices([])
         self.n_iter = 0
         self._highs = highspy.Highs()
@@ -140,11 +149,11 @@ class NearProgram:
     def _right_side(self) -> Floats:
         """What rows outside the program, near and far, add up to, with the other sign."""
         near = self.near
-        outside = self.at_limit.copy()
-        outside[self.working] = False
-        weights = (near.signs * near.weights)[outside]
+        weights = near.signs * self.outside
+        weights[self.working] = 0.0
+        outside = np.flatnonzero(weights)
         total = near.correlations_of_far.copy()
-        total[:-1] += weights @ near.K[outside]
+        total[:-1] += weights[outside] @ near.K[outside]
         total[-1] += weights.sum()
         return -total / (self._lines * self.unit)
 
@@ -164,7 +173,8 @@ class NearProgram:
             *packed(entries),
         )
         self.working = np.concatenate([self.working, rows])
-        status = np.where(self.at_limit[rows], _Status.kUpper, _Status.kLower)
+        is_high = self.outside[rows] > 0.5 * near.weights[rows]
+        status = np.where(is_high, _Status.kUpper, _Status.kLower)
         self._columns = np.concatenate([self._columns, status])
         for line, value in enumerate(self._right_side()):
             self._highs.changeRowBounds(line, value, value)
@@ -183,7 +193,8 @@ class NearProgram:
             status = self._run(max_iter)
             coef, duals = self._answer()
             there = self._residuals(coef)
-            crossed = np.where(self.at_limit, -there, there)
+            crossed = np.where(self.outside > 0, -there, there)
+            crossed[self.is_tied] = np.abs(there[self.is_tied])
             crossed[self.working] = 0.0
             wrong = np.flatnonzero(crossed > _EXACT)
             if status != "optimal" or not len(wrong):
@@ -257,7 +268,7 @@ class NearProgram:
         coef = self.start - np.array(solution.row_dual) / self._lines
         unused = self._columns[:n] == _Status.kBasic  # |correlation| < c
         coef[:-1][unused[:-1]] = 0.0
-        duals = np.where(self.at_limit, self.near.weights, 0.0)
+        duals = self.outside.copy()
         inside = np.array(solution.col_value)[3 * n :] * self.unit
         duals[self.working] = np.clip(inside, 0.0, self.near.weights[self.working])
         return coef, duals

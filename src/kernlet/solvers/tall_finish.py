@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernlet.kernels.kernel import Floats
-from kernlet.problems.smoothed_hinge import SmoothedHinge
 from kernlet.problems.tall_margin import OneOutput, TallMargin
 from kernlet.solvers.near_rows import Near, NearProgram
 from kernlet.solvers.restricted_lp import check_finite
 from kernlet.solvers.solution import MarginSolution, Status
-from kernlet.solvers.tall_gather import Gathered, Window, gather
+from kernlet.solvers.tall_gather import Gathered, Window, changed_sides, fixed_duals, gather
 from kernlet.solvers.tall_newton import search
 
 _NEAR_ROWS, _FEWEST_NEAR = 60, 4000  # a candidate; in all
@@ -21,6 +20,7 @@ _NEAR_SHARE = 200  # one row in so many: where passes are long, a larger program
 _NEAR_BYTES = 512 * 2**20
 _SHARP = 1e-12  # width of a hinge that is smooth in name only
 _MOST_ROUNDS = 40
+_CROWDED = 20  # times the near rows expected, where more are found than memory should hold
 _PATIENCE = 4  # rounds without progress
 _ROUNDING = 1e-8  # a gap this small is due to rounding
 
@@ -105,7 +105,7 @@ class Finish:
             if stopped:
                 self._set_status("stopped")
                 break
-            self._width = _SHARP
+            self._width = 0.0
             values, gathered = self._look(there)
             moved = [self._move(number, there[:, number], values) for number in self._open]
             self._close(tol)
@@ -133,11 +133,16 @@ class Finish:
 
     def _look(self, coef: Floats) -> tuple[Floats, Gathered]:
         self._windows = [self._window(number) for number in range(len(self.outputs))]
-        values, gathered = gather(self.problem, self.values, self._crossed, coef, self._windows)
+        duals = np.broadcast_to(0.0, self.values.shape)
+        if self._width == 0:
+            duals = np.stack([output.duals for output in self.outputs], axis=1)
+        values, gathered = gather(
+            self.problem, self.values, self._crossed, duals, coef, self._windows
+        )
         check_finite(values)
-        if self._width == _SHARP:  # not in the first pass, whose values before are rounded
-            sides = np.sign(1.0 - self.problem.signs * values)
-            self._crossed |= sides != np.sign(1.0 - self.problem.signs * self.values)
+        if self._width == 0:  # not in the first pass, whose values before are rounded
+            signs = self.problem.signs
+            self._crossed |= changed_sides(1.0 - signs * self.values, 1.0 - signs * values)
         return values, gathered
 
     def _window(self, number: int) -> Window:
@@ -153,14 +158,15 @@ class Finish:
         residuals = np.abs(1.0 - self.problem.signs[:, number] * self.values[:, number])
         reach = 1.001 * float(np.partition(residuals, wanted)[wanted]) + 1e-6  # float32 values
         count = int(np.count_nonzero(residuals <= reach))
-        return Window(reach, self._width, 1.0 if count < 2 * wanted else wanted / count)
+        kept = 1.0 if count < 2 * wanted else wanted / count
+        return Window(reach, self._width, kept, min(1.0, _CROWDED * wanted / n_rows))
 
     def _solve(
         self, number: int, gathered: Gathered, max_iter: int | None, stopped: bool
     ) -> Floats:
         """Solve the program over the near rows; take its bound and return its machine."""
-        output, near = self.outputs[number], gathered.of_output(self.problem, number)
-        t = self._fixed_duals(number)
+        output, t = self.outputs[number], self._fixed_duals(number)
+        near = gathered.of_output(self.problem, number, t)
         if stopped:
             self._certify(output, near, t)
             return output.coef
@@ -181,9 +187,10 @@ class Finish:
 
     def _fixed_duals(self, number: int) -> Floats:
         """The t that the last pass gave far rows, and near rows before the program."""
-        costs = self.outputs[number].costs
-        residuals = 1.0 - costs.signs * self.values[:, number]
-        return costs.error_weights * SmoothedHinge(self._windows[number].width).slope(residuals)
+        output = self.outputs[number]
+        residuals = 1.0 - output.costs.signs * self.values[:, number]
+        width, weights = self._windows[number].width, output.costs.error_weights
+        return fixed_duals(weights, residuals, width, output.duals)
 
     def _certify(self, output: _Output, near: Near, t: Floats) -> None:
         """Take the bound that t gives, if it is the best so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from kernlet.kernels.kernel import Floats
 from kernlet.kernels.tiles import KernelTiles, TileMaker
 from kernlet.problems.smoothed_hinge import SmoothedHinge
 from kernlet.problems.tall_margin import TallMargin
-from kernlet.solvers.near_rows import Near
+from kernlet.solvers.near_rows import TIE, Near
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +25,18 @@ class Window:
     reach : float
         |1 - d f| up to which a row is near; negative where an output is left out.
     width : float
-        Of the smoothed hinge whose slope times nu is the t of far rows.
+        Of the smoothed hinge whose slope times nu is the t of far rows; 0 for a sharp one, with
+        which rows on the margin keep the t they have.
     kept : float
         Share of the near rows that is taken, evenly spread: 1 unless too many are equal.
+    most : float
+        Near rows of a tile of kernel values, as a share of its rows.
     """
 
     reach: float
     width: float
     kept: float
+    most: float = 1.0
 
 
 class Gathered:
@@ -58,8 +63,8 @@ class Gathered:
         self.n_rows += other.n_rows
         return self
 
-    def of_output(self, problem: TallMargin, number: int) -> Near:
-        """The near rows and the sum of the others, of one output."""
+    def of_output(self, problem: TallMargin, number: int, duals: Floats) -> Near:
+        """The near rows and the sum of the others, of one output with its t so far."""
         numbers = np.concatenate([numbers for numbers, _ in self.near[number]])
         return Near(
             numbers,
@@ -67,6 +72,7 @@ class Gathered:
             problem.signs[numbers, number].astype(np.float64),
             problem.error_weights[numbers, number],
             self.far[number],
+            duals[numbers],
         )
 
 
@@ -74,6 +80,7 @@ def gather_block(
     tiles: KernelTiles,
     before: Floats,
     crossed: Any,
+    duals: Floats,
     signs: Any,
     weights: Floats,
     coef: Floats,
@@ -88,6 +95,8 @@ def gather_block(
         Earlier decision values: rows that changed sides since count as near.
     crossed : ndarray of bool of shape (n_block_rows, n_outputs)
         Rows that did so earlier, and count as near too.
+    duals : ndarray of shape (n_block_rows, n_outputs)
+        The t of rows so far.
     signs, weights : ndarray of shape (n_block_rows, n_outputs)
     coef : ndarray of shape (s + 1, n_outputs)
     windows : list of Window
@@ -105,11 +114,11 @@ def gather_block(
             r = 1.0 - d * values[rows, number]
             then = 1.0 - d * before[rows, number]
             inside = np.abs(r) <= window.reach
-            crosses = crossed[rows, number] | ((then > 0) != (r > 0))
+            crosses = crossed[rows, number] | changed_sides(then, r)
             numbers = np.flatnonzero((inside | crosses) & (nu > 0))
-            numbers = _spread(numbers, window.kept)
+            numbers = _spread(numbers, window.kept, window.most * len(r))
             near[number].append((numbers + rows.start, K[numbers]))
-            t = nu * SmoothedHinge(window.width).slope(r)
+            t = fixed_duals(nu, r, window.width, duals[rows, number])
             t[numbers] = 0.0
             for side, sign in enumerate((1, -1)):
                 part = np.where(d == sign, t, 0.0)
@@ -118,15 +127,33 @@ def gather_block(
     return Gathered(values, near, far)
 
 
-def _spread(numbers: Indices, share: float) -> Indices:
-    if share == 1.0 or not len(numbers):
+def changed_sides(before: Floats, after: Floats) -> Any:
+    """Which residuals went from one side of the margin to the other; ties have no side."""
+    return ((before > TIE) & (after < -TIE)) | ((before < -TIE) & (after > TIE))
+
+
+def fixed_duals(weights: Floats, residuals: Floats, width: float, duals: Floats) -> Floats:
+    """The t that rows have outside the program: by the side they are on, as before for ties."""
+    if width > 0:
+        return weights * SmoothedHinge(width).slope(residuals)
+    return np.where(np.abs(residuals) <= TIE, duals, weights * (residuals > 0))
+
+
+def _spread(numbers: Indices, share: float, most: float) -> Indices:
+    """Some of the numbers, evenly spread."""
+    count = min(max(1, round(share * len(numbers))), math.ceil(most))
+    if count >= len(numbers):
         return numbers
-    count = max(1, round(share * len(numbers)))
     return numbers[np.linspace(0, len(numbers) - 1, count).astype(np.intp)]
 
 
 def gather(
-    problem: TallMargin, before: Floats, crossed: Any, coef: Floats, windows: list[Window]
+    problem: TallMargin,
+    before: Floats,
+    crossed: Any,
+    duals: Floats,
+    coef: Floats,
+    windows: list[Window],
 ) -> tuple[Floats, Gathered]:
     """A pass over all rows in float64; see :func:`gather_block`.
 
@@ -139,7 +166,7 @@ def gather(
     total: Gathered = problem.rows.map_reduce(
         gather_block,
         _added,
-        by_row=(before, crossed, problem.signs, problem.error_weights),
+        by_row=(before, crossed, duals, problem.signs, problem.error_weights),
         shared=(coef, windows),
         prepare=TileMaker(problem.kernel, problem.centers, np.float64),
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kernlet import MinimalKernelClassifier
+from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import make_checkerboard
 
 
@@ -20,7 +20,7 @@ def make_blocks(n_blocks=4, seed=0):
 
 
 def test_only_centers_and_rows_with_a_dual_are_kept():
-    machine = make_machine()
+    machine = make_machine(retain="last")
     seen = 0
     for X, y in zip(*make_blocks(), strict=True):
         machine.partial_fit(X, y)
@@ -31,6 +31,27 @@ def test_only_centers_and_rows_with_a_dual_are_kept():
     assert machine.retained_.n_blocks == 4
     assert machine.retained_.by_block.sum() == len(machine.retained_.y)
     assert "of 400 rows of 4 blocks" in repr(machine.retained_)
+
+
+def test_rows_of_the_1_norm_machine_are_kept_too():
+    (X, *_), (y, *_) = make_blocks()
+    machine = make_machine().partial_fit(X, y)
+    norm = L1KernelClassifier(10.0, gamma=0.5, random_state=0).fit(X, y)
+    rests_on = np.concatenate(
+        [m for one in (machine, norm) for m in (one.center_indices_, one.margin_indices_)]
+    )
+    np.testing.assert_array_equal(machine.retained_.X, X[np.unique(rests_on)])
+
+
+def test_keeping_more_forgets_less():
+    test, labels = (np.concatenate(part) for part in make_blocks(20, seed=1))
+    scores = {}
+    for retain in ("both", "last"):
+        machine = make_machine(retain=retain)
+        for X, y in zip(*make_blocks(12, seed=3), strict=True):
+            machine.partial_fit(X, y)
+        scores[retain] = machine.score(test, labels)
+    assert scores["both"] > scores["last"]
 
 
 def test_the_machine_of_blocks_learns_from_all_of_them():
@@ -70,7 +91,8 @@ def test_fit_starts_anew():
 
 def test_given_points_stay_candidates():
     board = make_checkerboard(random_state=0)
-    machine = make_machine(candidates=board.X[:40]).partial_fit(board.X[:500], board.y[:500])
+    machine = make_machine(candidates=board.X[:40], retain="last")
+    machine.partial_fit(board.X[:500], board.y[:500])
     machine.partial_fit(board.X[500:], board.y[500:])
     assert len(machine.retained_.y) == len(machine.margin_indices_)
 

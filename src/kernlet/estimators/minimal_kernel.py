@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -47,6 +47,11 @@ class MinimalKernelClassifier(L1KernelClassifier):
         Steepness of that step.
     max_lps : int, default=50
         Linear programs allowed for each output; about ten is usual.
+    retain : {"both", "last"}, default="both"
+        What :meth:`partial_fit` keeps of a block: the rows with a positive dual and the centers
+        of the ``"last"`` linear program, as [1]_ proposes, or those of the first one as well,
+        the 1-norm machine. The last one rests on so few rows that later blocks undo what it
+        knew: see the page on many rows for figures.
     max_age : int or None, default=None
         With :meth:`partial_fit`, blocks that a kept row may be behind the newest one before
         it is forgotten. None forgets no row for its age.
@@ -102,6 +107,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         "mu": [Interval(Real, 0, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "max_lps": [Interval(Integral, 1, None, closed="left")],
+        "retain": [StrOptions({"both", "last"})],
         "max_age": [Interval(Integral, 1, None, closed="left"), None],
     }
 
@@ -112,6 +118,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         mu: float = 10.0,
         alpha: float = 5.0,
         max_lps: int = 50,
+        retain: str = "both",
         max_age: int | None = None,
         kernel: str | Kernel = "rbf",
         gamma: str | float = "scale",
@@ -146,16 +153,17 @@ class MinimalKernelClassifier(L1KernelClassifier):
         self.mu = mu
         self.alpha = alpha
         self.max_lps = max_lps
+        self.retain = retain
         self.max_age = max_age
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Fit the machine to a new block of rows and the few that stand for those before.
 
-        Only the centers of the machine and the rows with a positive dual are kept from a
-        block; the next block is merged with them and the machine made anew ([1]_, section
-        6). That is the answer for the rows at hand, not for all rows ever seen. The kernel
-        stays that of the first block. A call after ``fit`` starts anew.
+        Only centers and rows with a positive dual are kept from a block, see ``retain``; the
+        next block is merged with them and the machine made anew ([1]_, section 6). That is the
+        answer for the rows at hand, not for all rows ever seen. The kernel stays that of the
+        first block. A call after ``fit`` starts anew.
 
         Parameters
         ----------
@@ -178,6 +186,8 @@ class MinimalKernelClassifier(L1KernelClassifier):
         needed = self.margin_indices_
         if self._centers_are_rows:
             needed = np.union1d(needed, self.center_indices_)
+        if self.retain == "both":
+            needed = np.union1d(needed, self._first_rows)
         self.retained_ = keep(rows, needed)
         return self
 
@@ -244,7 +254,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
             max_iter=self._max_iter,
             report=report,
         )
-        return Outcome(path.solution, path.n_lps, path.is_stationary)
+        return Outcome(path.solution, path.n_lps, path.is_stationary, path.first)
 
     def _solve_lock_step(
         self, lp: TallLP, start: Floats | None, report: TallReport
@@ -258,7 +268,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
             start=start,
             report=report,
         )
-        return [Outcome(p.solution, len(p.objectives), p.is_stationary) for p in paths]
+        return [Outcome(p.solution, len(p.objectives), p.is_stationary, p.first) for p in paths]
 
     def _warn_if_unfinished(self, outcomes: list[Outcome]) -> None:
         super()._warn_if_unfinished(outcomes)
@@ -280,3 +290,13 @@ class MinimalKernelClassifier(L1KernelClassifier):
     ) -> None:
         super()._set_machine(gram, rows, candidate_rows, outcomes)
         self.n_lps_ = np.array([outcome.n_lps for outcome in outcomes])
+        self._first_rows = _rows_of_first(outcomes, candidate_rows)
+
+
+def _rows_of_first(outcomes: list[Outcome], candidate_rows: Indices | None) -> Indices:
+    """Rows that the 1-norm machines of all outputs rest on: centers and positive duals."""
+    firsts = [outcome.first for outcome in outcomes if outcome.first is not None]
+    parts = [first.rows for first in firsts]
+    if candidate_rows is not None:
+        parts += [candidate_rows[first.centers] for first in firsts]
+    return np.unique(np.concatenate(parts)) if parts else np.arange(0)

@@ -28,11 +28,14 @@ class TallPath:
         The concave objective after each linear program; it never increases.
     is_stationary : bool
         Whether the last program could not improve on the one before.
+    first : MarginSolution
+        Of the first program, the 1-norm machine.
     """
 
     solution: MarginSolution
     objectives: tuple[float, ...]
     is_stationary: bool
+    first: MarginSolution
 
 
 def linearize_tall(
@@ -73,7 +76,7 @@ def linearize_tall(
     """
     problem = lp.problem
     solutions = lp.solve(tol=tol, max_iter=max_iter, start=start, report=report)
-    paths = [TallPath(s, (), False) for s in solutions]
+    paths = [TallPath(s, (), False, s) for s in solutions]
     numbers = np.arange(len(paths))
     while True:
         slacks, coef = _slacks(paths, numbers), _coefficients(paths, numbers, problem)
@@ -102,7 +105,8 @@ def _goes_on(path: TallPath, max_lps: int) -> bool:
 def _next(path: TallPath, solution: MarginSolution, before: float) -> TallPath:
     is_stationary = before - solution.objective <= _STATIONARY * before
     n_iter = path.solution.n_iter + solution.n_iter
-    return TallPath(replace(solution, n_iter=n_iter), path.objectives, is_stationary)
+    last = replace(solution, n_iter=n_iter)
+    return TallPath(last, path.objectives, is_stationary, path.first)
 
 
 def _slacks(paths: list[TallPath], numbers: Indices) -> Floats:

@@ -22,6 +22,7 @@ from benchmarks import (
     ship,
     synthetic,
     tall,
+    tall_blocks,
 )
 
 _MODULES = (
@@ -38,6 +39,7 @@ _MODULES = (
     mmda_accuracy,
     ship,
     tall,
+    tall_blocks,
 )
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 

@@ -1,5 +1,9 @@
-"""Runs side by side on Ray and Spark, through joblib, where these are installed."""
+"""Runs side by side on Ray and Spark, through joblib, where these are installed.
 
+They take a minute to start their workers: set KERNLET_TEST_BACKENDS to run them.
+"""
+
+import os
 import shutil
 
 import joblib
@@ -8,6 +12,10 @@ import pytest
 from sklearn.base import clone
 
 from kernlet import ChunkingSyntheticClassifier
+
+pytestmark = pytest.mark.skipif(
+    "KERNLET_TEST_BACKENDS" not in os.environ, reason="KERNLET_TEST_BACKENDS is not set"
+)
 
 random = np.random.RandomState(0)
 X = random.randn(600, 3)

@@ -19,7 +19,7 @@ from kernlet import (
     L1KernelClassifier,
     MinimalKernelClassifier,
 )
-from kernlet.estimators import chunking_synthetic
+from kernlet.estimators import chunking_synthetic, union
 from kernlet.rows import open_npy, open_rows, source
 from kernlet.solvers import examples, tall_finish
 
@@ -53,6 +53,20 @@ def test_both_solvers_end_at_the_same_optimum(n_classes, weighted):
     np.testing.assert_array_equal(one.margin_indices_, two.margin_indices_)
     assert one.loo_error_bound_ == pytest.approx(two.loo_error_bound_, abs=1e-3)
     assert one.n_passes_ > 0 == two.n_passes_
+
+
+@pytest.mark.parametrize("n_rows", [8000, 60_000])
+@pytest.mark.parametrize("C", [0.05, 1.0, 20.0])
+def test_few_distinct_rows(n_rows, C):
+    X, y = make_data(n_rows)
+    X = np.ascontiguousarray((X > 0).astype(np.float64))
+    lines, counts = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
+    parameters = {"candidates": np.unique(X, axis=0)}
+    tall = make_machine(**parameters).set_params(C=C).fit(X, y)
+    few = clone(tall).set_params(solver="generation").fit(lines[:, :-1], lines[:, -1], counts)
+    assert tall.n_passes_ > 0
+    assert tall.duality_gap_[0] < 1e-9
+    assert tall.objective_[0] == pytest.approx(few.objective_[0], rel=1e-9)
 
 
 def test_the_tall_method_is_chosen_where_rows_far_outnumber_candidates():
@@ -287,3 +301,20 @@ def test_candidates_that_parts_of_the_rows_choose(tmp_path, Classifier):
     assert_same(machine, again)
     plain = make_machine(Classifier, candidates=30).fit(X, y)
     assert machine.objective_[0] < plain.objective_[0] or Classifier is MinimalKernelClassifier
+
+
+def test_the_union_from_rows_sorted_by_class():
+    X, y = make_data(2000)
+    order = np.argsort(y, kind="stable")
+    sorted_, mixed = (
+        make_machine(candidates="union").fit(X[rows], y[rows])
+        for rows in (order, np.arange(len(y)))
+    )
+    assert sorted_.n_centers_ > 0.5 * mixed.n_centers_
+    assert sorted_.score(X, y) > mixed.score(X, y) - 0.01
+
+
+def test_a_union_of_nothing_is_refused(monkeypatch):
+    monkeypatch.setattr(union, "_ROWS_A_PART", 1)
+    with pytest.raises(ValueError, match="candidates as a number"):
+        make_machine(candidates="union").fit(*make_data(500))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import naive
+from kernlet.solvers.equal_rows import merge_equal, share_out
 from kernlet.solvers.near_rows import Near, NearProgram
 from margin_problems import full_kernel, make_problem
 
@@ -55,3 +56,30 @@ def test_a_trust_region_keeps_it_feasible_without_any_near_row():
     vertex = NearProgram(near, np.zeros(16), problem.coef_weights, np.full(16, 0.25)).solve()
     assert vertex.status == "optimal"
     assert vertex.coef[-1] == pytest.approx(0.25)
+
+
+def test_equal_rows_become_one():
+    problem, K = make(m=30)
+    again = np.random.RandomState(0).permutation(np.repeat(np.arange(30), 3))
+    nothing = np.zeros((2, 16))
+    near = Near(
+        np.arange(90), K[again], problem.signs[again], problem.error_weights[again], nothing
+    )
+    merged, groups = merge_equal(near)
+    assert len(merged.numbers) == 30
+    np.testing.assert_array_equal(merged.K[groups], near.K)
+    np.testing.assert_array_equal(merged.signs[groups], near.signs)
+    one, two = (
+        NearProgram(rows, np.zeros(16), problem.coef_weights, FAR_AWAY).solve()
+        for rows in (merged, near)
+    )
+    duals = share_out(one.duals, near, merged, groups)
+    assert duals.sum() == pytest.approx(two.duals.sum(), rel=1e-9)
+    assert (duals <= near.weights * (1 + 1e-12)).all()
+
+
+def test_equal_rows_of_both_signs_stay_two():
+    K = np.ones((4, 2))
+    near = Near(np.arange(4), K, np.array([1.0, -1, 1, -1]), np.ones(4), np.zeros((2, 3)))
+    merged, _ = merge_equal(near)
+    assert sorted(merged.signs) == [-1, 1]

@@ -9,7 +9,8 @@ import numpy as np
 
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.tall_margin import OneOutput, TallMargin
-from kernlet.solvers.near_rows import Near, NearProgram
+from kernlet.solvers.equal_rows import merge_equal, share_out
+from kernlet.solvers.near_rows import Near, NearProgram, NearVertex
 from kernlet.solvers.restricted_lp import check_finite
 from kernlet.solvers.solution import MarginSolution, Status
 from kernlet.solvers.tall_gather import Gathered, Window, changed_sides, fixed_duals, gather
@@ -21,6 +22,8 @@ _NEAR_BYTES = 512 * 2**20
 _SHARP = 1e-12  # width of a hinge that is smooth in name only
 _MOST_ROUNDS = 40
 _CROWDED = 20  # times the near rows expected, where more are found than memory should hold
+_WHOLE, _MOST_TRUST = 1e4, 1e6  # of the radius: a program over all rows; after many rounds
+_SMALLER = (1.0, 1e-3, 1e-6)  # shares of the radius, after failures
 _PATIENCE = 4  # rounds without progress
 _ROUNDING = 1e-8  # a gap this small is due to rounding
 
@@ -173,17 +176,29 @@ class Finish:
         size = max(
             float(np.abs(output.coef).max()), 1.0 / (float(np.abs(near.K).max(initial=0.0)) or 1.0)
         )
-        radius = np.full(len(output.coef), output.trust * size)
+        radius = output.trust * size
         if len(near.numbers) == self.problem.shape[0]:
-            radius *= 1e6  # nothing is far: the program is the whole problem
-        left = None if max_iter is None else max(0, max_iter - output.n_iter)
-        program = NearProgram(near, output.coef, output.costs.coef_weights, radius)
-        vertex = program.solve(left)
-        output.n_iter += vertex.n_iter
+            radius *= _WHOLE  # nothing is far: the program is the whole problem
+        merged, groups = merge_equal(near)
+        vertex = self._vertex(output, merged, radius, max_iter)
         output.status = vertex.status
-        t[near.numbers] = vertex.duals
+        t[near.numbers] = share_out(vertex.duals, near, merged, groups)
         self._certify(output, near, t)
         return vertex.coef
+
+    def _vertex(
+        self, output: _Output, near: Near, radius: float, max_iter: int | None
+    ) -> NearVertex:
+        """Solve a program, with a smaller trust region after a failure: its costs are smaller."""
+        for smaller in _SMALLER:
+            reach = np.full(len(output.coef), radius * smaller)
+            program = NearProgram(near, output.coef, output.costs.coef_weights, reach)
+            left = None if max_iter is None else max(0, max_iter - output.n_iter)
+            vertex = program.solve(left)
+            output.n_iter += vertex.n_iter
+            if vertex.status != "failed":
+                break
+        return vertex
 
     def _fixed_duals(self, number: int) -> Floats:
         """The t that the last pass gave far rows, and near rows before the program."""
@@ -240,7 +255,7 @@ class Finish:
         if output.gap > 0.9 * gap:
             output.idle += 1
             output.near_rows *= 2.0
-        output.trust *= 4.0
+        output.trust = min(_MOST_TRUST, 4.0 * output.trust)
 
     def _close(self, tol: float) -> None:
         """Leave outputs alone whose gap is small, or will not become smaller."""

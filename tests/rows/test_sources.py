@@ -7,8 +7,19 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
-from kernlet.rows import ArrayRows, FileRows, as_rows, is_source, open_npy, open_rows, source
+from kernlet.rows import (
+    ArrayRows,
+    FileRows,
+    RowReader,
+    SomeRows,
+    as_rows,
+    is_source,
+    open_npy,
+    open_rows,
+    source,
+)
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -127,3 +138,80 @@ def test_a_dask_array_of_unknown_length():
     unknown = da.from_array(X, chunks=(100, 3))
     unknown = unknown[unknown[:, 0] > 0]
     np.testing.assert_array_equal(as_rows(unknown).read(slice(0, 500)), X[X[:, 0] > 0])
+
+
+def test_files_come_in_the_order_of_their_numbers(tmp_path):
+    frame = pd.DataFrame({"number": np.arange(24.0)})
+    dd.from_pandas(frame, npartitions=12).to_parquet(tmp_path, write_index=False)
+    np.testing.assert_array_equal(open_rows(tmp_path).read(slice(0, 24))[:, 0], np.arange(24))
+
+
+def test_the_widest_numbers_of_all_files_count(tmp_path):
+    for name, kind in [("part0", np.float32), ("part1", np.float64)]:
+        table = pa.table({"a": np.array([2**24 + 1], dtype=kind)})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    assert open_rows(tmp_path).read(slice(1, 2)).tolist() == [[2**24 + 1]]
+
+
+def test_a_file_without_a_column_is_named(tmp_path):
+    parquet(tmp_path)
+    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "part9.parquet")
+    with pytest.raises(ValueError, match=r"part9.parquet has no column 'b'"):
+        open_rows(tmp_path)
+
+
+def test_text_among_the_features_is_named(tmp_path):
+    pq.write_table(pa.table({"a": [1.0], "b": ["yes"]}), tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match=r"Column 'b'.*'yes'.*columns="):
+        open_rows(tmp_path).read(slice(0, 1))
+
+
+@pytest.mark.parametrize("make", [parquet, dask_frame], ids=lambda make: make.__name__)
+def test_an_unknown_label_column_is_named(make, tmp_path):
+    with pytest.raises(ValueError, match="no column 'nope'; it has"):
+        make(tmp_path).split("nope")
+
+
+def test_rows_out_of_range_get_a_sentence(rows):
+    for wrong in ([500], [-1]):
+        with pytest.raises(IndexError, match="500 rows|from 0 on"):
+            rows.take(np.array(wrong))
+        with pytest.raises(IndexError, match="500 rows|from 0 on"):
+            RowReader(rows)[np.array(wrong)]
+    with pytest.raises(ValueError, match="steps of 2"):
+        rows.read(slice(0, 6, 2))
+
+
+def test_a_mask_chooses_rows(rows):
+    mask = X[:, 0] > 1
+    np.testing.assert_array_equal(rows.take(mask), X[mask])
+    np.testing.assert_array_equal(RowReader(rows)[mask], X[mask])
+
+
+def test_few_rows_far_apart_are_read_block_by_block(monkeypatch):
+    rows, most = ArrayRows(X), []
+    read = rows.read
+    monkeypatch.setattr(
+        rows, "read", lambda part: most.append(part.stop - part.start) or read(part)
+    )
+    numbers = np.arange(3, 500, 20)
+    np.testing.assert_array_equal(SomeRows(rows, numbers).read(slice(0, 30)), X[numbers])
+    assert max(most) <= rows.block_rows
+
+
+def test_arrays_of_other_kinds():
+    np.testing.assert_array_equal(ArrayRows([[1, 2], [3, 4]]).read(slice(1, 2)), [[3, 4]])
+    coo = sparse.coo_array(X)
+    np.testing.assert_array_equal(ArrayRows(coo).take([1, 0]).toarray(), X[[1, 0]])
+    with pytest.raises(ValueError, match="two dimensions, not 1"):
+        ArrayRows([1.0, 2.0])
+    chunks = da.from_array(X, chunks=(100, 3)).map_blocks(sparse.csr_array)
+    with pytest.raises(TypeError, match="sparse matrices"):
+        as_rows(chunks)
+
+
+def test_a_newer_npy_format_gets_a_sentence(tmp_path):
+    with open(tmp_path / "new.npy", "wb") as file:
+        np.lib.format.write_array(file, X, version=(3, 0))
+    with pytest.raises(ValueError, match=r"version 3\.0"):
+        open_npy(tmp_path / "new.npy")

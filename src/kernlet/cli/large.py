@@ -179,7 +179,7 @@ def learn_rows(
         _look(table, seen, category, is_training[start : start + table.num_rows])
         own = numbers[(numbers >= start) & (numbers < start + table.num_rows)] - start
         sample.append(table.take(own))
-    some = pa.concat_tables(sample)
+    some = pa.concat_tables(sample, promote_options="permissive")
     columns = arrow_columns(some, category, None).columns
     assert columns is not None
     encoding = ColumnEncoding(

@@ -14,6 +14,7 @@ import numpy as np
 
 from kernlet.cli.text_tables import read_columns
 from kernlet.export.encoding import category_text
+from kernlet.rows import parquet_files
 
 _LARGEST_DENSE = 1 << 30  # bytes of float32
 
@@ -108,7 +109,11 @@ def _read_parquet(path: Path, category: Sequence[str], label: str | None) -> Tab
 
     try:
         files = parquet_files(path)
-        table = pa.concat_tables([parquet.ParquetFile(file).read() for file in files])
+        tables = [parquet.ParquetFile(file).read() for file in files]
+        for file, table in zip(files, tables, strict=True):
+            if set(table.column_names) != set(tables[0].column_names):
+                raise ValueError(f"{file.name} has other columns than {files[0].name}")
+        table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise ValueError(f"no Parquet file ({str(error).splitlines()[0]})") from None
     return arrow_columns(table, category, label)
@@ -151,14 +156,6 @@ def is_number(kind: Any) -> bool:
 def is_parquet(path: Path) -> bool:
     """Whether a table is a Parquet file, or a folder, which can only hold those."""
     return path.is_dir() or path.suffix.lower() in (".parquet", ".pq")
-
-
-def parquet_files(path: Path) -> list[Path]:
-    """The file itself, or those of a folder in the order of their names."""
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    if not files:
-        raise ValueError("the folder holds no file that ends in .parquet")
-    return files
 
 
 def _is_long(values: Any) -> bool:

@@ -264,6 +264,8 @@ def _kind(label: Any) -> str:
 
 def check_classes(classes: Any) -> None:
     """Refuse fewer than two classes."""
+    if not len(classes):
+        raise ValueError("There are no rows (0 samples): training needs at least two classes.")
     if len(classes) < 2:
         (label,) = np.asarray(classes).tolist()
         raise ValueError(

@@ -3,7 +3,7 @@
 from kernlet.rows.arrays import ArrayRows
 from kernlet.rows.files import FileRows, open_npy
 from kernlet.rows.opening import as_rows, is_source, open_rows
-from kernlet.rows.parquet import ParquetRows
+from kernlet.rows.parquet import ParquetRows, parquet_files
 from kernlet.rows.part import SomeRows
 from kernlet.rows.reader import RowReader
 from kernlet.rows.source import BlockStore, Rows
@@ -20,4 +20,5 @@ __all__ = [
     "is_source",
     "open_npy",
     "open_rows",
+    "parquet_files",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from kernlet.rows.source import Rows
+from kernlet.rows.source import Rows, consecutive, row_numbers
 
 
 class ArrayRows(Rows):
@@ -14,7 +15,7 @@ class ArrayRows(Rows):
 
     Parameters
     ----------
-    X : {ndarray, csr matrix} of shape (n_rows, n_features)
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
         Numbers other than float32 become float64, a block at a time.
 
     Examples
@@ -27,14 +28,21 @@ class ArrayRows(Rows):
     """
 
     def __init__(self, X: Any) -> None:
+        if sparse.issparse(X):
+            X = X.tocsr()
+        elif not hasattr(X, "dtype"):
+            X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"Rows are an array of two dimensions, not {X.ndim}.")
         self.X = X
         self.shape = (int(X.shape[0]), int(X.shape[1]))
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
 
     def read(self, rows: slice) -> Any:
         """Consecutive rows; a view where nothing is to be converted."""
-        return self.X[rows].astype(self.dtype, copy=False)
+        start, stop = consecutive(rows, len(self))
+        return self.X[start:stop].astype(self.dtype, copy=False)
 
     def take(self, numbers: Any) -> Any:
         """Rows by their numbers, in the order given."""
-        return self.X[numbers].astype(self.dtype, copy=False)
+        return self.X[row_numbers(numbers, len(self))].astype(self.dtype, copy=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kernlet.rows.source import BlockStore, Function, Rows
+from kernlet.rows.source import BlockStore, Function, Rows, consecutive, row_numbers
 
 _WAVE = 64  # blocks under way; their values wait here for their turn
 
@@ -35,6 +35,11 @@ class DaskRows(Rows):
             array = collection.to_dask_array(lengths=True)
         elif np.isnan(np.array(array.shape, dtype=float)).any():
             array = array.compute_chunk_sizes()
+        if hasattr(array._meta, "toarray"):
+            raise TypeError(
+                "The chunks of the Dask array are sparse matrices. Make them dense, one at a time, "
+                "with X.map_blocks(lambda chunk: chunk.toarray())."
+            )
         if array.ndim != 2:
             raise ValueError(f"Rows are an array of two dimensions, not {array.ndim}.")
         self.shape = (int(array.shape[0]), int(array.shape[1]))
@@ -45,16 +50,20 @@ class DaskRows(Rows):
         """The rows without a column, and that column."""
         if self._frame is None:
             raise TypeError("A Dask array has no columns by name: give y as an array.")
+        if column not in self.columns:
+            raise ValueError(f"The dataframe has no column {column!r}; it has {self.columns}.")
         labels = np.asarray(self._frame[column].compute())
         return DaskRows(self._frame.drop(columns=column)), labels
 
     def read(self, rows: slice) -> Any:
         """Consecutive rows, brought here."""
-        return np.asarray(self.array[rows].compute()).astype(self.dtype, copy=False)
+        return np.asarray(self.array[slice(*consecutive(rows, len(self)))].compute()).astype(
+            self.dtype, copy=False
+        )
 
     def take(self, numbers: Any) -> Any:
         """Rows by their numbers, in the order given, brought here."""
-        ascending, back = np.unique(numbers, return_inverse=True)
+        ascending, back = np.unique(row_numbers(numbers, len(self)), return_inverse=True)
         chosen = np.asarray(self.array[ascending].compute())
         return chosen.astype(self.dtype, copy=False)[back]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernlet.rows.source import Rows
+from kernlet.rows.source import Rows, consecutive
 
 
 class FileRows(Rows):
@@ -42,11 +42,11 @@ class FileRows(Rows):
 
     def read(self, rows: slice) -> Any:
         """Consecutive rows."""
-        start, stop, _ = rows.indices(self.shape[0])
+        start, stop = consecutive(rows, len(self))
         width = self.shape[1]
         with open(self.path, "rb") as file:
             file.seek(self.offset + start * width * self.stored.itemsize)
-            numbers = np.fromfile(file, self.stored, max(0, stop - start) * width)
+            numbers = np.fromfile(file, self.stored, (stop - start) * width)
         return numbers.reshape(-1, width).astype(self.dtype, copy=False)
 
 
@@ -77,7 +77,11 @@ def open_npy(path: str | Path) -> FileRows:
         header = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
+        }.get(version)
+        if header is None:
+            raise ValueError(
+                f"{path} is of format version {version[0]}.{version[1]}; write it anew with np.save."
+            )
         shape, is_fortran, dtype = header(file)
         offset = file.tell()
     if len(shape) != 2 or (is_fortran and min(shape) > 1) or dtype.kind not in "fiub":

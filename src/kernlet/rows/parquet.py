@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernlet.rows.source import Rows
+from kernlet.rows.source import Rows, consecutive
 
 
 class ParquetRows(Rows):
     """Rows in a Parquet file, or in all files of a folder in the order of their names.
+
+    Numbers within names count as numbers: part.2 comes before part.10, as Dask wrote them.
 
     Row groups are read one at a time; a block of rows is put together from those it meets.
 
@@ -29,23 +32,21 @@ class ParquetRows(Rows):
 
     def __init__(self, path: str | Path, columns: Sequence[str] | None = None) -> None:
         self.path = Path(path)
-        files = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
-        if not files:
-            raise ValueError(f"The folder {path} holds no file that ends in .parquet.")
+        files = parquet_files(self.path)
         self._groups: list[tuple[Path, int]] = []
-        counts = []
+        counts, schemas = [], {}
         for file in files:
-            metadata = _open(file).metadata
+            opened = _open(file)
+            metadata, schemas[file] = opened.metadata, opened.schema_arrow
             self._groups += [(file, number) for number in range(metadata.num_row_groups)]
             counts += [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
-        schema = _open(files[0]).schema_arrow
-        self.columns = list(schema.names if columns is None else columns)
-        strange = [name for name in self.columns if name not in schema.names]
-        if strange:
-            raise ValueError(f"{path} has no column {strange[0]!r}; it has {schema.names}.")
+        self.columns = list(schemas[files[0]].names if columns is None else columns)
+        _require_columns(schemas, self.columns)
         self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
         self.shape = (int(self._starts[-1]), len(self.columns))
-        kinds = {str(schema.field(name).type) for name in self.columns}
+        kinds = {
+            str(schema.field(name).type) for schema in schemas.values() for name in self.columns
+        }
         self.dtype = np.dtype(np.float32 if kinds <= {"float", "halffloat"} else np.float64)
         self._last: tuple[int, Any] | None = None
 
@@ -65,6 +66,8 @@ class ParquetRows(Rows):
 
     def split(self, column: str) -> tuple[Rows, Any]:
         """The rows without a column, and that column."""
+        if column not in self.columns:
+            raise ValueError(f"{self.path} has no column {column!r}; it has {self.columns}.")
         others = [name for name in self.columns if name != column]
         labels = [self._table(g, [column]).column(0) for g in range(len(self._groups))]
         values = np.concatenate([part.to_numpy(zero_copy_only=False) for part in labels])
@@ -72,7 +75,7 @@ class ParquetRows(Rows):
 
     def read(self, rows: slice) -> Any:
         """Consecutive rows."""
-        start, stop, _ = rows.indices(self.shape[0])
+        start, stop = consecutive(rows, len(self))
         first = int(np.searchsorted(self._starts, start, side="right")) - 1
         parts = [np.empty((0, self.shape[1]), self.dtype)]
         for group in range(first, len(self._groups)):
@@ -91,12 +94,38 @@ class ParquetRows(Rows):
     def _numbers(self, table: Any) -> Any:
         values = np.empty((table.num_rows, len(self.columns)), self.dtype)
         for number, column in enumerate(table.columns):
-            values[:, number] = column.to_numpy(zero_copy_only=False)
+            try:
+                values[:, number] = column.to_numpy(zero_copy_only=False)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"Column {self.columns[number]!r} of {self.path} holds other things than "
+                    f"numbers ({error}). Name the features with columns=[...]."
+                ) from None
         return values
 
     def _table(self, group: int, columns: list[str]) -> Any:
         file, number = self._groups[group]
         return _open(file).read_row_group(number, columns=columns).select(columns)
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The file itself, or those of a folder in the order of their names, numbers as numbers."""
+    files = sorted(path.glob("*.parquet"), key=_in_order) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"The folder {path} holds no file that ends in .parquet.")
+    return files
+
+
+def _in_order(file: Path) -> tuple[list[Any], str]:
+    parts = re.split(r"([0-9]+)", file.name)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)], file.name
+
+
+def _require_columns(schemas: dict[Path, Any], columns: list[str]) -> None:
+    for file, schema in schemas.items():
+        strange = [name for name in columns if name not in schema.names]
+        if strange:
+            raise ValueError(f"{file} has no column {strange[0]!r}; it has {schema.names}.")
 
 
 def _open(file: Path) -> Any:

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.rows.source import Rows
+from kernlet.rows.source import Rows, consecutive, row_numbers, stack
 
 
 class SomeRows(Rows):
     """Rows of a source by their numbers, which ascend.
 
-    A block is read as the stretch of the source from its first row to its last.
+    A block is read from one block of the source after the other, so that few rows far apart
+    never bring more than one of these into memory.
 
     Parameters
     ----------
@@ -37,12 +38,17 @@ class SomeRows(Rows):
 
     def read(self, rows: slice) -> Any:
         """Consecutive rows of these."""
-        numbers = self.numbers[rows]
+        numbers = self.numbers[slice(*consecutive(rows, len(self)))]
         if not len(numbers):
             return self.rows.read(slice(0, 0))
+        ends = np.flatnonzero(np.diff(numbers // self.rows.block_rows)) + 1
+        return stack([self._within(part) for part in np.split(numbers, ends)])
+
+    def _within(self, numbers: Any) -> Any:
+        """Rows of a single block of the source."""
         first = int(numbers[0])
         return self.rows.read(slice(first, int(numbers[-1]) + 1))[numbers - first]
 
     def take(self, numbers: Any) -> Any:
         """Rows by their numbers among these, in the order given."""
-        return self.rows.take(self.numbers[numbers])
+        return self.rows.take(self.numbers[row_numbers(numbers, len(self))])

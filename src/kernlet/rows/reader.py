@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.rows.source import Rows
+from kernlet.rows.source import Rows, row_numbers
 
 
 class RowReader:
@@ -46,7 +46,7 @@ class RowReader:
             if stride == 1 and start < stop and start // step == (stop - 1) // step:
                 return self._block(start // step)[start % step :][: stop - start]
             numbers = np.arange(start, stop, stride)
-        numbers = np.asarray(numbers)
+        numbers = row_numbers(numbers, len(self))
         blocks = np.unique(numbers // step)
         if len(blocks) > 1:
             return self._gather(numbers, blocks, step)

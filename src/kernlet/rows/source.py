@@ -85,8 +85,9 @@ class Rows(ABC):
 
         Only blocks that hold one of them are read.
         """
+        numbers = row_numbers(numbers, len(self))
         order = np.argsort(numbers, kind="stable")
-        ascending = np.asarray(numbers)[order]
+        ascending = numbers[order]
         parts = []
         for rows in self.slices():
             first, last = np.searchsorted(ascending, [rows.start, rows.stop])
@@ -153,6 +154,26 @@ class Rows(ABC):
                         store.offer(number, block)
             parts = (np.ascontiguousarray(array[rows]) for array in by_row)  # as on a cluster
             yield function(block, *parts, *shared)
+
+
+def consecutive(rows: slice, n_rows: int) -> tuple[int, int]:
+    """The bounds of a slice of rows, which goes up by one."""
+    start, stop, step = rows.indices(n_rows)
+    if step != 1:
+        raise ValueError(f"Rows are read one after the other, not in steps of {step}: use take.")
+    return start, max(start, stop)
+
+
+def row_numbers(numbers: Any, n_rows: int) -> NDArray[np.intp]:
+    """Numbers of rows, from 0 on; a mask of all rows becomes the numbers it chooses."""
+    numbers = np.asarray(numbers)
+    if numbers.dtype == bool and numbers.shape == (n_rows,):
+        return np.flatnonzero(numbers)
+    if len(numbers) and (numbers.dtype.kind not in "iu" or numbers.min() < 0):
+        raise IndexError("Rows are chosen by whole numbers from 0 on, or by a mask of all rows.")
+    if len(numbers) and numbers.max() >= n_rows:
+        raise IndexError(f"There is no row {numbers.max()}: the source has {n_rows} rows.")
+    return numbers.astype(np.intp, copy=False)
 
 
 def stack(parts: list[Any]) -> Any:

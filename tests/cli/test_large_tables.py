@@ -181,7 +181,7 @@ def test_an_interrupted_fit_goes_on_from_its_last_pass(tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1, said
-    assert "interrupted; the same command goes on from the last pass" in said
+    assert "interrupted; the same command goes on from the machine kept in" in said
     assert not (tmp_path / "model.kernlet").exists()
     said = kernlet_command(*words)
     assert "going on from the machine in" in said

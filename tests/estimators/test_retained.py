@@ -108,3 +108,54 @@ def test_bad_input_gets_a_sentence():
         machine.partial_fit(X, np.full(100, "third"))
     with pytest.raises(ValueError, match="3 features, but MinimalKernelClassifier is expecting 2"):
         machine.partial_fit(np.ones((4, 3)), y[:4])
+
+
+@pytest.mark.parametrize("first", [csr_array, np.asarray])
+def test_dense_and_sparse_blocks_mix(first):
+    second = np.asarray if first is csr_array else csr_array
+    (X, Z), (y, z) = make_blocks(2)
+    mixed = make_machine().partial_fit(first(X), y).partial_fit(second(Z), z)
+    plain = make_machine().partial_fit(X, y).partial_fit(Z, z)
+    np.testing.assert_allclose(mixed.decision_function(X), plain.decision_function(X), atol=1e-6)
+
+
+def test_a_small_block_has_fewer_candidates():
+    (X, Z), (y, z) = make_blocks(2)
+    machine = make_machine(candidates=100, retain="last", max_age=1).partial_fit(X, y)
+    machine.partial_fit(Z[:10], z[:10])
+    assert machine.retained_.n_seen == 110
+
+
+def test_a_block_of_no_weight_changes_nothing():
+    (X, Z), (y, z) = make_blocks(2)
+    machine = make_machine().partial_fit(X, y)
+    before = machine.decision_function(X)
+    machine.partial_fit(Z, z, sample_weight=np.zeros(len(z)))
+    assert machine.retained_.n_blocks == 2
+    assert np.mean((machine.decision_function(X) > 0) == (before > 0)) > 0.9
+
+
+def test_a_first_call_that_fails_leaves_nothing_behind():
+    (X, _), _ = make_blocks(2)
+    machine = make_machine()
+    with pytest.raises(ValueError, match="does not know"):
+        machine.partial_fit(X, np.arange(100) % 2, classes=[5, 6])
+    assert not hasattr(machine, "classes_")
+    assert not hasattr(machine, "n_features_in_")
+
+
+def test_parameters_that_blocks_cannot_follow(tmp_path):
+    (X, Z), (y, z) = make_blocks(2)
+    machine = make_machine().partial_fit(X, y)
+    with pytest.raises(ValueError, match="stay those of the first call"):
+        machine.set_params(gamma=0.1).partial_fit(Z, z)
+    with pytest.raises(ValueError, match="keeps no checkpoint"):
+        make_machine(checkpoint=tmp_path).partial_fit(X, y)
+    with pytest.raises(ValueError, match="mix types"):
+        make_machine().partial_fit(X[:4], [1, "a", 1, "a"])
+
+
+def test_no_row_left_is_told():
+    (X, _), _ = make_blocks(2)
+    with pytest.warns(UserWarning, match="No row is kept"):
+        make_machine().partial_fit(X, np.full(100, "same"), classes=["other", "same"])

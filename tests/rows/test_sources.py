@@ -174,9 +174,9 @@ def test_an_unknown_label_column_is_named(make, tmp_path):
 
 def test_rows_out_of_range_get_a_sentence(rows):
     for wrong in ([500], [-1]):
-        with pytest.raises(IndexError, match="500 rows|from 0 on"):
+        with pytest.raises(IndexError, match=r"500 rows|from 0 on"):
             rows.take(np.array(wrong))
-        with pytest.raises(IndexError, match="500 rows|from 0 on"):
+        with pytest.raises(IndexError, match=r"500 rows|from 0 on"):
             RowReader(rows)[np.array(wrong)]
     with pytest.raises(ValueError, match="steps of 2"):
         rows.read(slice(0, 6, 2))

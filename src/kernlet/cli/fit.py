@@ -78,8 +78,10 @@ def _train(machine: Any, data: Prepared, checkpoint: Path | None) -> None:
     try:
         show_training(machine).fit(data.X, data.y)
     except KeyboardInterrupt:
-        if checkpoint is not None:
-            say(f"interrupted; the same command goes on from the last pass, kept in {checkpoint}")
+        if checkpoint is not None and (checkpoint / "tall.npz").exists():
+            say(f"interrupted; the same command goes on from the machine kept in {checkpoint}")
+        elif checkpoint is not None:
+            say(f"interrupted before a pass over all rows: nothing is kept in {checkpoint}")
         raise
 
 

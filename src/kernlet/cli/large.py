@@ -25,6 +25,7 @@ from kernlet.cli.scaling import choose_scaler
 from kernlet.export.encoding import MOST_CATEGORIES, CategoryColumn, ColumnEncoding
 from kernlet.rows import ParquetRows, SomeRows
 
+_MEMORY = 2 * 2**30
 _SAMPLE = 100_000  # rows that tell medians and scales
 
 
@@ -46,7 +47,10 @@ def is_large(path: Path, memory: int | None) -> bool:
     if not is_parquet(path):
         return False
     if memory is None:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        if not hasattr(os, "sysconf"):  # Windows does not say
+            memory = _MEMORY
+        else:
+            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     n_rows, n_columns = ParquetRows(path).shape
     return 8 * n_rows * n_columns > memory
 

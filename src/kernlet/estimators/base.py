@@ -52,12 +52,9 @@ class KernelTrainer:
         return data
 
     def _validate_training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """The same for a source of rows; rows of no weight stay, and cost nothing."""
+        """The same for a source of rows."""
         if not self._takes_sources:
-            raise TypeError(
-                f"{type(self).__name__} needs its rows in memory, as an array or a sparse matrix; "
-                f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers)."
-            )
+            require_memory(self, X)
         data = source_data(self, X, y, sample_weight)
         self.classes_ = np.unique(data.y)
         check_classes(self.classes_)
@@ -78,9 +75,10 @@ class KernelTrainer:
         C, class_weight = (getattr(self, name) for name in ("C", "class_weight"))
         costs = error_weights(C, data.y, self.classes_, class_weight, data.sample_weight)
         kept = np.flatnonzero(costs)
-        if len(kept) == len(costs) or isinstance(data.X, Rows):
+        if len(kept) == len(costs):
             return data, costs
-        some = TrainingData(data.X[kept], data.y[kept], data.sample_weight[kept], data.rows[kept])
+        X = data.X.some(kept) if isinstance(data.X, Rows) else data.X[kept]
+        some = TrainingData(X, data.y[kept], data.sample_weight[kept], data.rows[kept])
         return some, costs[kept]
 
 
@@ -180,7 +178,7 @@ def training_data(
 
 
 def source_data(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
-    """Rows of a source with their labels and weights; rows of no weight stay.
+    """Rows of a source with their labels and weights, without the rows of no weight.
 
     Parameters
     ----------
@@ -202,12 +200,22 @@ def source_data(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Tr
         weights = _check_sample_weight(
             sample_weight, y[:, None], dtype=np.float64, ensure_non_negative=True
         )
-        some = y[weights > 0][:1]
-        y = np.where(weights > 0, y, some[0]) if len(some) else y  # no class of no weight
     estimator.n_features_in_ = rows.shape[1]
     if hasattr(rows, "columns"):
         estimator.feature_names_in_ = np.array(rows.columns, dtype=object)
-    return TrainingData(rows, y, weights, np.arange(len(y)))
+    numbers = np.flatnonzero(weights)
+    if len(numbers) < len(weights):
+        rows, y, weights = rows.some(numbers), y[numbers], weights[numbers]
+    return TrainingData(rows, y, weights, numbers)
+
+
+def require_memory(estimator: Any, X: Any) -> None:
+    """Refuse rows that are read block by block."""
+    if is_source(X):
+        raise TypeError(
+            f"{type(estimator).__name__} needs its rows in memory, as an array or a sparse matrix; "
+            f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers)."
+        )
 
 
 def rows_to_predict(estimator: Any, X: Any) -> Any:

@@ -39,6 +39,10 @@ _REASONS = {
     "failed": "the simplex method failed. Scale the features, or lower C.",
     "optimal": "kernel values times C leave no more digits. Scale the features, or lower C.",
 }
+_NO_CHECKPOINT = (
+    "checkpoint has no effect: it is kept by the tall method alone, and these rows are solved by "
+    "generation."
+)
 
 
 class L1KernelClassifier(ExpansionClassifier):
@@ -86,8 +90,9 @@ class L1KernelClassifier(ExpansionClassifier):
         Memory in MB for kernel columns, for each linear program under way; for kernel blocks
         with the tall method.
     checkpoint : str, Path or None, default=None
-        Folder in which the tall method keeps its machine after every pass. A fit with the same
-        parameters and data starts from it.
+        Folder in which the tall method keeps its machine after every pass over all rows. A fit
+        with the same parameters and data starts from it; ``random_state`` must be a number.
+        Generation keeps nothing.
     n_jobs : int or None, default=None
         Classes solved at the same time; with the tall method they share their passes instead.
     random_state : int, RandomState instance or None, default=None
@@ -233,17 +238,20 @@ class L1KernelClassifier(ExpansionClassifier):
         data = self._validate_training_data(X, y, sample_weight)
         return self._fit(data, self._make_kernel(data))
 
-    def _fit(self, data: TrainingData, kernel: Kernel) -> Self:
-        """Fit the machine to data that are checked."""
+    def _fit(self, data: TrainingData, kernel: Kernel, wanted: Any = None) -> Self:
+        """Fit the machine to data that are checked, with ``wanted`` in place of ``candidates``."""
         random_state = check_random_state(self.random_state)
         if isinstance(self.candidates, str):
             candidates = union_of_choices(self, kernel, data, random_state.randint(2**31 - 1))
         else:
-            candidates = choose_candidates(self.candidates, data.X, random_state)
+            wanted = self.candidates if wanted is None else wanted
+            candidates = choose_candidates(wanted, data.X, random_state)
         seed = random_state.randint(2**31 - 1)
         if self._is_tall(data, candidates):
             gram, outcomes = self._solve_tall(kernel, candidates, data, seed)
         else:
+            if self.checkpoint is not None:
+                warnings.warn(_NO_CHECKPOINT, stacklevel=4)
             gram, outcomes = self._solve_all(kernel, candidates, data, seed)
         self._warn_if_unfinished(outcomes)
         self._set_machine(gram, data.rows, candidates.rows, outcomes)

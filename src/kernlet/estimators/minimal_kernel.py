@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kernlet.estimators.base import TrainingData
+from kernlet.estimators.base import TrainingData, check_label_types, require_memory
 from kernlet.estimators.evidence import label_codes
 from kernlet.estimators.l1_kernel import L1KernelClassifier
 from kernlet.estimators.retained import RetainedRows, keep, merge
@@ -23,10 +23,11 @@ from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.pound import PoundLoss
-from kernlet.rows import is_source
 from kernlet.solvers import Generation, TallLP, linearize_successively, linearize_tall
 from kernlet.solvers.highs_generation import Report
 from kernlet.solvers.tall_lp import TallReport
+
+_OF_FIRST_BLOCK = ("classes_", "n_features_in_", "feature_names_in_")
 
 
 class MinimalKernelClassifier(L1KernelClassifier):
@@ -46,7 +47,8 @@ class MinimalKernelClassifier(L1KernelClassifier):
     alpha : float, default=5.0
         Steepness of that step.
     max_lps : int, default=50
-        Linear programs allowed for each output; about ten is usual.
+        Linear programs allowed for each output; about ten is usual. With the tall method each
+        takes passes of its own.
     retain : {"both", "last"}, default="both"
         What :meth:`partial_fit` keeps of a block: the rows with a positive dual and the centers
         of the ``"last"`` linear program, as [1]_ proposes, or those of the first one as well,
@@ -58,7 +60,10 @@ class MinimalKernelClassifier(L1KernelClassifier):
     kernel, gamma, degree, coef0, candidates, class_weight, solver : see L1KernelClassifier
     tol : float, default=1e-9
         Relative duality gap of the last linear program.
-    max_iter, cache_size, checkpoint, n_jobs, random_state : see L1KernelClassifier
+    max_iter, cache_size, n_jobs, random_state : see L1KernelClassifier
+    checkpoint : str, Path or None, default=None
+        As for :class:`L1KernelClassifier`, of the first linear program: a later fit starts from
+        the 1-norm machine and goes through the other programs again.
 
     Attributes
     ----------
@@ -178,18 +183,48 @@ class MinimalKernelClassifier(L1KernelClassifier):
         self : object
         """
         before: RetainedRows | None = getattr(self, "retained_", None)
-        data = self._validate_block(X, y, classes, sample_weight, before)
+        self._require_same_kernel(before)
+        known = {name: getattr(self, name) for name in _OF_FIRST_BLOCK if hasattr(self, name)}
+        try:
+            data = self._validate_block(X, y, classes, sample_weight, before)
+        except Exception:
+            for name in _OF_FIRST_BLOCK:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(known)
+            raise
         kernel = self._make_kernel(data) if before is None else self.expansion_.kernel
         rows = merge(before, data, self.max_age)
-        numbers = np.arange(len(rows.y))
-        self._fit(TrainingData(rows.X, rows.y, rows.sample_weight, numbers), kernel)
+        numbers, wanted = np.arange(len(rows.y)), self.candidates
+        if isinstance(wanted, Integral) and wanted > len(numbers):
+            wanted = len(numbers)  # small blocks leave few rows
+        self._fit(TrainingData(rows.X, rows.y, rows.sample_weight, numbers), kernel, wanted)
         needed = self.margin_indices_
         if self._centers_are_rows:
             needed = np.union1d(needed, self.center_indices_)
         if self.retain == "both":
             needed = np.union1d(needed, self._first_rows)
         self.retained_ = keep(rows, needed)
+        self._kernel_of_blocks = self._kernel_parameters()
+        if not len(needed):
+            warnings.warn(
+                "No row is kept: the machine of these rows is constant. Give larger blocks that "
+                "hold all classes, or a larger C or max_age.",
+                stacklevel=3,
+            )
         return self
+
+    def _kernel_parameters(self) -> tuple[Any, ...]:
+        return (self.kernel, self.gamma, self.degree, self.coef0)
+
+    def _require_same_kernel(self, before: RetainedRows | None) -> None:
+        """Refuse parameters that partial_fit cannot follow."""
+        if self.checkpoint is not None:
+            raise ValueError("partial_fit keeps no checkpoint: set checkpoint=None.")
+        if before is not None and self._kernel_of_blocks != self._kernel_parameters():
+            raise ValueError(
+                "kernel, gamma, degree and coef0 stay those of the first call to partial_fit. Call "
+                "fit, or partial_fit of a clone, to start anew."
+            )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine; see :meth:`L1KernelClassifier.fit`.
@@ -212,8 +247,8 @@ class MinimalKernelClassifier(L1KernelClassifier):
         self, X: Any, y: Any, classes: Any, sample_weight: Any, before: RetainedRows | None
     ) -> TrainingData:
         """Check a block of rows; all its labels must be known."""
-        if is_source(X):
-            raise TypeError("partial_fit takes a block of rows in memory: give it rows.read(...).")
+        require_memory(self, X)
+        check_label_types(y)
         X, y = validate_data(
             self,
             X,
@@ -224,7 +259,13 @@ class MinimalKernelClassifier(L1KernelClassifier):
             reset=before is None,
         )
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(
+            sample_weight,
+            X,
+            dtype=np.float64,
+            ensure_non_negative=True,
+            allow_all_zero_weights=before is not None,
+        )
         if before is None:
             self.classes_ = np.unique(y if classes is None else classes)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):

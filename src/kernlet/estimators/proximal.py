@@ -16,6 +16,7 @@ from kernlet.estimators.base import (
     ExpansionClassifier,
     TrainingData,
     check_classes,
+    require_memory,
     training_data,
 )
 from kernlet.estimators.landmarks import LANDMARK_CONSTRAINTS, choose_landmarks
@@ -189,7 +190,6 @@ class ProximalClassifier(ExpansionClassifier):
         ----------
         X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
             A source of rows (:mod:`kernlet.rows`) is summed block by block, where its blocks are;
-            ``gamma`` and the landmarks are chosen from all of its rows, those of no weight too.
         y : array-like of shape (n_samples,) or str
             Labels: numbers, strings or booleans. The name of a column of X, where X is a
             source of rows that has one.
@@ -254,6 +254,7 @@ class ProximalClassifier(ExpansionClassifier):
         self : object
         """
         self._validate_params()  # scikit-learn does so at the first call only
+        require_memory(self, X)
         is_first = not hasattr(self, "_learned")
         if not is_first:
             self._learned.require_same(self._settled(), classes)

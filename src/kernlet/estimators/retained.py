@@ -73,8 +73,9 @@ def merge(old: RetainedRows | None, new: TrainingData, max_age: int | None) -> R
     oldest = 0 if max_age is None else old.n_blocks - max_age
     stays = np.flatnonzero(old.blocks >= oldest)
     parts = [old.X[stays], new.X]
+    is_sparse = any(map(sparse.issparse, parts))
     return RetainedRows(
-        sparse.vstack(parts, format="csr") if sparse.issparse(new.X) else np.concatenate(parts),
+        sparse.vstack(parts, format="csr") if is_sparse else np.concatenate(parts),
         np.concatenate([old.y[stays], new.y]),
         np.concatenate([old.sample_weight[stays], new.sample_weight]),
         np.concatenate([old.blocks[stays], np.full(n_new, old.n_blocks)]),

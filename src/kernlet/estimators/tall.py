@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +48,15 @@ def is_tall(n_rows: int, n_candidates: int) -> bool:
     return n_rows >= max(_FEWEST_ROWS, _ROWS_A_CANDIDATE * n_candidates)
 
 
+def require_seed(estimator: Any) -> None:
+    """Refuse a checkpoint of a fit that no later fit repeats."""
+    if not isinstance(estimator.random_state, Integral):
+        raise ValueError(
+            "checkpoint needs random_state as a number: without one a later fit draws other "
+            "candidates, and cannot go on from it."
+        )
+
+
 def solve_tall(
     estimator: TallEstimator,
     kernel: Kernel,
@@ -58,8 +68,9 @@ def solve_tall(
     """Solve all outputs in lock-step; every pass over rows becomes a task of the callbacks.
 
     The name of the task says how many passes there were, the duality gap (infinite
-    before the finish) and the rows read in a second. After every pass over all rows the machine
-    is kept in the folder ``checkpoint``, where that is given, and a later fit starts from it.
+    before the finish) and the rows read in a second. After every pass over all rows of the first
+    linear program the machine is kept in the folder ``checkpoint``, where that is given, and a
+    later fit starts from it.
 
     Parameters
     ----------
@@ -77,6 +88,7 @@ def solve_tall(
     problem = _problem(estimator, kernel, points, data)
     checkpoint = None
     if estimator.checkpoint is not None:
+        require_seed(estimator)
         checkpoint = TallCheckpoint.of(estimator.checkpoint, estimator.get_params(False), problem)
     start = None if checkpoint is None else checkpoint.load()
 
@@ -86,8 +98,8 @@ def solve_tall(
             f"{progress.rows_per_second:.2g} rows/s"
         )
         task.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
-        is_whole = not progress.is_sample and progress.coef.shape == problem_shape
-        if checkpoint is not None and is_whole:
+        is_first = lp.problem is problem  # later programs have other costs
+        if checkpoint is not None and is_first and not progress.is_sample:
             checkpoint.save(progress.coef)
         stop = task.call_on_fit_task_end(
             estimator=estimator,
@@ -96,7 +108,6 @@ def solve_tall(
         )
         return bool(stop)
 
-    problem_shape = (problem.shape[1] + 1, problem.shape[2])
     lp = TallLP(problem, seed, max_bytes=int(estimator.cache_size * 2**20))
     outcomes = estimator._solve_lock_step(lp, start, report)
     estimator.n_passes_ = lp.passes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.estimators.checkpoint import fingerprint
+from kernlet.estimators.checkpoint import DAMAGE, fingerprint
 from kernlet.files import written_whole
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.tall_margin import TallMargin
@@ -43,7 +43,9 @@ class TallCheckpoint:
         }
         n_rows = len(problem.rows)
         some = np.unique(np.linspace(0, n_rows - 1, _SOME_ROWS).astype(np.intp))
-        arrays = (problem.rows.take(some), problem.centers, problem.signs)
+        weights = problem.error_weights
+        costs = np.concatenate([weights[some], weights.sum(axis=0, keepdims=True)])
+        arrays = (problem.rows.take(some), problem.centers, problem.signs, costs)
         return cls(folder, fingerprint(settings, *arrays))
 
     def save(self, coef: Floats) -> None:
@@ -58,7 +60,7 @@ class TallCheckpoint:
         try:
             with np.load(self.path, allow_pickle=False) as stored:
                 coef, found = stored["coef"], str(stored["fingerprint"])
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except DAMAGE as error:
             raise ValueError(
                 f"The checkpoint {self.path} is damaged ({error}). Delete it to start anew."
             ) from error

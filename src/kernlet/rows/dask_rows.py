@@ -10,15 +10,15 @@ from threadpoolctl import threadpool_limits
 
 from kernlet.rows.source import BlockStore, Function, Rows, consecutive, row_numbers
 
-_WAVE = 64  # blocks under way; their values wait here for their turn
+_WAVE = 16  # blocks under way; their values wait here for their turn
 
 
 class DaskRows(Rows):
     """Rows of a Dask array or dataframe.
 
     Work on blocks runs on the active client, or on Dask's threads without one, and its values
-    are combined here in the order of the blocks: the answer is that of the same rows in
-    memory, bit for bit. All that a block needs travels with its task, so that a worker can be
+    are combined here in the order of the blocks: the answer is that of any other source of the
+    same rows, bit for bit. All that a block needs travels with its task, so that a worker can be
     lost. The rows are cut anew into blocks of the usual bounds; persist a collection
     that fits the workers' memory, or every pass computes it again.
 
@@ -60,6 +60,10 @@ class DaskRows(Rows):
         return np.asarray(self.array[slice(*consecutive(rows, len(self)))].compute()).astype(
             self.dtype, copy=False
         )
+
+    def some(self, numbers: Any) -> Rows:
+        """Some of the rows by their numbers, which ascend; they stay on the workers."""
+        return DaskRows(self.array[row_numbers(numbers, len(self))])
 
     def take(self, numbers: Any) -> Any:
         """Rows by their numbers, in the order given, brought here."""

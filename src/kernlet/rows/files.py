@@ -80,7 +80,8 @@ def open_npy(path: str | Path) -> FileRows:
         }.get(version)
         if header is None:
             raise ValueError(
-                f"{path} is of format version {version[0]}.{version[1]}; write it anew with np.save."
+                f"{path} is of format version {version[0]}.{version[1]}: write it anew, with "
+                "np.save."
             )
         shape, is_fortran, dtype = header(file)
         offset = file.tell()

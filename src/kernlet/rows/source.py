@@ -45,7 +45,8 @@ class Rows(ABC):
     """Rows of numbers, read block by block; they may lie in memory, in a file or on a cluster.
 
     Blocks have the same bounds whatever the source, and sums go through them in their order:
-    all sources of the same rows give the same answer, bit for bit.
+    all sources of the same rows give the same answer, bit for bit, as does the tall method for
+    rows in memory. A rule for gamma adds up in another order there: give the number it chose.
 
     A block takes at most ``BLOCK_BYTES`` in float64, and 262,144 rows.
     """
@@ -79,6 +80,12 @@ class Rows(ABC):
     def split(self, column: str) -> tuple[Rows, Any]:
         """The rows without a column, and that column."""
         raise TypeError(f"{type(self).__name__} has no columns by name: give y as an array.")
+
+    def some(self, numbers: NDArray[np.intp]) -> Rows:
+        """Some of the rows by their numbers, which ascend; they stay where they are."""
+        from kernlet.rows.part import SomeRows
+
+        return SomeRows(self, numbers)
 
     def take(self, numbers: NDArray[np.intp]) -> Any:
         """Rows by their numbers, in the order given.

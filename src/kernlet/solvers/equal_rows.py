@@ -36,7 +36,7 @@ def merge_equal(near: Near) -> tuple[Near, Indices]:
         return near, groups
 
     def total(values: Floats) -> Floats:
-        return np.bincount(groups, values, minlength=len(numbers))
+        return np.bincount(groups, values, minlength=len(numbers)).astype(np.float64)
 
     merged = replace(
         near,

@@ -282,10 +282,11 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         weights = error_weights(1.0, data.y, self.classes_, self.class_weight, data.sample_weight)
         rows = np.flatnonzero(weights)
         X, y = data.X, data.y
+        if len(rows) < len(y):
+            X = X.some(rows) if isinstance(X, Rows) else X[rows]
+            y, weights = y[rows], weights[rows]
         if isinstance(X, Rows):
-            X = RowReader(X)  # rows of no weight stay: leaving them out would mean a copy
-        elif len(rows) < len(y):
-            X, y, weights = X[rows], y[rows], weights[rows]
+            X = RowReader(X)
         n_classes = len(self.classes_)
         codes = np.searchsorted(self.classes_, y)
         loss = CrossEntropy(self.smoothing) if self.loss == "cross_entropy" else SquaredHinge()

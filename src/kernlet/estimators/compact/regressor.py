@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kernlet.estimators.base import expansion_values
+from kernlet.estimators.base import expansion_values, require_memory
 from kernlet.estimators.compact.base import COMPACT_CONSTRAINTS, CompactMachine, Task
 from kernlet.estimators.compact.initial import Initial, initial_regressor
 from kernlet.kernels.columns import Indices
@@ -159,6 +159,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         -------
         self : object
         """
+        require_memory(self, X)
         before = self.expansion_ if self.warm_start and hasattr(self, "expansion_") else None
         X, y = validate_data(
             self,

@@ -5,7 +5,8 @@ import pytest
 
 import naive
 from kernlet.solvers.equal_rows import merge_equal, share_out
-from kernlet.solvers.near_rows import Near, NearProgram
+from kernlet.solvers.near import Near
+from kernlet.solvers.near_rows import NearProgram
 from margin_problems import full_kernel, make_problem
 
 FAR_AWAY = np.full(16, 1e6)

@@ -10,7 +10,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from kernlet.condense.centroids import Centroids, Cluster, cluster, joined_clusters, power_of_two
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
-from kernlet.rows import Rows
+from kernlet.rows import Rows, added
 
 #: A class that takes no more than this is clustered in memory.
 HELD_BYTES = 2**30
@@ -67,7 +67,7 @@ def _lloyd(rows: Rows, is_mine: Any, start: Cluster) -> Cluster:
     means, best = means / scale, np.inf
     for _ in range(_MOST_PASSES):
         sums, counts, total = rows.map_reduce(
-            _assigned, _added, by_row=(is_mine,), shared=(means, scale)
+            _assigned, added, by_row=(is_mine,), shared=(means, scale)
         )
         used = counts > 0
         means, sizes, inertia = sums[used] / counts[used, None], counts[used], total
@@ -88,7 +88,3 @@ def _assigned(X: Any, is_mine: Any, means: Floats, scale: Any) -> list[Any]:
     nearest, distances = pairwise_distances_argmin_min(X, means)
     np.add.at(sums, nearest, X)
     return [sums, counts + np.bincount(nearest, minlength=len(means)), float(distances @ distances)]
-
-
-def _added(total: list[Any], value: list[Any]) -> list[Any]:
-    return [a + b for a, b in zip(total, value, strict=True)]

@@ -148,9 +148,9 @@ class L1KernelClassifier(ExpansionClassifier):
     ``candidates`` a few hundred there.
 
     With s candidates and many more rows, the tall method takes some ten or twenty passes of
-    n_rows * s kernel values; half a million rows and 100 candidates take a few seconds. Memory
-    is about 60 bytes a row and output, ``cache_size`` and one block of rows. X may then lie on
-    disk or on a Dask cluster: see :mod:`kernlet.rows`.
+    n_rows * s kernel values for each linear program; half a million rows and 100 candidates take
+    a few seconds. Memory is about 60 bytes a row and output, ``cache_size`` and one block of
+    rows. X may then lie on disk or on a Dask cluster: see :mod:`kernlet.rows`.
 
     References
     ----------

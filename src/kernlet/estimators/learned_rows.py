@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any
@@ -105,7 +106,7 @@ class LearnedRows:
         larger = self._with_classes(data.y)
         sums = data.X.map_reduce(
             _sums_of_block,
-            _added,
+            operator.add,
             by_row=(data.y, data.sample_weight),
             shared=(larger, class_weight),
         )
@@ -192,10 +193,6 @@ def _sums_of_block(
     if len(rows) < len(y):
         X, y, sample_weight = X[rows], y[rows], sample_weight[rows]
     return learned._sums(TrainingData(X, y, sample_weight, rows), class_weight)
-
-
-def _added(total: Moments, value: Moments) -> Moments:
-    return total + value
 
 
 def nothing_learned(

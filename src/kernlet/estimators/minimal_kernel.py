@@ -195,7 +195,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         kernel = self._make_kernel(data) if before is None else self.expansion_.kernel
         rows = merge(before, data, self.max_age)
         numbers, wanted = np.arange(len(rows.y)), self.candidates
-        if isinstance(wanted, Integral) and wanted > len(numbers):
+        if isinstance(wanted, Integral) and int(wanted) > len(numbers):
             wanted = len(numbers)  # small blocks leave few rows
         self._fit(TrainingData(rows.X, rows.y, rows.sample_weight, numbers), kernel, wanted)
         needed = self.margin_indices_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kernlet.kernels.bandwidth import gamma_of_moments
 from kernlet.kernels.kernel import Floats
-from kernlet.rows import Rows, as_rows
+from kernlet.rows import Rows, added, as_rows
 
 
 def labelled_rows(X: Any, y: Any) -> tuple[Rows, Any]:
@@ -57,7 +58,7 @@ def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:
     rows = as_rows(X)
     _require_same_features(estimator, rows)
     function = estimator.expansion_.decision_values if function is None else function
-    parts = rows.map_reduce(_values, _joined, shared=(function,))
+    parts = rows.map_reduce(_values, operator.iadd, shared=(function,))
     return function(rows.read(slice(0, 0))) if parts is None else np.concatenate(parts)
 
 
@@ -81,11 +82,6 @@ def _values(X: Any, function: Any) -> list[Any]:
     return [function(X)]
 
 
-def _joined(total: list[Floats], value: list[Floats]) -> list[Floats]:
-    total += value
-    return total
-
-
 def gamma_of_rows(gamma: str | float, rows: Rows, weights: Floats) -> float:
     """Turn the ``gamma`` parameter into a number, in one pass that checks the rows too.
 
@@ -101,7 +97,7 @@ def gamma_of_rows(gamma: str | float, rows: Rows, weights: Floats) -> float:
     """
     origin = rows.read(slice(0, 1))
     origin = np.zeros(rows.shape[1]) if not isinstance(origin, np.ndarray) else origin[0]
-    total, sums, squares = rows.map_reduce(_sums, _added, by_row=(weights,), shared=(origin,))
+    total, sums, squares = rows.map_reduce(_sums, added, by_row=(weights,), shared=(origin,))
     if not isinstance(gamma, str):
         return float(gamma)
     means = sums / total
@@ -113,7 +109,3 @@ def _sums(X: Any, weights: Floats, origin: Floats) -> list[Any]:
     assert_all_finite(X, input_name="X")
     about = (X.toarray() if hasattr(X, "toarray") else X) - origin.astype(np.float64)
     return [weights.sum(), weights @ about, weights @ np.einsum("ij,ij->i", about, about)]
-
-
-def _added(total: list[Any], value: list[Any]) -> list[Any]:
-    return [a + b for a, b in zip(total, value, strict=True)]

@@ -6,7 +6,7 @@ from kernlet.rows.opening import as_rows, is_source, open_rows
 from kernlet.rows.parquet import ParquetRows, parquet_files
 from kernlet.rows.part import SomeRows
 from kernlet.rows.reader import RowReader
-from kernlet.rows.source import BlockStore, Rows
+from kernlet.rows.source import BlockStore, Rows, added
 
 __all__ = [
     "ArrayRows",
@@ -16,6 +16,7 @@ __all__ = [
     "RowReader",
     "Rows",
     "SomeRows",
+    "added",
     "as_rows",
     "is_source",
     "open_npy",

@@ -163,6 +163,11 @@ class Rows(ABC):
             yield function(block, *parts, *shared)
 
 
+def added(total: list[Any], value: list[Any]) -> list[Any]:
+    """Sums that a pass gathers, those of another block added: a ``combine``."""
+    return [a + b for a, b in zip(total, value, strict=True)]
+
+
 def consecutive(rows: slice, n_rows: int) -> tuple[int, int]:
     """The bounds of a slice of rows, which goes up by one."""
     start, stop, step = rows.indices(n_rows)

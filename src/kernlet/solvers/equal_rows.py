@@ -8,7 +8,7 @@ import numpy as np
 
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
-from kernlet.solvers.near_rows import Near
+from kernlet.solvers.near import Near
 
 _PIECE = 1024  # rows compared at a time: a comparison copies them
 

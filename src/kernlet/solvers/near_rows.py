@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import highspy
@@ -12,6 +11,7 @@ from scipy.linalg import lu_factor, lu_solve
 
 from kernlet.kernels.columns import Indices, as_indices
 from kernlet.kernels.kernel import Floats
+from kernlet.solvers.near import TIE, Near, NearVertex
 from kernlet.solvers.restricted_lp import (
     SECOND_TRIES,
     SIMPLEX_OPTIONS,
@@ -23,61 +23,6 @@ from kernlet.solvers.solution import Status
 
 _Status: Any = highspy.HighsBasisStatus
 _EXACT = 1e-11  # an error this small is none
-#: A residual this small is none: the row is on the margin.
-TIE = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class Near:
-    """Rows near the margin, and what all others add up to.
-
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_near,)
-        The rows near the margin.
-    K : ndarray of shape (n_near, s)
-        Their kernel values, float64.
-    signs, weights : ndarray of shape (n_near,)
-        d and nu.
-    far : ndarray of shape (2, s + 1)
-        Sums of t_i (K_i, 1) over the other rows, with their t held fixed: those of positive
-        sign, and those of negative.
-    held : ndarray of shape (n_near,) or None, default=None
-        The t of near rows on the margin until they are let into the program; None for 0.
-    """
-
-    numbers: Indices
-    K: Floats
-    signs: Floats
-    weights: Floats
-    far: Floats
-    held: Floats | None = None
-
-    @property
-    def correlations_of_far(self) -> Floats:
-        """Sums of d_i t_i (K_i, 1) over the other rows."""
-        return self.far[0] - self.far[1]
-
-
-@dataclass(frozen=True, eq=False)
-class NearVertex:
-    """The optimum of the program.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (s + 1,)
-        beta and, last, the intercept.
-    duals : ndarray of shape (n_near,)
-        t.
-    n_iter : int
-        Simplex iterations.
-    status : {"optimal", "iteration limit", "failed"}
-    """
-
-    coef: Floats
-    duals: Floats
-    n_iter: int
-    status: Status
 
 
 class NearProgram:

@@ -10,7 +10,8 @@ import numpy as np
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.tall_margin import OneOutput, TallMargin
 from kernlet.solvers.equal_rows import merge_equal, share_out
-from kernlet.solvers.near_rows import Near, NearProgram, NearVertex
+from kernlet.solvers.near import Near, NearVertex
+from kernlet.solvers.near_rows import NearProgram
 from kernlet.solvers.restricted_lp import check_finite
 from kernlet.solvers.solution import MarginSolution, Status
 from kernlet.solvers.tall_gather import Gathered, Window, changed_sides, fixed_duals, gather

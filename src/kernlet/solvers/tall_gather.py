@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from kernlet.kernels.kernel import Floats
 from kernlet.kernels.tiles import KernelTiles, TileMaker
 from kernlet.problems.smoothed_hinge import SmoothedHinge
 from kernlet.problems.tall_margin import TallMargin
-from kernlet.solvers.near_rows import TIE, Near
+from kernlet.solvers.near import TIE, Near
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,7 @@ def gather(
     """
     total: Gathered = problem.rows.map_reduce(
         gather_block,
-        _added,
+        operator.add,
         by_row=(before, crossed, duals, problem.signs, problem.error_weights),
         shared=(coef, windows),
         prepare=TileMaker(problem.kernel, problem.centers, np.float64),
@@ -173,7 +174,3 @@ def gather(
     values = np.concatenate(total.values)
     total.values = []
     return values, total
-
-
-def _added(total: Gathered, value: Gathered) -> Gathered:
-    return total + value

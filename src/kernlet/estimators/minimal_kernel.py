@@ -10,11 +10,9 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kernlet.estimators.base import TrainingData, check_label_types, require_memory
-from kernlet.estimators.evidence import label_codes
+from kernlet.estimators.base import TrainingData
+from kernlet.estimators.blocks import checked_block
 from kernlet.estimators.l1_kernel import L1KernelClassifier
 from kernlet.estimators.retained import RetainedRows, keep, merge
 from kernlet.estimators.rounds import Outcome
@@ -26,8 +24,6 @@ from kernlet.problems.pound import PoundLoss
 from kernlet.solvers import Generation, TallLP, linearize_successively, linearize_tall
 from kernlet.solvers.highs_generation import Report
 from kernlet.solvers.tall_lp import TallReport
-
-_OF_FIRST_BLOCK = ("classes_", "n_features_in_", "feature_names_in_")
 
 
 class MinimalKernelClassifier(L1KernelClassifier):
@@ -184,14 +180,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         """
         before: RetainedRows | None = getattr(self, "retained_", None)
         self._require_same_kernel(before)
-        known = {name: getattr(self, name) for name in _OF_FIRST_BLOCK if hasattr(self, name)}
-        try:
-            data = self._validate_block(X, y, classes, sample_weight, before)
-        except Exception:
-            for name in _OF_FIRST_BLOCK:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(known)
-            raise
+        data = checked_block(self, X, y, classes, sample_weight, is_first=before is None)
         kernel = self._make_kernel(data) if before is None else self.expansion_.kernel
         rows = merge(before, data, self.max_age)
         numbers, wanted = np.arange(len(rows.y)), self.candidates
@@ -242,45 +231,6 @@ class MinimalKernelClassifier(L1KernelClassifier):
         if hasattr(self, "retained_"):
             del self.retained_
         return super().fit(X, y, sample_weight)
-
-    def _validate_block(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, before: RetainedRows | None
-    ) -> TrainingData:
-        """Check a block of rows; all its labels must be known."""
-        require_memory(self, X)
-        check_label_types(y)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=before is None,
-        )
-        check_classification_targets(y)
-        weights = _check_sample_weight(
-            sample_weight,
-            X,
-            dtype=np.float64,
-            ensure_non_negative=True,
-            allow_all_zero_weights=before is not None,
-        )
-        if before is None:
-            self.classes_ = np.unique(y if classes is None else classes)
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(
-                f"classes={classes!r} differ from those of the first call to partial_fit, "
-                f"{self.classes_.tolist()}."
-            )
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"The first block holds one class only ({self.classes_[0]!r}); give all labels "
-                "that may come as classes=[...]."
-            )
-        label_codes(self.classes_, y)
-        rows = np.flatnonzero(weights)
-        return TrainingData(X[rows], y[rows], weights[rows], rows)
 
     @property
     def _centers_are_rows(self) -> bool:

@@ -8,12 +8,13 @@ import time
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 import kernlet
-from kernlet.cli import ByteCount, main
+from kernlet.cli import ByteCount, large, main, reading
 
 COLORS = np.array(["red", "blue", "green"])
 
@@ -126,6 +127,34 @@ def test_a_fault_leaves_no_file_and_says_where_it_is(table, model, tmp_path):
     said = kernlet_command("predict", model, folder, "-o", output, status=1)
     assert "counted from row 1335 on: Row 167, column 'a': inf is too large a number." in said
     assert not list(tmp_path.glob("*answers*"))
+
+
+def test_a_fit_counts_rows_and_gaps_of_the_file(tmp_path):
+    frame = make_frame(2000)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    gaps = pa.array(np.where(frame.index % 10 == 0, np.nan, 1.0))  # NaN, not null
+    table = table.set_column(0, "a", gaps)
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=700)
+    names, everything = ["a", "b"], np.ones(2000, dtype=bool)
+    _, _, missing = large.learn_rows(tmp_path / "rows.parquet", names, (), everything, "none")
+    assert missing == {"a": 200}
+    frame.loc[1500, "a"] = np.inf
+    folder = write_folder(tmp_path / "bad", frame)
+    few = np.arange(2000) % 7 == 0
+    with pytest.raises(ValueError, match="counted from row 1335 on: Row 167, column 'a'"):
+        large.learn_rows(folder, names, (), few, "none")
+
+
+def test_files_of_whole_and_other_numbers(tmp_path):
+    frame = make_frame(400)
+    first, second = frame[:200].copy(), frame[200:]
+    first["a"] = np.arange(200)
+    first.to_parquet(tmp_path / "part0.parquet", index=False)
+    second.to_parquet(tmp_path / "part1.parquet", index=False)
+    assert reading.read_table(tmp_path).columns["a"][:3].tolist() == [0, 1, 2]
+    second.drop(columns="a").to_parquet(tmp_path / "part1.parquet", index=False)
+    with pytest.raises(ValueError, match=r"part1.parquet has other columns than part0.parquet"):
+        reading.read_table(tmp_path)
 
 
 @pytest.mark.parametrize(

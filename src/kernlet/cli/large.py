@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.cli.encoded_rows import EncodedRows, distinct, encoded
+from kernlet.cli.encoded_rows import EncodedRows, distinct, encoded, numbers
 from kernlet.cli.preparing import (
     Prepared,
     require_classes,
@@ -22,7 +22,7 @@ from kernlet.cli.preparing import (
 from kernlet.cli.progress import say
 from kernlet.cli.reading import arrow_columns, is_number, is_parquet, labels
 from kernlet.cli.scaling import choose_scaler
-from kernlet.export.encoding import MOST_CATEGORIES, CategoryColumn, ColumnEncoding
+from kernlet.export.encoding import MOST_CATEGORIES, CategoryColumn, ColumnEncoding, as_numbers
 from kernlet.rows import ParquetRows, SomeRows
 
 _MEMORY = 2 * 2**30
@@ -180,7 +180,7 @@ def learn_rows(
         numbers = np.sort(np.random.RandomState(0).choice(numbers, _SAMPLE, replace=False))
     seen, sample = {name: _Seen() for name in names}, []
     for start, table in ParquetRows(path).tables(names):
-        _look(table, seen, category, is_training[start : start + table.num_rows])
+        _look(table, start, seen, category, is_training[start : start + table.num_rows])
         own = numbers[(numbers >= start) & (numbers < start + table.num_rows)] - start
         sample.append(table.take(own))
     some = pa.concat_tables(sample, promote_options="permissive")
@@ -196,13 +196,18 @@ def learn_rows(
     return EncodedRows(path, encoding, scaler), words, missing
 
 
-def _look(table: Any, seen: dict[str, _Seen], category: Sequence[str], is_mine: Any) -> None:
-    """Note the texts and the gaps of a row group."""
+def _look(
+    table: Any, start: int, seen: dict[str, _Seen], category: Sequence[str], is_mine: Any
+) -> None:
+    """Note the texts and the gaps of a row group, which starts at a row of the table."""
     for name, found in seen.items():
         cells = table[name]
-        found.missing += cells.null_count
         if is_number(cells.type) and name not in category:
+            with _rows_from(start):
+                values = as_numbers(numbers(cells, name), name)
+            found.missing += int(np.count_nonzero(np.isnan(values)))
             continue
+        found.missing += cells.null_count
         words, places = distinct(cells)
         here = np.unique(places[is_mine]).tolist()
         met = [words[place] if place < len(words) else None for place in here]

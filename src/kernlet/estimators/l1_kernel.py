@@ -9,14 +9,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet.estimators.base import KERNEL_CONSTRAINTS, ExpansionClassifier, TrainingData
 from kernlet.estimators.candidates import Candidates, choose_candidates
-from kernlet.estimators.outputs import join_centers, join_duals, loo_error_bound
+from kernlet.estimators.outputs import (
+    WORTH_A_WARNING,
+    join_centers,
+    join_duals,
+    loo_error_bound,
+    warn_if_unfinished,
+)
 from kernlet.estimators.rounds import Outcome, solve_output
 from kernlet.estimators.tall import is_tall, solve_tall
 from kernlet.estimators.union import union_of_choices
@@ -27,18 +32,10 @@ from kernlet.kernels.kernel import Floats
 from kernlet.problems.l1_margin import L1Margin
 from kernlet.problems.labels import error_weights, one_vs_rest_signs
 from kernlet.rows import Rows
-from kernlet.solvers import Generation, MarginSolution, TallLP
+from kernlet.solvers import Generation, TallLP
 from kernlet.solvers.highs_generation import Report
 from kernlet.solvers.tall_lp import TallReport
 
-_WORTH_A_WARNING = 1e-8
-_REASONS = {
-    "iteration limit": "the simplex method reached max_iter. Raise it.",
-    "stalled": "programs over more rows near the margin came no closer. Lower C, or give fewer "
-    "candidates.",
-    "failed": "the simplex method failed. Scale the features, or lower C.",
-    "optimal": "kernel values times C leave no more digits. Scale the features, or lower C.",
-}
 _NO_CHECKPOINT = (
     "checkpoint has no effect: it is kept by the tall method alone, and these rows are solved by "
     "generation."
@@ -323,16 +320,7 @@ class L1KernelClassifier(ExpansionClassifier):
         return None if self.max_iter == -1 else int(self.max_iter)
 
     def _warn_if_unfinished(self, outcomes: list[Outcome]) -> None:
-        unfinished = [o.solution for o in outcomes if _is_unfinished(o.solution, self.tol)]
-        if unfinished:
-            worst = max(unfinished, key=lambda s: s.gap)
-            warnings.warn(
-                f"{len(unfinished)} of {len(outcomes)} linear programs ended at a relative "
-                f"duality gap of up to {worst.gap:.1e} (tol={self.tol:.1e}): "
-                f"{_REASONS[worst.status]}",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        warn_if_unfinished([outcome.solution for outcome in outcomes], self.tol)
 
     def _set_machine(
         self,
@@ -348,16 +336,8 @@ class L1KernelClassifier(ExpansionClassifier):
         margin_rows, self.duals_ = join_duals(solutions)
         self.margin_indices_ = rows[margin_rows]
         self.loo_error_bound_ = loo_error_bound(
-            len(rows), candidate_rows, solutions, max(self.tol, _WORTH_A_WARNING)
+            len(rows), candidate_rows, solutions, max(self.tol, WORTH_A_WARNING)
         )
         self.objective_ = np.array([s.objective for s in solutions])
         self.duality_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = sum(s.n_iter for s in solutions)
-
-
-def _is_unfinished(solution: MarginSolution, tol: float) -> bool:
-    if solution.status == "stopped":
-        return False
-    return solution.gap > (
-        tol if solution.status == "iteration limit" else max(tol, _WORTH_A_WARNING)
-    )

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from kernlet.rows.source import BlockStore, Function, Rows, consecutive, row_numbers
 
-_WAVE = 16  # blocks under way; their values wait here for their turn
+_WAVE = 16  # blocks under way, at least; their values wait here for their turn
 
 
 class DaskRows(Rows):
@@ -84,11 +84,23 @@ class DaskRows(Rows):
         blocks, slices = self.array.to_delayed().ravel(), self.slices()
         run = dask.delayed(_run, pure=False, traverse=False)
         task = dask.delayed(_Task(function, prepare, self.dtype, tuple(shared)), traverse=False)
-        for first in range(0, len(slices), _WAVE):
-            wave = range(first, min(first + _WAVE, len(slices)))
+        step = _under_way()
+        for first in range(0, len(slices), step):
+            wave = range(first, min(first + step, len(slices)))
             parts = [tuple(np.ascontiguousarray(a[slices[k]]) for a in by_row) for k in wave]
             tasks = [run(task, blocks[k], part) for k, part in zip(wave, parts, strict=True)]
             yield from dask.compute(*tasks)
+
+
+def _under_way() -> int:
+    """Blocks handed out together: two for each thread of a cluster, and no fewer than 16."""
+    try:
+        from distributed import default_client
+
+        n_threads = sum(default_client().nthreads().values())
+    except (ImportError, ValueError):  # ValueError: there is no client
+        n_threads = 0
+    return max(_WAVE, 2 * n_threads)
 
 
 class _Task:

@@ -27,11 +27,14 @@ class Outcome:
         Linear programs solved.
     is_stationary : bool
         Whether more of them would not change the machine.
+    first : MarginSolution or None, default=None
+        Of the first linear program, where there are several.
     """
 
     solution: MarginSolution
     n_lps: int = 1
     is_stationary: bool = True
+    first: MarginSolution | None = None
 
 
 class MarginEstimator(Protocol):

@@ -1,0 +1,120 @@
+"""Rows of a Dask collection: blocks are worked on where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from kernlet.rows.source import BlockStore, Function, Rows, consecutive, row_numbers
+
+_WAVE = 16  # blocks under way, at least; their values wait here for their turn
+
+
+class DaskRows(Rows):
+    """Rows of a Dask array or dataframe.
+
+    Work on blocks runs on the active client, or on Dask's threads without one, and its values
+    are combined here in the order of the blocks: the answer is that of any other source of the
+    same rows, bit for bit. All that a block needs travels with its task, so that a worker can be
+    lost. The rows are cut anew into blocks of the usual bounds; persist a collection
+    that fits the workers' memory, or every pass computes it again.
+
+    Parameters
+    ----------
+    collection : dask array or dask dataframe
+    """
+
+    def __init__(self, collection: Any) -> None:
+        self._frame = collection if hasattr(collection, "to_dask_array") else None
+        array = collection
+        if self._frame is not None:
+            self.columns = [str(name) for name in collection.columns]
+            array = collection.to_dask_array(lengths=True)
+        elif np.isnan(np.array(array.shape, dtype=float)).any():
+            array = array.compute_chunk_sizes()
+        if hasattr(array._meta, "toarray"):
+            raise TypeError(
+                "The chunks of the Dask array are sparse matrices. Make them dense, one at a time, "
+                "with X.map_blocks(lambda chunk: chunk.toarray())."
+            )
+        if array.ndim != 2:
+            raise ValueError(f"Rows are an array of two dimensions, not {array.ndim}.")
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
+        self.array = array.rechunk((self.block_rows, max(1, self.shape[1])))
+
+    def split(self, column: str) -> tuple[Rows, Any]:
+        """The rows without a column, and that column."""
+        if self._frame is None:
+            raise TypeError("A Dask array has no columns by name: give y as an array.")
+        if column not in self.columns:
+            raise ValueError(f"The dataframe has no column {column!r}; it has {self.columns}.")
+        labels = np.asarray(self._frame[column].compute())
+        return DaskRows(self._frame.drop(columns=column)), labels
+
+    def read(self, rows: slice) -> Any:
+        """Consecutive rows, brought here."""
+        return np.asarray(self.array[slice(*consecutive(rows, len(self)))].compute()).astype(
+            self.dtype, copy=False
+        )
+
+    def some(self, numbers: Any) -> Rows:
+        """Some of the rows by their numbers, which ascend; they stay on the workers."""
+        return DaskRows(self.array[row_numbers(numbers, len(self))])
+
+    def take(self, numbers: Any) -> Any:
+        """Rows by their numbers, in the order given, brought here."""
+        ascending, back = np.unique(row_numbers(numbers, len(self)), return_inverse=True)
+        chosen = np.asarray(self.array[ascending].compute())
+        return chosen.astype(self.dtype, copy=False)[back]
+
+    def _values(
+        self,
+        function: Function,
+        by_row: Sequence[Any],
+        shared: Sequence[Any],
+        prepare: Function | None,
+        store: BlockStore | None,
+    ) -> Iterator[Any]:
+        import dask
+
+        blocks, slices = self.array.to_delayed().ravel(), self.slices()
+        run = dask.delayed(_run, pure=False, traverse=False)
+        task = dask.delayed(_Task(function, prepare, self.dtype, tuple(shared)), traverse=False)
+        step = _under_way()
+        for first in range(0, len(slices), step):
+            wave = range(first, min(first + step, len(slices)))
+            parts = [tuple(np.ascontiguousarray(a[slices[k]]) for a in by_row) for k in wave]
+            tasks = [run(task, blocks[k], part) for k, part in zip(wave, parts, strict=True)]
+            yield from dask.compute(*tasks)
+
+
+def _under_way() -> int:
+    """Blocks handed out together: two for each thread of a cluster, and no fewer than 16."""
+    try:
+        from distributed import default_client
+
+        n_threads = sum(default_client().nthreads().values())
+    except (ImportError, ValueError):  # ValueError: there is no client
+        n_threads = 0
+    return max(_WAVE, 2 * n_threads)
+
+
+class _Task:
+    """What is done with every block; it travels with the tasks."""
+
+    def __init__(
+        self, function: Function, prepare: Function | None, dtype: Any, shared: tuple[Any, ...]
+    ) -> None:
+        self.function, self.prepare, self.dtype, self.shared = function, prepare, dtype, shared
+
+
+def _run(task: _Task, block: Any, by_row: tuple[Any, ...]) -> Any:
+    """The value of a block, in whatever process; one BLAS thread, for equal rounding."""
+    block = np.ascontiguousarray(np.asarray(block).astype(task.dtype, copy=False))
+    with threadpool_limits(1):
+        prepared = block if task.prepare is None else task.prepare(block)
+        return task.function(prepared, *by_row, *task.shared)

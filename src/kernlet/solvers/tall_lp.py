@@ -69,7 +69,7 @@ class TallLP:
     All outputs go through the same passes and share the kernel blocks.
 
     Time is about n_rows * s kernel values a pass, fewer where blocks are kept; 10 to 20
-    passes are usual. Memory is 40 bytes a row and output, the near rows' kernel values (at
+    passes are usual. Memory is 60 bytes a row and output, the near rows' kernel values (at
     most 512 MB), a sample (at most 256 MB) and the kept blocks.
 
     Parameters

@@ -233,7 +233,8 @@ def expansion_values(estimator: Any, X: Any) -> Any:
     """Values of a fitted estimator's expansion; block by block for a source of rows."""
     if is_source(X):
         return values_of_rows(estimator, X)
-    return estimator.expansion_.decision_values(rows_to_predict(estimator, X))
+    rows = rows_to_predict(estimator, X)
+    return estimator.expansion_.decision_values(rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ SIZES = (1000, 4000, 16_000, 60_000)
 MOST_ROWS = {
     "compact": 60_000,
     "nystroem": 60_000,
-    "rbf_sampler": 60_000,
+    "rbf_sampler": 16_000,
     "knn_prototypes": 60_000,
     "mlp": 60_000,
     "random_forest": 60_000,
@@ -43,6 +43,7 @@ def growth(quick: bool) -> Iterator[Table]:
         "set": NAME,
         "budget": MAX_BYTES,
         "titles": {name: COMPETITORS[name].TITLE for name in MOST_ROWS},
+        "versions": {name: COMPETITORS[name].VERSION for name in MOST_ROWS},
         "records": records,
     }
     if not quick:

@@ -70,10 +70,21 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
         seed_note=_seed_note(document),
         growth=growth and growth_table(growth).markdown(),
         growth_command=growth and growth["command"],
+        outdated=growth and _spoken(_outdated(document, growth)),
         sets=[set_table(document, name).markdown() for name in document["sets"]],
         python=document["python"],
         packages=", ".join(" ".join(item) for item in document["packages"].items()),
     )
+
+
+def _outdated(document: Document, growth: dict[str, Any]) -> list[str]:
+    """Machines whose growth was measured before their code changed; first versions are 1."""
+    versions = growth.get("versions", {})
+    return [
+        title
+        for name, title in growth["titles"].items()
+        if versions.get(name, 1) != document["competitors"][name]["version"]
+    ]
 
 
 def _spoken(names: list[str]) -> str:

@@ -153,7 +153,7 @@ def limits() -> dict[str, int | float]:
         "least_eigenvalue": of["nystroem"].LEAST,
         "directions": of["rbf_sampler"].MOST,
         "rounds": of["hist_gradient_boosting"].MOST_ROUNDS,
-        "largest_leaf": of["hist_gradient_boosting"].LARGEST,
+        "judged_rows": of["hist_gradient_boosting"].JUDGED_ROWS,
         "leaves": MOST_LEAVES,
     }
 

@@ -80,17 +80,17 @@ def test_rounding_is_harmless_at_every_setting(name, n_classes, seed):
             warnings.simplefilter("ignore")
             machine = COMPETITORS[name].build(setting, X, y, seed)
             plain = PLAIN[name](setting, X, y, seed)(X)
-        # boosting of several outputs may diverge at a rate of 1: nothing is there to agree with
-        if setting.get("learning_rate") != 1.0 or n_classes == 2 or np.mean(plain == y) > 0.9:
-            assert np.mean(machine.predict(X) == plain) >= 0.97, setting
+        assert np.mean(machine.predict(X) == plain) >= 0.95, setting
 
 
-def test_a_pure_leaf_does_not_set_the_step_of_the_others():
-    X, y = rows(3, 0)
-    setting = {"max_leaf_nodes": 16, "learning_rate": 1.0, "max_iter": 3}
+def test_a_huge_leaf_does_not_set_the_step_of_the_others(monkeypatch):
+    X, y = rows(2, 0)
+    setting = {"max_leaf_nodes": 8, "learning_rate": 0.3, "max_iter": 10}
     plain = hist_gradient_boosting.unrounded(setting, X, y, 0)
-    leaves = np.concatenate([t.nodes["value"] for trees in plain._predictors for t in trees])
-    assert np.abs(leaves).max() > 10 * hist_gradient_boosting.LARGEST
+    nodes = plain._predictors[0][0].nodes
+    leaf = int(np.flatnonzero(nodes["is_leaf"] == 1)[0])
+    nodes["value"][leaf] = 5000 * np.sign(nodes["value"][leaf])
+    monkeypatch.setattr(hist_gradient_boosting, "unrounded", lambda *of: plain)
     machine = hist_gradient_boosting.build(setting, X, y, 0)
-    assert machine.step * 127 <= hist_gradient_boosting.LARGEST * 1.001
+    assert machine.step * 127 <= hist_gradient_boosting.CUTS[-1] * 1.001
     assert np.mean(machine.predict(X) == plain.predict(X)) >= 0.97

@@ -25,7 +25,9 @@ _FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
-    return grid(storage=[("int8", "float16"), ("int4", "int8")], gamma=widths(shape, _FACTORS))
+    # several outputs take most of the bytes for coefficients; one does not, and int8 may wreck it
+    small = ("int4", "float16" if shape.n_outputs == 1 else "int8")
+    return grid(storage=[("int8", "float16"), small], gamma=widths(shape, _FACTORS))
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachine:

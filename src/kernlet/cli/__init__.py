@@ -273,7 +273,7 @@ def run_report(**options: Any) -> None:
 def run_reproduce(
     paper: str, table: str | None, quick: bool, folder: Path, fresh: bool, kept: bool
 ) -> None:
-    r"""Measure the tables of the five papers, ours beside theirs.
+    """Measure the tables of the five papers, ours beside theirs.
 
     \b
     mkc    Minimal kernel classifiers, 2002
@@ -285,7 +285,7 @@ def run_reproduce(
     A measurement that is finished is kept, so that a run goes on where it stopped. summary
     counts again what the tables in the folder say. Data come from the folder that KERNLET_DATA
     names.
-    """
+    """  # noqa: D301 - click's mark of lines to be left as they are
     if table is not None and paper in ("all", "summary"):
         raise click.UsageError(f"--table belongs to one paper, not to {paper}.")
     if fresh and kept:

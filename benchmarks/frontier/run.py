@@ -98,6 +98,12 @@ def _records_of(
             yield record
 
 
+def _command() -> str:
+    """What makes these records, with the most bytes where that was set."""
+    most = os.environ.get("KERNLET_FRONTIER_BYTES")
+    return COMMAND if most is None else f"KERNLET_FRONTIER_BYTES={most} {COMMAND}"
+
+
 def _write(records: list[dict[str, Any]]) -> None:
     """What is measured now takes the place of what the file has of it."""
     before = []
@@ -112,7 +118,7 @@ def _write(records: list[dict[str, Any]]) -> None:
 def _document(records: list[dict[str, Any]]) -> dict[str, Any]:
     names = dict.fromkeys(record["set"] for record in records)
     return {
-        "command": COMMAND,
+        "command": _command(),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in ("scikit-learn", "numpy", "highspy")},
         "n_settings": N_SETTINGS,

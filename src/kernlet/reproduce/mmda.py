@@ -53,6 +53,7 @@ def _ways(name: str, quick: bool) -> dict[str, tuple[dict[str, Any], int]]:
     few = 1 if quick else SEEDS.get(name, 1)
 
     def way(method: str, like: str, **options: Any) -> dict[str, Any]:
+        """Parameters of a method; its tree has the nodes that the paper's has with ``like``."""
         nodes = printed(TREE_NODES[like], name)
         return {
             "name": name,

@@ -68,6 +68,24 @@ def test_few_distinct_rows(n_rows, C):
     assert tall.objective_[0] == pytest.approx(few.objective_[0], rel=1e-9)
 
 
+@pytest.mark.parametrize("Classifier", [L1KernelClassifier, MinimalKernelClassifier])
+def test_rows_that_are_nearly_equal_are_left_to_generation(Classifier):
+    X, y = make_data()
+    X = (X > 0) + 1e-8 * np.random.RandomState(0).randn(*X.shape)
+    machine = make_machine(Classifier).set_params(C=1.0)
+    with pytest.warns(ConvergenceWarning, match="duality gap"):
+        clone(machine).set_params(solver="tall").fit(X, y)
+    callback = Interrupt(None)  # notes the tasks, and lets them go on
+    auto = clone(machine).set_callbacks(callback).fit(X, y)
+    expected = clone(machine).set_params(solver="generation").fit(X, y)
+    assert auto.n_passes_ > 0
+    assert auto.duality_gap_[0] < 1e-9
+    assert auto.objective_[0] == expected.objective_[0]
+    np.testing.assert_array_equal(auto.center_indices_, expected.center_indices_)
+    assert callback.names[0].startswith("pass")
+    assert callback.names[-3:] == ["output", "generation", "fit"]
+
+
 def test_the_tall_method_is_chosen_where_rows_far_outnumber_candidates():
     X, y = make_data()
     assert make_machine().fit(X, y).n_passes_ > 0
@@ -151,7 +169,7 @@ def test_a_gap_that_is_not_reached_is_told(monkeypatch):
     assert np.abs(whole.duality_gap_).max() < 1e-9
     monkeypatch.setattr(tall_finish, "_MOST_ROUNDS", 1)
     with pytest.warns(ConvergenceWarning, match=r"duality gap of up to .* came no closer"):
-        machine = make_machine().fit(X, y)
+        machine = make_machine(solver="tall").fit(X, y)
     assert machine.duality_gap_[0] > 1e-8
     assert machine.objective_[0] * (1 - machine.duality_gap_[0]) <= whole.objective_[0]
     assert machine.loo_error_bound_ == 1.0

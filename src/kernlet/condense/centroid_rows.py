@@ -62,20 +62,20 @@ def find_centroids_of_rows(
 
 def _lloyd(rows: Rows, is_mine: Any, start: Cluster) -> Cluster:
     """Means of all rows marked, from means of some of them."""
-    means, sizes, inertia = start
+    means, _, _ = start
     scale = power_of_two(means)
     means, best = means / scale, np.inf
-    for _ in range(_MOST_PASSES):
-        sums, counts, total = rows.map_reduce(
+    for n_passes in range(1, _MOST_PASSES + 1):
+        sums, counts, inertia = rows.map_reduce(
             _assigned, added, by_row=(is_mine,), shared=(means, scale)
         )
         used = counts > 0
-        means, sizes, inertia = sums[used] / counts[used, None], counts[used], total
-        if total >= (1 - _STILL) * best:
+        if inertia >= (1 - _STILL) * best or n_passes == _MOST_PASSES:
             break
-        best = total
+        means, best = sums[used] / counts[used, None], inertia
     with np.errstate(over="ignore"):
-        return scale * means.astype(rows.dtype), sizes, float(scale * (scale * inertia))
+        kept = scale * means[used].astype(rows.dtype)
+        return kept, counts[used], float(scale * (scale * inertia))
 
 
 def _assigned(X: Any, is_mine: Any, means: Floats, scale: Any) -> list[Any]:

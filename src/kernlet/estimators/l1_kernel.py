@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.callback import CallbackContext
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
@@ -17,6 +18,7 @@ from kernlet.estimators.base import KERNEL_CONSTRAINTS, ExpansionClassifier, Tra
 from kernlet.estimators.candidates import Candidates, choose_candidates
 from kernlet.estimators.outputs import (
     WORTH_A_WARNING,
+    is_unfinished,
     join_centers,
     join_duals,
     loo_error_bound,
@@ -36,6 +38,7 @@ from kernlet.solvers import Generation, TallLP
 from kernlet.solvers.highs_generation import Report
 from kernlet.solvers.tall_lp import TallReport
 
+_MOST_AGAIN = 100_000  # rows that generation solves where the tall method has no certificate
 _NO_CHECKPOINT = (
     "checkpoint has no effect: it is kept by the tall method alone, and these rows are solved by "
     "generation."
@@ -77,7 +80,9 @@ class L1KernelClassifier(ExpansionClassifier):
         ``"generation"`` of rows and centers, or the ``"tall"`` method for many more rows than
         candidates, which goes over all rows some ten or twenty times. ``"auto"`` takes the
         latter from 5,000 rows on that are twenty for each candidate, and for rows that are
-        not in memory. Both end at the same optimum with the same certificate.
+        not in memory. Both end at the same optimum with the same certificate; where the tall
+        method ends without one (many rows that are nearly equal), ``"auto"`` goes on by
+        generation if at most 100,000 rows are in memory.
     tol : float, default=1e-9
         Relative duality gap to reach.
     max_iter : int, default=-1
@@ -249,7 +254,12 @@ class L1KernelClassifier(ExpansionClassifier):
         else:
             if self.checkpoint is not None:
                 warnings.warn(_NO_CHECKPOINT, stacklevel=4)
-            gram, outcomes = self._solve_all(kernel, candidates, data, seed)
+            self.n_passes_ = 0.0
+            context = self._init_callback_context(
+                max_subtasks=self._n_outputs, sequential_subtasks=False
+            )
+            context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
+            gram, outcomes = self._solve_all(kernel, candidates, data, seed, context)
         self._warn_if_unfinished(outcomes)
         self._set_machine(gram, data.rows, candidates.rows, outcomes)
         self._callback_fit_ctx.call_on_fit_task_end(
@@ -278,7 +288,26 @@ class L1KernelClassifier(ExpansionClassifier):
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
         outcomes = solve_tall(self, kernel, points, data, seed, context)
-        return Gram(kernel, points[:0], points), outcomes
+        if not self._needs_generation(data, outcomes):
+            return Gram(kernel, points[:0], points), outcomes
+        again = context.subcontext(
+            task_name="generation", max_subtasks=self._n_outputs, sequential_subtasks=False
+        )
+        again.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
+        answer = self._solve_all(kernel, candidates, data, seed, again)
+        again.call_on_fit_task_end(estimator=self, **data.for_callbacks)
+        return answer
+
+    def _needs_generation(self, data: TrainingData, outcomes: list[Outcome]) -> bool:
+        """Whether the tall method has no certificate, and the other may be asked for one."""
+        if self.solver != "auto" or isinstance(data.X, Rows) or len(data.y) > _MOST_AGAIN:
+            return False
+        solutions = [o.solution for o in outcomes if o.solution.status != "iteration limit"]
+        return any(is_unfinished(solution, self.tol) for solution in solutions)
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.classes_) if len(self.classes_) > 2 else 1
 
     def _solve_lock_step(
         self, lp: TallLP, start: Floats | None, report: TallReport
@@ -287,7 +316,12 @@ class L1KernelClassifier(ExpansionClassifier):
         return [Outcome(solution) for solution in solutions]
 
     def _solve_all(
-        self, kernel: Kernel, candidates: Candidates, data: TrainingData, seed: int
+        self,
+        kernel: Kernel,
+        candidates: Candidates,
+        data: TrainingData,
+        seed: int,
+        context: CallbackContext,
     ) -> tuple[Gram, list[Outcome]]:
         """Solve the linear programs of all outputs, each on its own."""
         gram = Gram(kernel, data.X, candidates.points)
@@ -298,9 +332,6 @@ class L1KernelClassifier(ExpansionClassifier):
             L1Margin(gram, signs, weights, np.ones(gram.shape[1]))
             for signs in one_vs_rest_signs(data.y, self.classes_)
         ]
-        self.n_passes_ = 0.0
-        context = self._init_callback_context(max_subtasks=len(problems), sequential_subtasks=False)
-        context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
         outputs = [
             context.subcontext(task_name="output", task_id=number, max_subtasks=None)
             for number in range(len(problems))

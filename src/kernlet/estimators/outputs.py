@@ -140,7 +140,7 @@ def warn_if_unfinished(solutions: Sequence[MarginSolution], tol: float) -> None:
     tol : float
         Relative duality gap that was wanted.
     """
-    unfinished = [solution for solution in solutions if _is_unfinished(solution, tol)]
+    unfinished = [solution for solution in solutions if is_unfinished(solution, tol)]
     if unfinished:
         worst = max(unfinished, key=lambda s: s.gap)
         warnings.warn(
@@ -151,7 +151,19 @@ def warn_if_unfinished(solutions: Sequence[MarginSolution], tol: float) -> None:
         )
 
 
-def _is_unfinished(solution: MarginSolution, tol: float) -> bool:
+def is_unfinished(solution: MarginSolution, tol: float) -> bool:
+    """Whether a linear program ended far from its optimum without being told to stop.
+
+    Parameters
+    ----------
+    solution : MarginSolution
+    tol : float
+        Relative duality gap that was wanted.
+
+    Returns
+    -------
+    answer : bool
+    """
     if solution.status == "stopped":
         return False
     return solution.gap > (

@@ -87,7 +87,7 @@ class DaskRows(Rows):
         step = _under_way()
         for first in range(0, len(slices), step):
             wave = range(first, min(first + step, len(slices)))
-            parts = [tuple(np.ascontiguousarray(a[slices[k]]) for a in by_row) for k in wave]
+            parts = [tuple(_to_send(a[slices[k]]) for a in by_row) for k in wave]
             tasks = [run(task, blocks[k], part) for k, part in zip(wave, parts, strict=True)]
             yield from dask.compute(*tasks)
 
@@ -101,6 +101,11 @@ def _under_way() -> int:
     except (ImportError, ValueError):  # ValueError: there is no client
         n_threads = 0
     return max(_WAVE, 2 * n_threads)
+
+
+def _to_send(part: Any) -> Any:
+    """What travels of the numbers of a block: one row, where an array repeats it."""
+    return np.ascontiguousarray(part[:1] if part.strides[0] == 0 else part)
 
 
 class _Task:
@@ -117,4 +122,5 @@ def _run(task: _Task, block: Any, by_row: tuple[Any, ...]) -> Any:
     block = np.ascontiguousarray(np.asarray(block).astype(task.dtype, copy=False))
     with threadpool_limits(1):
         prepared = block if task.prepare is None else task.prepare(block)
-        return task.function(prepared, *by_row, *task.shared)
+        whole = (np.broadcast_to(part, (len(block), *part.shape[1:])) for part in by_row)
+        return task.function(prepared, *map(np.ascontiguousarray, whole), *task.shared)

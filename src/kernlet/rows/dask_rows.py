@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from kernlet.rows.source import BlockStore, Function, Rows, consecutive, row_numbers
 
+_WARN_OF_SIZE = "distributed.admin.large-graph-warning-threshold"
 _WAVE = 16  # blocks under way, at least; their values wait here for their turn
 
 
@@ -89,7 +90,8 @@ class DaskRows(Rows):
             wave = range(first, min(first + step, len(slices)))
             parts = [tuple(_to_send(a[slices[k]]) for a in by_row) for k in wave]
             tasks = [run(task, blocks[k], part) for k, part in zip(wave, parts, strict=True)]
-            yield from dask.compute(*tasks)
+            with dask.config.set({_WARN_OF_SIZE: "1 GiB"}):  # numbers of rows travel by intent
+                yield from dask.compute(*tasks)
 
 
 def _under_way() -> int:

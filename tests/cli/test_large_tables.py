@@ -215,3 +215,21 @@ def test_an_interrupted_fit_goes_on_from_its_last_pass(tmp_path):
     said = kernlet_command(*words)
     assert "going on from the machine in" in said
     assert kernlet.load(tmp_path / "model.kernlet").summary_["duality_gap"] < 1e-6
+
+
+def test_labels_of_two_kinds_are_refused(tmp_path):
+    frame = make_frame(2000)
+    folder = write_folder(tmp_path / "rows", frame.assign(label=frame.label == "low"), n_files=1)
+    frame.assign(label=(frame.label == "low").astype(int)).to_parquet(folder / "part1.parquet")
+    options = ["--target", "label", "--memory", "1", "-o", tmp_path / "model"]
+    said = kernlet_command("fit", folder, *options, status=1)
+    assert "write it with one type" in said
+
+
+def test_predictions_of_a_folder_whose_first_row_group_is_empty(table, tmp_path):
+    model = tmp_path / "model.kernlet"
+    kernlet_command("fit", table, "--target", "label", "--machine", "l1", "-o", model)
+    folder = write_folder(tmp_path / "rows", make_frame(50).iloc[:0], n_files=1)
+    make_frame(50).to_parquet(folder / "part1.parquet", index=False)
+    kernlet_command("predict", model, folder, "-o", tmp_path / "answers.parquet")
+    assert len(pd.read_parquet(tmp_path / "answers.parquet")) == 50

@@ -86,6 +86,33 @@ def test_rows_that_are_nearly_equal_are_left_to_generation(Classifier):
     assert callback.names[-3:] == ["output", "generation", "fit"]
 
 
+def test_kernel_values_beyond_all_digits_are_told_of():
+    X, y = make_data(6000)
+    machine = make_machine(kernel="poly", gamma=1.0).set_params(C=1.0)
+    with pytest.warns(ConvergenceWarning, match="duality gap"):
+        auto = clone(machine).fit(1e3 * X, y)
+    with pytest.warns(ConvergenceWarning, match="duality gap"):
+        tall = clone(machine).set_params(solver="tall").fit(1e3 * X, y)
+    assert auto.duality_gap_[0] <= tall.duality_gap_[0]
+
+
+def test_of_equal_rows_few_have_a_dual():
+    X, y = make_data(6000)
+    X = (X > 0).astype(float)
+    tall, other = (make_machine(solver=solver).fit(X, y) for solver in ("tall", "generation"))
+    assert len(tall.margin_indices_) < 1.2 * len(other.margin_indices_)
+    assert tall.loo_error_bound_ < 1.2 * other.loo_error_bound_
+
+
+def test_predictions_choose_the_features_of_training(tmp_path):
+    X, y = make_data(6000)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=y, more=0.0)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    rows = open_rows(tmp_path / "rows.parquet")
+    machine = make_machine().fit(open_rows(tmp_path / "rows.parquet", ["a", "b", "c"]), y)
+    np.testing.assert_array_equal(machine.predict(rows), machine.predict(frame[["a", "b", "c"]]))
+
+
 def test_the_tall_method_is_chosen_where_rows_far_outnumber_candidates():
     X, y = make_data()
     assert make_machine().fit(X, y).n_passes_ > 0

@@ -162,7 +162,7 @@ def test_a_file_without_a_column_is_named(tmp_path):
 
 def test_text_among_the_features_is_named(tmp_path):
     pq.write_table(pa.table({"a": [1.0], "b": ["yes"]}), tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match=r"Column 'b'.*'yes'.*columns="):
+    with pytest.raises(ValueError, match=r"Column 'b'.*string.*columns="):
         open_rows(tmp_path).read(slice(0, 1))
 
 
@@ -215,3 +215,50 @@ def test_a_newer_npy_format_gets_a_sentence(tmp_path):
         np.lib.format.write_array(file, X, version=(3, 0))
     with pytest.raises(ValueError, match=r"version 3\.0"):
         open_npy(tmp_path / "new.npy")
+
+
+def test_what_is_no_number_is_no_feature(tmp_path):
+    times = pd.DataFrame({"a": np.arange(4.0), "when": pd.date_range("2026-01-01", periods=4)})
+    texts = pd.DataFrame({"a": np.arange(4.0), "when": ["1.5", "2", "3", "4"]})
+    for frame in (times, texts):
+        frame.to_parquet(tmp_path / "rows.parquet")
+        with pytest.raises(ValueError, match="'when' .* holds other things than numbers"):
+            open_rows(tmp_path / "rows.parquet").read(slice(0, 4))
+        with pytest.raises(ValueError, match="'when' .* holds other things than numbers"):
+            as_rows(dd.from_pandas(frame, npartitions=2)).read(slice(0, 4))
+    labels = open_rows(tmp_path / "rows.parquet", columns=["a"])
+    with pytest.raises(ValueError, match="no column besides 'a'"):
+        labels.split("a")
+
+
+def test_numbers_that_pandas_lacks_are_nan():
+    frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]})
+    found = as_rows(dd.from_pandas(frame, npartitions=1)).read(slice(0, 3))
+    np.testing.assert_array_equal(found, [[1, 1], [np.nan, 2], [3, 3]])
+
+
+@pytest.mark.parametrize("as_category", [False, True])
+def test_equal_texts_of_labels_are_one_object(tmp_path, as_category):
+    frame = pd.DataFrame({"a": np.arange(6.0), "label": ["no", "yes", "no"] * 2})
+    if as_category:
+        frame["label"] = frame.label.astype("category")
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=6)
+    _, labels = open_rows(tmp_path / "rows.parquet").split("label")
+    assert labels.tolist() == ["no", "yes", "no"] * 2
+    assert len({id(label) for label in labels}) == 2
+
+
+def test_a_row_without_a_label_is_named(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(6.0), "label": ["no", "yes", "no", None, "yes", "no"]})
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=2)
+    with pytest.raises(ValueError, match="Row 3, counted from 0, has no label in column 'label'"):
+        open_rows(tmp_path / "rows.parquet").split("label")
+
+
+@pytest.mark.parametrize("make", [parquet, dask_frame], ids=lambda make: make.__name__)
+def test_columns_can_be_chosen_by_name(make, tmp_path):
+    rows = as_rows(make(tmp_path))
+    wanted = rows.columns[2:0:-1]
+    np.testing.assert_array_equal(
+        rows.select(wanted).read(slice(3, 9)), rows.read(slice(3, 9))[:, 2:0:-1]
+    )

@@ -77,6 +77,20 @@ def test_equal_rows_become_one():
     duals = share_out(one.duals, near, merged, groups)
     assert duals.sum() == pytest.approx(two.duals.sum(), rel=1e-9)
     assert (duals <= near.weights * (1 + 1e-12)).all()
+    together = np.bincount(groups, duals)
+    np.testing.assert_allclose(together, one.duals, atol=1e-12 * near.weights.max())
+    between = (duals > 0) & (duals < near.weights)
+    assert np.bincount(groups, between).max() <= 1  # of equal rows, at most one
+
+
+def test_without_an_answer_of_the_simplex_method_it_stays_where_it_is(monkeypatch):
+    problem, K = make(m=30)
+    near = Near(np.arange(30), K, problem.signs, problem.error_weights, np.zeros((2, 16)))
+    program = NearProgram(near, np.zeros(16), problem.coef_weights, FAR_AWAY)
+    monkeypatch.setattr(program, "_run", lambda max_iter: "failed")  # HiGHS is never asked
+    vertex = program.solve()
+    assert vertex.status == "failed"
+    np.testing.assert_array_equal(vertex.coef, np.zeros(16))
 
 
 def test_equal_rows_of_both_signs_stay_two():

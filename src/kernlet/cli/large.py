@@ -134,6 +134,12 @@ def read_labels(path: Path, target: str | None, category: Sequence[str]) -> Labe
             column = arrow_columns(table, category, target).columns
             assert column is not None
             parts.append(np.unique(labels(column[target], target), return_inverse=True))
+    kinds = {"texts" if found.dtype.kind in "US" else "numbers" for found, _ in parts if len(found)}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"Column {target!r} holds numbers in some row groups of {path} and texts or true and "
+            "false in others: write it with one type."
+        )
     classes = np.unique(np.concatenate([found for found, _ in parts]))
     places = [np.searchsorted(classes, found).astype(np.int32)[codes] for found, codes in parts]
     return LabelColumn(classes, np.concatenate(places))

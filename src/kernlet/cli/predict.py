@@ -28,6 +28,8 @@ def run(model: Path, table: Path, output: Path | None) -> None:
     n_rows = 0
     with _opened(output, is_measured=shipped.kind == "regressor") as write:
         for start, part in _parts(shipped, table):
+            if not part.n_rows:  # says nothing of its types
+                continue
             with errors_of(table if not start else f"{table}, counted from row {start + 1} on"):
                 outputs = shipped.outputs(rows_for(shipped, part))
             write(_answers(shipped, outputs))

@@ -258,6 +258,11 @@ def check_label_types(y: Any) -> None:
     """Refuse labels of mixed kinds, which numpy would turn into strings without a word."""
     is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
     kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()
+    if "NoneType" in kinds:
+        row = next(row for row, label in enumerate(y) if label is None)
+        raise ValueError(
+            f"Row {row} of y, counted from 0, has no label (None). Leave out rows without one."
+        )
     if len(kinds) > 1:
         raise ValueError(
             f"The labels y mix types ({', '.join(sorted(kinds))}), which have no common order. "

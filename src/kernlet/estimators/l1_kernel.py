@@ -24,7 +24,7 @@ from kernlet.estimators.outputs import (
     loo_error_bound,
     warn_if_unfinished,
 )
-from kernlet.estimators.rounds import Outcome, solve_output
+from kernlet.estimators.rounds import Outcome, better_of, solve_output
 from kernlet.estimators.tall import is_tall, solve_tall
 from kernlet.estimators.union import union_of_choices
 from kernlet.kernels import Kernel
@@ -129,7 +129,7 @@ class L1KernelClassifier(ExpansionClassifier):
         Simplex iterations.
     n_passes_ : float
         Passes of the tall method over the rows, those over samples counted as their share; 0
-        for generation.
+        where generation alone was asked.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names for all its columns, and all are strings.
@@ -294,9 +294,10 @@ class L1KernelClassifier(ExpansionClassifier):
             task_name="generation", max_subtasks=self._n_outputs, sequential_subtasks=False
         )
         again.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
-        answer = self._solve_all(kernel, candidates, data, seed, again)
+        gram, others = self._solve_all(kernel, candidates, data, seed, again)
         again.call_on_fit_task_end(estimator=self, **data.for_callbacks)
-        return answer
+        pairs = zip(outcomes, others, strict=True)
+        return gram, [better_of(mine, other) for mine, other in pairs]
 
     def _needs_generation(self, data: TrainingData, outcomes: list[Outcome]) -> bool:
         """Whether the tall method has no certificate, and the other may be asked for one."""

@@ -55,16 +55,18 @@ def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:
     values : ndarray of shape (n_rows, ...)
     """
     check_is_fitted(estimator)
-    rows = as_rows(X)
-    _require_same_features(estimator, rows)
+    rows = _with_features(estimator, as_rows(X))
     function = estimator.expansion_.decision_values if function is None else function
     parts = rows.map_reduce(_values, operator.iadd, shared=(function,))
     return function(rows.read(slice(0, 0))) if parts is None else np.concatenate(parts)
 
 
-def _require_same_features(estimator: Any, rows: Rows) -> None:
+def _with_features(estimator: Any, rows: Rows) -> Rows:
+    """The rows with the columns of training, where they have these among others."""
     names = getattr(estimator, "feature_names_in_", None)
     columns = getattr(rows, "columns", None)
+    if names is not None and columns is not None and set(names) < set(columns):
+        return rows.select(list(names))
     if rows.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {rows.shape[1]} features, but {type(estimator).__name__} is expecting "
@@ -75,6 +77,7 @@ def _require_same_features(estimator: Any, rows: Rows) -> None:
             f"The columns of X are {list(columns)[:5]}, but {type(estimator).__name__} was fitted "
             f"to {list(names)[:5]}, in this order: open the rows with columns=[...]."
         )
+    return rows
 
 
 def _values(X: Any, function: Any) -> list[Any]:

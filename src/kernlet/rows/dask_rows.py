@@ -31,9 +31,11 @@ class DaskRows(Rows):
     def __init__(self, collection: Any) -> None:
         self._frame = collection if hasattr(collection, "to_dask_array") else None
         array = collection
+        self._no_numbers: str | None = None
         if self._frame is not None:
             self.columns = [str(name) for name in collection.columns]
-            array = collection.to_dask_array(lengths=True)
+            self._no_numbers = _column_without_numbers(collection)
+            array = _as_floats(collection).to_dask_array(lengths=True)
         elif np.isnan(np.array(array.shape, dtype=float)).any():
             array = array.compute_chunk_sizes()
         if hasattr(array._meta, "toarray"):
@@ -56,8 +58,22 @@ class DaskRows(Rows):
         labels = np.asarray(self._frame[column].compute())
         return DaskRows(self._frame.drop(columns=column)), labels
 
+    def select(self, columns: Sequence[str]) -> Rows:
+        """The same rows with some of the columns."""
+        return (
+            super().select(columns) if self._frame is None else DaskRows(self._frame[list(columns)])
+        )
+
+    def _require_numbers(self) -> None:
+        if self._no_numbers is not None:
+            raise ValueError(
+                f"Column {self._no_numbers} of the dataframe holds other things than numbers. Drop "
+                "it, or make numbers of it."
+            )
+
     def read(self, rows: slice) -> Any:
         """Consecutive rows, brought here."""
+        self._require_numbers()
         return np.asarray(self.array[slice(*consecutive(rows, len(self)))].compute()).astype(
             self.dtype, copy=False
         )
@@ -68,6 +84,7 @@ class DaskRows(Rows):
 
     def take(self, numbers: Any) -> Any:
         """Rows by their numbers, in the order given, brought here."""
+        self._require_numbers()
         ascending, back = np.unique(row_numbers(numbers, len(self)), return_inverse=True)
         chosen = np.asarray(self.array[ascending].compute())
         return chosen.astype(self.dtype, copy=False)[back]
@@ -82,6 +99,7 @@ class DaskRows(Rows):
     ) -> Iterator[Any]:
         import dask
 
+        self._require_numbers()
         blocks, slices = self.array.to_delayed().ravel(), self.slices()
         run = dask.delayed(_run, pure=False, traverse=False)
         task = dask.delayed(_Task(function, prepare, self.dtype, tuple(shared)), traverse=False)
@@ -92,6 +110,21 @@ class DaskRows(Rows):
             tasks = [run(task, blocks[k], part) for k, part in zip(wave, parts, strict=True)]
             with dask.config.set({_WARN_OF_SIZE: "1 GiB"}):  # numbers of rows travel by intent
                 yield from dask.compute(*tasks)
+
+
+def _column_without_numbers(frame: Any) -> str | None:
+    """The first column of texts, times or categories, with its type."""
+    for name, kind in frame.dtypes.items():
+        if getattr(kind, "kind", "O") not in "biuf":
+            return f"{str(name)!r} ({kind})"
+    return None
+
+
+def _as_floats(frame: Any) -> Any:
+    """Columns of pandas' own number types, which may lack values, as floats with NaN."""
+    own = [n for n, kind in frame.dtypes.items() if not isinstance(kind, np.dtype)]
+    numbers = [name for name in own if getattr(frame.dtypes[name], "kind", "O") in "biuf"]
+    return frame.astype(dict.fromkeys(numbers, "float64")) if numbers else frame
 
 
 def _under_way() -> int:

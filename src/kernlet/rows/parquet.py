@@ -17,7 +17,8 @@ class ParquetRows(Rows):
 
     Numbers within names count as numbers: part.2 comes before part.10, as Dask wrote them.
 
-    Row groups are read one at a time; a block of rows is put together from those it meets.
+    Row groups are read one at a time; a block of rows is put together from those it meets. Reading
+    takes the memory of about three row groups.
 
     Parameters
     ----------
@@ -69,9 +70,14 @@ class ParquetRows(Rows):
         if column not in self.columns:
             raise ValueError(f"{self.path} has no column {column!r}; it has {self.columns}.")
         others = [name for name in self.columns if name != column]
-        labels = [self._table(g, [column]).column(0) for g in range(len(self._groups))]
-        values = np.concatenate([part.to_numpy(zero_copy_only=False) for part in labels])
-        return ParquetRows(self.path, others), values
+        if not others:
+            raise ValueError(f"{self.path} has no column besides {column!r}.")
+        parts = [_labels(table.column(0), column, start) for start, table in self.tables([column])]
+        return ParquetRows(self.path, others), np.concatenate(parts or [np.empty(0)])
+
+    def select(self, columns: Sequence[str]) -> Rows:
+        """The same rows with some of the columns."""
+        return ParquetRows(self.path, columns)
 
     def read(self, rows: slice) -> Any:
         """Consecutive rows."""
@@ -88,24 +94,50 @@ class ParquetRows(Rows):
     def _group(self, group: int) -> Any:
         """A row group as an array; the last one is kept, for blocks end within groups."""
         if self._last is None or self._last[0] != group:
+            self._last = None  # before the next one takes memory
             self._last = (group, self._numbers(self._table(group, self.columns)))
         return self._last[1]
 
     def _numbers(self, table: Any) -> Any:
         values = np.empty((table.num_rows, len(self.columns)), self.dtype)
         for number, column in enumerate(table.columns):
-            try:
-                values[:, number] = column.to_numpy(zero_copy_only=False)
-            except (TypeError, ValueError) as error:
+            if not _is_number(column.type):
                 raise ValueError(
                     f"Column {self.columns[number]!r} of {self.path} holds other things than "
-                    f"numbers ({error}). Name the features with columns=[...]."
-                ) from None
+                    f"numbers ({column.type}). Name the features with columns=[...]."
+                )
+            values[:, number] = column.to_numpy(zero_copy_only=False)
         return values
 
     def _table(self, group: int, columns: list[str]) -> Any:
         file, number = self._groups[group]
         return _open(file).read_row_group(number, columns=columns).select(columns)
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def _labels(column: Any, name: str, start: int) -> Any:
+    """A part of the labels; equal texts are one object, for there may be millions."""
+    from pyarrow import types
+
+    if column.null_count:
+        row = start + int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise ValueError(f"Row {row}, counted from 0, has no label in column {name!r}.")
+    kind = column.type
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)):
+        return column.to_numpy(zero_copy_only=False)
+    encoded = column if types.is_dictionary(kind) else column.dictionary_encode()
+    encoded = encoded.unify_dictionaries().combine_chunks()
+    if hasattr(encoded, "chunks"):
+        encoded = encoded.chunk(0)
+    words = encoded.dictionary.to_pylist()
+    kept = np.array(words, dtype=object if any(isinstance(word, str) for word in words) else None)
+    return kept[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
 def parquet_files(path: Path) -> list[Path]:

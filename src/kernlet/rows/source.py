@@ -81,6 +81,10 @@ class Rows(ABC):
         """The rows without a column, and that column."""
         raise TypeError(f"{type(self).__name__} has no columns by name: give y as an array.")
 
+    def select(self, columns: Sequence[str]) -> Rows:
+        """The same rows with some of the columns, by name."""
+        raise TypeError(f"{type(self).__name__} has no columns by name.")
+
     def some(self, numbers: NDArray[np.intp]) -> Rows:
         """Some of the rows by their numbers, which ascend; they stay where they are."""
         from kernlet.rows.part import SomeRows

@@ -50,8 +50,22 @@ def merge_equal(near: Near) -> tuple[Near, Indices]:
 
 
 def share_out(duals: Floats, near: Near, merged: Near, groups: Indices) -> Floats:
-    """The t of near rows from those of merged rows, in proportion to their weights."""
-    return duals[groups] * (near.weights / merged.weights[groups])
+    """The t of near rows from those of merged rows: one after the other is filled to its weight.
+
+    Few rows are left between 0 and their weight, as at a vertex.
+    """
+    if len(merged.numbers) == len(groups):
+        return duals[groups]
+    order = np.argsort(groups, kind="stable")
+    weights, group = near.weights[order], groups[order]
+    ends = np.cumsum(weights)
+    first = np.searchsorted(group, np.arange(len(duals)))
+    before = ends - weights - (ends - weights)[first][group]
+    filled = np.clip(duals[group] - before, 0.0, weights)
+    is_full = duals >= merged.weights
+    shared = np.empty(len(groups))
+    shared[order] = np.where(is_full[group], weights, filled)
+    return shared
 
 
 def _groups(near: Near) -> Indices:

@@ -210,6 +210,8 @@ class NearProgram:
     def _answer(self) -> tuple[Floats, Floats]:
         solution = self._highs.getSolution()
         n = len(self.limits)
+        if len(solution.row_dual) != n:  # no answer at all
+            return self.start, self.outside
         coef = self.start - np.array(solution.row_dual) / self._lines
         unused = self._columns[:n] == _Status.kBasic  # |correlation| < c
         coef[:-1][unused[:-1]] = 0.0

@@ -222,9 +222,9 @@ def test_what_is_no_number_is_no_feature(tmp_path):
     texts = pd.DataFrame({"a": np.arange(4.0), "when": ["1.5", "2", "3", "4"]})
     for frame in (times, texts):
         frame.to_parquet(tmp_path / "rows.parquet")
-        with pytest.raises(ValueError, match="'when' .* holds other things than numbers"):
+        with pytest.raises(ValueError, match=r"'when' .* holds other things than numbers"):
             open_rows(tmp_path / "rows.parquet").read(slice(0, 4))
-        with pytest.raises(ValueError, match="'when' .* holds other things than numbers"):
+        with pytest.raises(ValueError, match=r"'when' .* holds other things than numbers"):
             as_rows(dd.from_pandas(frame, npartitions=2)).read(slice(0, 4))
     labels = open_rows(tmp_path / "rows.parquet", columns=["a"])
     with pytest.raises(ValueError, match="no column besides 'a'"):

@@ -11,6 +11,9 @@ import numpy as np
 
 from kernlet.rows.source import Rows, consecutive
 
+_PIECE = 2**16  # rows decoded at a time
+_BUFFER = 2**20  # bytes of a column read at a time, not all of them
+
 
 class ParquetRows(Rows):
     """Rows in a Parquet file, or in all files of a folder in the order of their names.
@@ -95,19 +98,31 @@ class ParquetRows(Rows):
         """A row group as an array; the last one is kept, for blocks end within groups."""
         if self._last is None or self._last[0] != group:
             self._last = None  # before the next one takes memory
-            self._last = (group, self._numbers(self._table(group, self.columns)))
+            self._last = (group, self._numbers(group))
         return self._last[1]
 
-    def _numbers(self, table: Any) -> Any:
-        values = np.empty((table.num_rows, len(self.columns)), self.dtype)
-        for number, column in enumerate(table.columns):
-            if not _is_number(column.type):
-                raise ValueError(
-                    f"Column {self.columns[number]!r} of {self.path} holds other things than "
-                    f"numbers ({column.type}). Name the features with columns=[...]."
-                )
-            values[:, number] = column.to_numpy(zero_copy_only=False)
+    def _numbers(self, group: int) -> Any:
+        """A row group, decoded a piece at a time: whole columns would take as much again."""
+        file, number = self._groups[group]
+        values = np.empty(
+            (self._starts[group + 1] - self._starts[group], len(self.columns)), self.dtype
+        )
+        pieces = _open(file).iter_batches(_PIECE, row_groups=[number], columns=self.columns)
+        start = 0
+        for piece in pieces:
+            part = values[start : start + piece.num_rows]
+            for place, name in enumerate(self.columns):
+                part[:, place] = self._checked(piece.column(name), name)
+            start += piece.num_rows
         return values
+
+    def _checked(self, column: Any, name: str) -> Any:
+        if not _is_number(column.type):
+            raise ValueError(
+                f"Column {name!r} of {self.path} holds other things than numbers ({column.type}). "
+                "Name the features with columns=[...]."
+            )
+        return column.to_numpy(zero_copy_only=False)
 
     def _table(self, group: int, columns: list[str]) -> Any:
         file, number = self._groups[group]
@@ -164,7 +179,7 @@ def _open(file: Path) -> Any:
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.ParquetFile(file)
+        return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
     except pyarrow.ArrowException as error:
         said = str(error).splitlines()[0]
         raise ValueError(f"{file.name} is damaged, or no Parquet file ({said})") from None

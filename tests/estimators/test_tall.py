@@ -20,7 +20,7 @@ from kernlet import (
     MinimalKernelClassifier,
 )
 from kernlet.estimators import chunking_synthetic, union
-from kernlet.rows import open_npy, open_rows, source
+from kernlet.rows import dask_kept, dask_rows, open_npy, open_rows, source
 from kernlet.solvers import examples, tall_finish
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -226,9 +226,32 @@ class KillOne:
         return False
 
 
+def kept_names():
+    return len(dask_kept._kept)
+
+
+def test_workers_keep_blocks_within_their_share(small_blocks, monkeypatch):
+    X, y = make_data()
+    offered = []
+    kept_blocks = dask_kept.kept_blocks
+
+    def noted(name, max_bytes):
+        store = kept_blocks(name, max_bytes)
+        offered.append((max_bytes, len(store._blocks)))
+        return store
+
+    monkeypatch.setattr(dask_rows, "kept_blocks", noted)
+    rows = da.from_array(X, chunks=(1024, 3))
+    for cache_size, n_kept in ((100, 8), (0.3, 2)):  # 1024 x 30 float32 take 0.12 MB
+        machine = make_machine(cache_size=cache_size).fit(rows, y)
+        assert_same(machine, make_machine().fit(X, y))
+        assert offered[-1] == (int(cache_size * 2**20), n_kept)
+        assert kept_names() == 0
+
+
 def test_a_cluster_gives_the_serial_answer_and_may_lose_a_worker(small_blocks):
     X, y = make_data()
-    memory = make_machine(cache_size=0.001).fit(X, y)
+    memory = make_machine().fit(X, y)
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
@@ -237,6 +260,8 @@ def test_a_cluster_gives_the_serial_answer_and_may_lose_a_worker(small_blocks):
     ):
         rows = da.from_array(X, chunks=(1024, 3)).persist()
         assert_same(make_machine().fit(rows, y), memory)
+        assert_same(make_machine(cache_size=0.1).fit(rows, y), memory)  # a few blocks are kept
+        assert set(client.run(kept_names).values()) == {0}
         killer = KillOne(client)
         machine = make_machine().set_callbacks(killer).fit(rows, y)
         assert killer.passes > 6

@@ -90,7 +90,7 @@ class L1KernelClassifier(ExpansionClassifier):
         at the limit warns with the gap that it reached.
     cache_size : float, default=2000
         Memory in MB for kernel columns, for each linear program under way; for kernel blocks
-        with the tall method.
+        with the tall method, shared by the workers of a cluster.
     checkpoint : str, Path or None, default=None
         Folder in which the tall method keeps its machine after every pass over all rows. A fit
         with the same parameters and data starts from it; ``random_state`` must be a number.

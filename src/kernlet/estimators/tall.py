@@ -109,7 +109,10 @@ def solve_tall(
         return bool(stop)
 
     lp = TallLP(problem, seed, max_bytes=int(estimator.cache_size * 2**20))
-    outcomes = estimator._solve_lock_step(lp, start, report)
+    try:
+        outcomes = estimator._solve_lock_step(lp, start, report)
+    finally:
+        lp.close()
     estimator.n_passes_ = lp.passes
     return outcomes
 

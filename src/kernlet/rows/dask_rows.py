@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from kernlet.rows.dask_kept import active_client, kept_blocks, let_go
 from kernlet.rows.source import BlockStore, Function, Rows, consecutive, row_numbers
 
 _WARN_OF_SIZE = "distributed.admin.large-graph-warning-threshold"
@@ -20,7 +21,8 @@ class DaskRows(Rows):
     Work on blocks runs on the active client, or on Dask's threads without one, and its values
     are combined here in the order of the blocks: the answer is that of any other source of the
     same rows, bit for bit. All that a block needs travels with its task, so that a worker can be
-    lost. The rows are cut anew into blocks of the usual bounds; persist a collection
+    lost; kernel blocks that a method comes back to are kept by the workers, which share the memory
+    for them. The rows are cut anew into blocks of the usual bounds; persist a collection
     that fits the workers' memory, or every pass computes it again.
 
     Parameters
@@ -101,15 +103,26 @@ class DaskRows(Rows):
 
         self._require_numbers()
         blocks, slices = self.array.to_delayed().ravel(), self.slices()
+        client = active_client()
         run = dask.delayed(_run, pure=False, traverse=False)
-        task = dask.delayed(_Task(function, prepare, self.dtype, tuple(shared)), traverse=False)
-        step = _under_way()
+        task = dask.delayed(
+            _Task(function, prepare, self.dtype, tuple(shared), _share_of(store, client)),
+            traverse=False,
+        )
+        step = _under_way(client)
         for first in range(0, len(slices), step):
             wave = range(first, min(first + step, len(slices)))
             parts = [tuple(_to_send(a[slices[k]]) for a in by_row) for k in wave]
-            tasks = [run(task, blocks[k], part) for k, part in zip(wave, parts, strict=True)]
+            tasks = [run(task, blocks[k], part, k) for k, part in zip(wave, parts, strict=True)]
             with dask.config.set({_WARN_OF_SIZE: "1 GiB"}):  # numbers of rows travel by intent
                 yield from dask.compute(*tasks)
+
+    def release(self, store: BlockStore) -> None:
+        """Let the workers forget what they keep for a store."""
+        let_go(store.name)
+        client = active_client()
+        if client is not None:
+            client.run(let_go, store.name, on_error="ignore")
 
 
 def _column_without_numbers(frame: Any) -> str | None:
@@ -127,15 +140,16 @@ def _as_floats(frame: Any) -> Any:
     return frame.astype(dict.fromkeys(numbers, "float64")) if numbers else frame
 
 
-def _under_way() -> int:
+def _under_way(client: Any) -> int:
     """Blocks handed out together: two for each thread of a cluster, and no fewer than 16."""
-    try:
-        from distributed import default_client
+    return max(_WAVE, 0 if client is None else 2 * sum(client.nthreads().values()))
 
-        n_threads = sum(default_client().nthreads().values())
-    except (ImportError, ValueError):  # ValueError: there is no client
-        n_threads = 0
-    return max(_WAVE, 2 * n_threads)
+
+def _share_of(store: BlockStore | None, client: Any) -> tuple[str, int] | None:
+    """The name of a store and the bytes that each worker may keep of its blocks."""
+    if store is None:
+        return None
+    return store.name, store.max_bytes // max(1, 0 if client is None else len(client.nthreads()))
 
 
 def _to_send(part: Any) -> Any:
@@ -147,15 +161,34 @@ class _Task:
     """What is done with every block; it travels with the tasks."""
 
     def __init__(
-        self, function: Function, prepare: Function | None, dtype: Any, shared: tuple[Any, ...]
+        self,
+        function: Function,
+        prepare: Function | None,
+        dtype: Any,
+        shared: tuple[Any, ...],
+        keeping: tuple[str, int] | None,
     ) -> None:
         self.function, self.prepare, self.dtype, self.shared = function, prepare, dtype, shared
+        self.keeping = keeping
+
+    def prepared(self, block: Any, number: int) -> Any:
+        """A block as the function takes it; made once, where this process may keep it."""
+        kept = None if self.keeping is None else kept_blocks(*self.keeping)
+        found = None if kept is None else kept.get(number)
+        if found is not None:
+            return found
+        rows = np.ascontiguousarray(np.asarray(block).astype(self.dtype, copy=False))
+        if self.prepare is None:
+            return rows
+        made = self.prepare(rows)
+        if kept is not None:
+            kept.offer(number, made)
+        return made
 
 
-def _run(task: _Task, block: Any, by_row: tuple[Any, ...]) -> Any:
+def _run(task: _Task, block: Any, by_row: tuple[Any, ...], number: int) -> Any:
     """The value of a block, in whatever process; one BLAS thread, for equal rounding."""
-    block = np.ascontiguousarray(np.asarray(block).astype(task.dtype, copy=False))
     with threadpool_limits(1):
-        prepared = block if task.prepare is None else task.prepare(block)
+        prepared = task.prepared(block, number)
         whole = (np.broadcast_to(part, (len(block), *part.shape[1:])) for part in by_row)
         return task.function(prepared, *map(np.ascontiguousarray, whole), *task.shared)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ class BlockStore:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self.room = max_bytes
+        self.max_bytes = self.room = max_bytes
+        self.name = uuid4().hex  # by which others know what they keep in its place
         self._blocks: dict[int, Any] = {}
 
     def get(self, number: int) -> Any:
@@ -109,6 +111,9 @@ class Rows(ABC):
         back[order] = np.arange(len(order))
         return together[back]
 
+    def release(self, store: BlockStore) -> None:  # noqa: B027
+        """Forget what is kept elsewhere for a store that is no longer needed."""
+
     def map_reduce(
         self,
         function: Function,
@@ -135,7 +140,8 @@ class Rows(ABC):
         prepare : callable, optional
             Makes of rows what ``function`` takes as its block.
         store : BlockStore, optional
-            Keeps prepared blocks from one call to the next, where the rows are read here.
+            Keeps prepared blocks from one call to the next; workers of a cluster keep them in its
+            place until ``release``.
 
         Returns
         -------

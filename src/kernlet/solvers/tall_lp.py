@@ -107,6 +107,10 @@ class TallLP:
         """Take on the same rows and candidates with other costs, keeping the kernel blocks."""
         self.problem = problem
 
+    def close(self) -> None:
+        """Let go of kernel blocks that workers of a cluster keep."""
+        self.problem.rows.release(self._store)
+
     def solve(
         self,
         *,

@@ -20,6 +20,8 @@ from benchmarks import (
     proximal,
     ship,
     synthetic,
+    tall,
+    tall_blocks,
 )
 from benchmarks.frontier import growth as frontier_growth
 from benchmarks.frontier import run as frontier
@@ -38,6 +40,8 @@ _MODULES = (
     ship,
     frontier,
     frontier_growth,
+    tall,
+    tall_blocks,
 )
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 

@@ -9,6 +9,7 @@ import click
 from kernlet import __version__
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_TABLE = click.Path(exists=True, path_type=Path)
 _OUT = click.Path(path_type=Path)
 _SEED = click.IntRange(0, 2**32 - 1)
 
@@ -58,9 +59,10 @@ class ByteCount(click.ParamType):
         """The number."""
         if isinstance(value, int):
             return value
-        units = {"k": 1000, "m": 1000**2, "ki": 1024, "mi": 1024**2, "": 1}
+        units = {"k": 1000, "m": 1000**2, "g": 1000**3, "": 1}
+        units |= {"ki": 1024, "mi": 1024**2, "gi": 1024**3}
         text = value.strip().lower().removesuffix("b")
-        digits = text.rstrip("kmi")
+        digits = text.rstrip("kmgi")
         if not digits.isdecimal() or text[len(digits) :] not in units:
             self.fail(f"{value!r} is no number of bytes, such as 16000, 16k or 16Ki.", param, ctx)
         return int(digits) * units[text[len(digits) :]]
@@ -71,7 +73,8 @@ class ByteCount(click.ParamType):
 def main() -> None:
     """Train, shrink and ship kernel machines that depend on very few points.
 
-    Tables are CSV (with a line of column names), TSV, Parquet, LIBSVM rows or .npz files.
+    Tables are CSV (with a line of column names), TSV, Parquet, LIBSVM rows or .npz files, or a
+    folder of Parquet files.
     """
 
 
@@ -91,7 +94,7 @@ def run_demo(folder: Path) -> None:
 
 
 @main.command("fit")
-@click.argument("table", type=_FILE)
+@click.argument("table", type=_TABLE)
 @click.option("--target", help="The column to predict; not needed for LIBSVM and .npz.")
 @click.option("--centers", type=click.IntRange(1), help="Points the machine may depend on.")
 @click.option("--bytes", "max_bytes", type=ByteCount(), help="Bytes it may take, such as 16k.")
@@ -117,6 +120,29 @@ def run_demo(folder: Path) -> None:
 @click.option("--seed", type=_SEED, default=0, show_default=True)
 @click.option("--jobs", type=int, default=None, help="Trials side by side; -1 for all cores.")
 @click.option(
+    "--machine",
+    type=click.Choice(["compact", "l1", "minimal"]),
+    default="compact",
+    show_default=True,
+    help="compact: trained centers. l1, minimal: linear programs over --centers random rows.",
+)
+@click.option(
+    "--C",
+    "C",
+    type=click.FloatRange(0, min_open=True),
+    help="Weight of errors, of l1 and minimal; 5000 over the number of rows unless given.",
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder in which l1 and minimal keep the machine of every pass, to go on from.",
+)
+@click.option(
+    "--memory",
+    type=ByteCount(),
+    help="Bytes that the table may take, such as 4G; larger Parquet is read piece by piece.",
+)
+@click.option(
     *("-o", "--output"),
     type=_OUT,
     required=True,
@@ -139,15 +165,15 @@ def run_fit(**options: Any) -> None:
 
 @main.command("predict")
 @click.argument("model", type=_FILE)
-@click.argument("table", type=_FILE)
+@click.argument("table", type=_TABLE)
 @click.option(
     *("-o", "--output"),
     type=_OUT,
     callback=_new_file,
-    help="A CSV file; standard output unless given.",
+    help="A CSV file, or Parquet by its name; CSV on standard output unless given.",
 )
 def run_predict(model: Path, table: Path, output: Path | None) -> None:
-    """Predict every row of a table, as CSV."""
+    """Predict every row of a table; Parquet goes a row group at a time."""
     from kernlet.cli.predict import run
 
     run(model, table, output)

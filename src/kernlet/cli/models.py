@@ -112,7 +112,7 @@ def labelled_rows(shipped: ShippedModel, path: Path, target: str | None) -> tupl
 
 
 @contextmanager
-def errors_of(path: Path) -> Iterator[None]:
+def errors_of(path: Path | str) -> Iterator[None]:
     """Say of which file an error speaks."""
     try:
         yield

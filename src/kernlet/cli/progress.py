@@ -61,7 +61,8 @@ class EpochLines:
         self.done += 1
         if time.monotonic() - self.last > self.seconds:
             self.last = time.monotonic()
-            say(f"  {self.done} epochs or trials done")
+            name = str(context.task_name)
+            say(f"  {name}" if name.startswith("pass") else f"  {self.done} epochs or trials done")
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Nothing is left to do."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from kernlet.cli.text_tables import read_columns
 from kernlet.export.encoding import category_text
+from kernlet.rows import parquet_files
 
 _LARGEST_DENSE = 1 << 30  # bytes of float32
 
@@ -67,7 +68,8 @@ def read_table(
     Parameters
     ----------
     path : Path
-        .csv, .tsv, .tab, .parquet, .pq, .npz; anything else is taken for LIBSVM rows.
+        .csv, .tsv, .tab, .parquet, .pq, .npz, or a folder of Parquet files; anything else is
+        taken for LIBSVM rows.
     category : sequence of str
         Columns whose numbers are names.
     label : str or None
@@ -86,10 +88,10 @@ def read_table(
     """
     try:
         kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-        if kind in ("csv", "tsv", "tab"):
-            table = Table(read_columns(path, "," if kind == "csv" else "\t", category, label))
-        elif kind in ("parquet", "pq"):
+        if is_parquet(path):
             table = _read_parquet(path, category, label)
+        elif kind in ("csv", "tsv", "tab"):
+            table = Table(read_columns(path, "," if kind == "csv" else "\t", category, label))
         elif kind == "npz":
             table = _read_npz(path)
         else:
@@ -106,19 +108,54 @@ def _read_parquet(path: Path, category: Sequence[str], label: str | None) -> Tab
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(path)
+        files = parquet_files(path)
+        tables = [parquet.ParquetFile(file).read() for file in files]
+        for file, table in zip(files, tables, strict=True):
+            if set(table.column_names) != set(tables[0].column_names):
+                raise ValueError(f"{file.name} has other columns than {files[0].name}")
+        table = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise ValueError(f"no Parquet file ({str(error).splitlines()[0]})") from None
+    return arrow_columns(table, category, label)
+
+
+def arrow_columns(table: Any, category: Sequence[str], label: str | None) -> Table:
+    """The columns of an Arrow table: numbers, or texts.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    category : sequence of str
+        Columns whose numbers are names.
+    label : str or None
+        The column of classes.
+
+    Returns
+    -------
+    table : Table
+    """
+    import pyarrow as pa
+
     columns = {}
     for name in table.column_names:
-        kind = table[name].type
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         is_name = name in category or (name == label and _is_long(table[name]))
-        if is_number and not is_name:
+        if is_number(table[name].type) and not is_name:
             columns[name] = table[name].cast(pa.float64(), safe=False).to_numpy()
         else:
-            columns[name] = _texts(table[name].to_pylist())
+            columns[name] = texts(table[name].to_pylist())
     return Table(columns)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a table is a Parquet file, or a folder, which can only hold those."""
+    return path.is_dir() or path.suffix.lower() in (".parquet", ".pq")
 
 
 def _is_long(values: Any) -> bool:
@@ -130,7 +167,8 @@ def _is_long(values: Any) -> bool:
     return any(value is not None and abs(value) >= 2**53 for value in values.to_pylist())
 
 
-def _texts(values: Iterable[Any]) -> Any:
+def texts(values: Iterable[Any]) -> Any:
+    """Cells as texts, None where one is missing."""
     return np.array(
         [None if v is None or v != v else category_text(v) for v in values], dtype=object
     )
@@ -176,7 +214,10 @@ def _read_libsvm(path: Path, n_features: int | None) -> Table:
 
 
 def file_digest(path: Path) -> str:
-    """What tells one file from another."""
+    """What tells one file, or one folder of Parquet files, from another."""
+    if path.is_dir():
+        parts = [f"{file.name} {file_digest(file)}" for file in parquet_files(path)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from kernlet.cli.fit import split_rows
 from kernlet.cli.models import labelled_rows, shipped_model, trained_on
+from kernlet.cli.preparing import split_rows
 from kernlet.cli.progress import plain_warnings, say
 from kernlet.cli.reading import file_digest
 from kernlet.export import ShippedModel

@@ -14,6 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 
+#: Means, their sizes, and the sum of squared distances.
+Cluster = tuple[Floats, Indices, float]
+
 _EXTREME = 40  # powers of two within which float32 and float64 square without loss
 
 
@@ -106,8 +109,16 @@ def find_centroids(
     >>> find_centroids(X, codes, np.array([0, 1]), random_state=random).rows.ravel()
     array([1. , 8.5])
     """
-    parts = [X[codes == number] for number in range(len(classes))]
-    found = [_cluster(part, keep, min_per_class, n_init, random_state) for part in parts]
+    found = []
+    for number in range(len(classes)):
+        part = X[codes == number]
+        count = min(part.shape[0], max(min_per_class, 1, round(keep * part.shape[0])))
+        found.append(cluster(part, count, n_init, random_state.randint(2**31 - 1)))
+    return joined_clusters(classes, found)
+
+
+def joined_clusters(classes: Any, found: list[Cluster]) -> Centroids:
+    """The clusters of all classes."""
     return Centroids(
         classes,
         np.vstack([means for means, _, _ in found]),
@@ -117,15 +128,11 @@ def find_centroids(
     )
 
 
-def _cluster(
-    X: Any, keep: float, floor: int, n_init: int, random: np.random.RandomState
-) -> tuple[Floats, Indices, float]:
-    """Means, their sizes, and the sum of squared distances."""
-    count = min(X.shape[0], max(floor, 1, round(keep * X.shape[0])))
-    seed = random.randint(2**31 - 1)
+def cluster(X: Any, count: int, n_init: int, seed: int) -> Cluster:
+    """Means of one class by k-means, as many as asked for or as there are distinct rows."""
     if count == X.shape[0]:
         return _dense(X), np.ones(count, dtype=np.intp), 0.0
-    scale = _power_of_two(X)
+    scale = power_of_two(X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
         means = KMeans(count, n_init=n_init, random_state=seed).fit(X / scale)
@@ -136,7 +143,7 @@ def _cluster(
     return scale * means.cluster_centers_[used], sizes[used], inertia
 
 
-def _power_of_two(X: Any) -> Any:
+def power_of_two(X: Any) -> Any:
     """About the largest number in X, by which to divide it: squares do not overflow or vanish."""
     largest = float(abs(X).max())
     exponent = max(int(np.frexp(largest)[1]) - 1, -1000) if largest > 0 else 0

@@ -14,11 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from kernlet.devices import is_foreign, require_finite, to_numpy
+from kernlet.estimators.sources import gamma_of_rows, labelled_rows, values_of_rows
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels import KERNEL_NAMES, Kernel, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.labels import error_weights
+from kernlet.rows import Rows, is_source
 
 #: Constraints on the parameters that name a kernel.
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
@@ -37,9 +39,23 @@ class KernelTrainer:
 
     classes_: Any
 
+    #: Whether a fit may read its rows block by block.
+    _takes_sources = False
+
     def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
+        if is_source(X):
+            return self._validate_training_rows(X, y, sample_weight)
         data = training_data(self, X, y, sample_weight, order="C")
+        self.classes_ = np.unique(data.y)
+        check_classes(self.classes_)
+        return data
+
+    def _validate_training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """The same for a source of rows."""
+        if not self._takes_sources:
+            require_memory(self, X)
+        data = source_data(self, X, y, sample_weight)
         self.classes_ = np.unique(data.y)
         check_classes(self.classes_)
         return data
@@ -48,6 +64,8 @@ class KernelTrainer:
         """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
         names = ("kernel", "gamma", "degree", "coef0")
         kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
+        if isinstance(data.X, Rows):
+            gamma = gamma_of_rows(gamma, data.X, data.sample_weight)
         return make_kernel(
             kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
         )
@@ -59,7 +77,8 @@ class KernelTrainer:
         kept = np.flatnonzero(costs)
         if len(kept) == len(costs):
             return data, costs
-        some = TrainingData(data.X[kept], data.y[kept], data.sample_weight[kept], data.rows[kept])
+        X = data.X.some(kept) if isinstance(data.X, Rows) else data.X[kept]
+        some = TrainingData(X, data.y[kept], data.sample_weight[kept], data.rows[kept])
         return some, costs[kept]
 
 
@@ -79,15 +98,15 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A torch tensor is computed on its device, by rbf machines.
+            A torch tensor is computed on its device, by rbf machines; a source of rows
+            (:mod:`kernlet.rows`) or a Dask collection block by block.
 
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             With two classes, one value a row, positive for ``classes_[1]``.
         """
-        X = rows_to_predict(self, X)
-        values = self.expansion_.decision_values(X)
+        values = expansion_values(self, X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Any:
@@ -96,6 +115,7 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or as for ``decision_function``.
 
         Returns
         -------
@@ -157,6 +177,47 @@ def training_data(
     return TrainingData(X, y, weights, rows)
 
 
+def source_data(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
+    """Rows of a source with their labels and weights, without the rows of no weight.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learns the number and the names of the features.
+    X : Rows or dask collection
+    y : str or array-like of shape (n_rows,)
+    sample_weight : array-like of shape (n_rows,), default=None
+
+    Returns
+    -------
+    data : TrainingData
+    """
+    rows, y = labelled_rows(X, y)
+    check_label_types(y)
+    check_classification_targets(y)
+    weights = np.broadcast_to(np.float64(1.0), y.shape)
+    if sample_weight is not None:
+        weights = _check_sample_weight(
+            sample_weight, y[:, None], dtype=np.float64, ensure_non_negative=True
+        )
+    estimator.n_features_in_ = rows.shape[1]
+    if hasattr(rows, "columns"):
+        estimator.feature_names_in_ = np.array(rows.columns, dtype=object)
+    numbers = np.flatnonzero(weights)
+    if len(numbers) < len(weights):
+        rows, y, weights = rows.some(numbers), y[numbers], weights[numbers]
+    return TrainingData(rows, y, weights, numbers)
+
+
+def require_memory(estimator: Any, X: Any) -> None:
+    """Refuse rows that are read block by block."""
+    if is_source(X):
+        raise TypeError(
+            f"{type(estimator).__name__} needs its rows in memory, as an array or a sparse matrix; "
+            f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers)."
+        )
+
+
 def rows_to_predict(estimator: Any, X: Any) -> Any:
     """Rows that a fitted estimator can take; arrays of other libraries stay where they are."""
     check_is_fitted(estimator)
@@ -166,6 +227,14 @@ def rows_to_predict(estimator: Any, X: Any) -> Any:
     return validate_data(
         estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
     )
+
+
+def expansion_values(estimator: Any, X: Any) -> Any:
+    """Values of a fitted estimator's expansion; block by block for a source of rows."""
+    if is_source(X):
+        return values_of_rows(estimator, X)
+    rows = rows_to_predict(estimator, X)
+    return estimator.expansion_.decision_values(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +248,9 @@ class TrainingData:
 
     @property
     def for_callbacks(self) -> dict[str, Any]:
-        """The data as scikit-learn's callbacks take them."""
+        """The data as scikit-learn's callbacks take them; no rows where they are not in memory."""
+        if isinstance(self.X, Rows):
+            return {}
         return {"X": self.X, "y": self.y, "metadata": {"sample_weight": self.sample_weight}}
 
 
@@ -187,6 +258,11 @@ def check_label_types(y: Any) -> None:
     """Refuse labels of mixed kinds, which numpy would turn into strings without a word."""
     is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
     kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()
+    if "NoneType" in kinds:
+        row = next(row for row, label in enumerate(y) if label is None)
+        raise ValueError(
+            f"Row {row} of y, counted from 0, has no label (None). Leave out rows without one."
+        )
     if len(kinds) > 1:
         raise ValueError(
             f"The labels y mix types ({', '.join(sorted(kinds))}), which have no common order. "
@@ -202,6 +278,8 @@ def _kind(label: Any) -> str:
 
 def check_classes(classes: Any) -> None:
     """Refuse fewer than two classes."""
+    if not len(classes):
+        raise ValueError("There are no rows (0 samples): training needs at least two classes.")
     if len(classes) < 2:
         (label,) = np.asarray(classes).tolist()
         raise ValueError(

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from kernlet.kernels.columns import Indices
+from kernlet.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ def choose_candidates(
     ----------
     candidates : None, int, float or {array-like, sparse matrix}
         All rows, a number or a fraction of rows drawn at random, or given points.
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    X : {ndarray, sparse matrix, Rows} of shape (n_rows, n_features)
     random_state : RandomState
     name : str, default="candidates"
         What the parameter is called.
@@ -48,16 +49,21 @@ def choose_candidates(
     candidates : Candidates
     """
     n_rows, n_features = X.shape
+    if isinstance(X, Rows) and candidates is None:
+        raise ValueError(
+            f"{name}=None takes every row, and rows that are read block by block are too many for "
+            f"that. Give a number, such as {name}=300."
+        )
     if candidates is None:
         return Candidates(None, np.arange(n_rows))
     if isinstance(candidates, bool):
         raise ValueError(f"{name} is True or False; give a number, a fraction or points.")
     if isinstance(candidates, Real):
         count = _count(candidates, n_rows, name)
-        if count == n_rows:
+        if count == n_rows and not isinstance(X, Rows):
             return Candidates(None, np.arange(n_rows))
         rows = np.sort(random_state.permutation(n_rows)[:count])
-        return Candidates(X[rows], rows)
+        return Candidates(X.take(rows) if isinstance(X, Rows) else X[rows], rows)
     if getattr(candidates, "ndim", np.ndim(candidates)) == 1:
         raise ValueError(
             f"{name} must be points, one a line of n_features numbers; for chosen rows give "

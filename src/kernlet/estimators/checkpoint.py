@@ -19,7 +19,8 @@ from kernlet.files import written_whole
 from kernlet.kernels.kernel import Floats
 
 _FORMAT = 1
-_DAMAGE = (
+#: What reading a damaged file may raise.
+DAMAGE = (
     AttributeError,
     BadZipFile,
     EOFError,
@@ -97,7 +98,7 @@ class Checkpoint:
                 )
         except PermissionError:
             raise
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise ValueError(
                 f"The checkpoint {self.path} is damaged ({error}). Delete it to start anew."
             ) from error

@@ -17,13 +17,18 @@ from threadpoolctl import threadpool_limits
 
 from kernlet.estimators.base import KERNEL_CONSTRAINTS, ExpansionClassifier, TrainingData
 from kernlet.estimators.checkpoint import Checkpoint, StagesDone, fingerprint
-from kernlet.estimators.sampling import hold_out, seed_of, stratified_sample
+from kernlet.estimators.sampling import hold_out, seed_of, some_rows, stratified_sample
 from kernlet.estimators.stage import Plan, Rows, Run, run_stage
 from kernlet.expansion import distinct_rows
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import require_mercer
 from kernlet.problems.labels import error_weights
+from kernlet.rows import RowReader
+from kernlet.rows import Rows as RowSource
+
+# of rows that are not in memory
+_LARGEST_VALIDATION, _LARGEST_SAMPLE = 10_000, 50_000
 
 
 class ChunkingSyntheticClassifier(ExpansionClassifier):
@@ -107,6 +112,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     True
     """
 
+    _takes_sources = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_points": [Interval(Integral, 1, None, closed="left")],
         "n_runs": [Interval(Integral, 1, None, closed="left")],
@@ -169,8 +175,11 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+            Of rows that are not in memory, the last stage has a sample of 50,000 at most, and
+            choices are made on 10,000.
+        y : array-like of shape (n_samples,) or str
+            The name of a column, where X is a source of rows that has one.
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies C for each row.
 
@@ -182,6 +191,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         plan, rows = self._plan(data), self._rows(data)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         kept, held_out = hold_out(data.y, self.validation_fraction, np.random.RandomState(seed))
+        if isinstance(data.X, RowSource):
+            held_out = some_rows(data.y, held_out, _LARGEST_VALIDATION, seed)
         sizes = self._sizes(len(kept))
         checkpoint = self._checkpoint(data)
         done = checkpoint.load() if checkpoint else StagesDone()
@@ -212,7 +223,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
 
     def _rows(self, data: TrainingData) -> Rows:
         weights = error_weights(1.0, data.y, self.classes_, self.class_weight, data.sample_weight)
-        return Rows(data.X, data.y, weights)
+        X = RowReader(data.X) if isinstance(data.X, RowSource) else data.X
+        return Rows(X, data.y, weights)
 
     def _sizes(self, n_rows: int) -> list[int]:
         if isinstance(self.stage_sizes, str):
@@ -243,9 +255,11 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         parameters = self.get_params(deep=False)
         for name in ("checkpoint", "n_jobs", "final"):
             del parameters[name]
-        return Checkpoint(
-            self.checkpoint, fingerprint(parameters, data.X, data.y, data.sample_weight)
-        )
+        X = data.X
+        if isinstance(X, RowSource):
+            X = X.take(np.unique(np.linspace(0, len(X) - 1, 1000).astype(np.intp)))
+        weights = np.ascontiguousarray(data.sample_weight)
+        return Checkpoint(self.checkpoint, fingerprint(parameters, X, data.y, weights))
 
     def _run_all(
         self,
@@ -300,6 +314,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         best = int(scores.mean(axis=0).argmax()) if scores.size else 0
         plan = replace(plan, Cs=(plan.Cs[best],))
         everything = np.arange(len(rows.y))
+        if isinstance(rows.X, RowReader):
+            everything = some_rows(rows.y, everything, _LARGEST_SAMPLE, seed_of(*seeds))
         (run,) = self._run_all(plan, rows, [everything], held_out[:0], done, seeds, context)
         return run
 

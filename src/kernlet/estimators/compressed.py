@@ -43,9 +43,11 @@ from kernlet.estimators.compression import (
 )
 from kernlet.estimators.evidence import Evidence, label_codes, original_score, weighs_classes
 from kernlet.estimators.sampling import hold_out
+from kernlet.estimators.sources import values_of_rows
 from kernlet.estimators.votes import decision_values
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.kernel import Floats
+from kernlet.rows import is_source
 
 
 class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -278,11 +280,14 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            A source of rows (:mod:`kernlet.rows`) or a Dask collection goes block by block.
 
         Returns
         -------
         values : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
         """
+        if is_source(X):
+            return values_of_rows(self, X, self.decision_function)
         outputs = self._outputs(X)
         adopted = self.adopted_
         return decision_values(outputs, adopted.scheme, len(self.classes_), adopted.votes)
@@ -298,6 +303,8 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n_samples,)
         """
+        if is_source(X):
+            return values_of_rows(self, X, self.predict)
         rows = self._rows(X)
         return self.classes_[predict_codes(self.adopted_, rows)]
 

@@ -38,7 +38,7 @@ class MarginTask:
     Parameters
     ----------
     kernel : Kernel
-    X : {ndarray, csr matrix} of shape (n_rows, n_features)
+    X : {ndarray, csr matrix, RowReader} of shape (n_rows, n_features)
     signs : ndarray of shape (n_outputs, n_rows)
     costs : ndarray of shape (n_rows,)
     max_bytes : int

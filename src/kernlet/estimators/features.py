@@ -9,8 +9,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.callback import CallbackSupportMixin
 
 from kernlet.estimators.base import KernelTrainer, rows_to_predict
+from kernlet.estimators.sources import values_of_rows
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.kernel import Floats
+from kernlet.rows import as_rows, is_source
 
 
 class ExpansionTransformer(
@@ -44,14 +46,19 @@ class ExpansionTransformer(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A source of rows (:mod:`kernlet.rows`) or a Dask collection goes block by block.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_features_out)
             float32 for float32 rows.
         """
-        X = rows_to_predict(self, X)
-        features = self.expansion_.decision_values(X)
+        if is_source(X):
+            X = as_rows(X)
+            features = values_of_rows(self, X)
+        else:
+            X = rows_to_predict(self, X)
+            features = self.expansion_.decision_values(X)
         return features.astype(np.float32) if X.dtype == np.float32 else features
 
     def __sklearn_tags__(self) -> Any:

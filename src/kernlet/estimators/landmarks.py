@@ -23,7 +23,7 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: np.random.RandomState
     landmarks : int, float, {array-like, sparse matrix} or None
         A number of rows drawn at random (all, where there are no more), a fraction of them,
         given points, or None for all rows.
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    X : {ndarray, sparse matrix, Rows} of shape (n_rows, n_features)
     random_state : RandomState
 
     Returns
@@ -39,7 +39,7 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: np.random.RandomState
     """
     is_number = isinstance(landmarks, int | np.integer) and not isinstance(landmarks, bool)
     if is_number and landmarks > X.shape[0]:
-        landmarks = None
+        landmarks = X.shape[0]
     chosen = choose_candidates(landmarks, X, random_state, "landmarks").points
     points = X if chosen is None else chosen
     return points[distinct_rows(points)[1]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any
@@ -17,6 +18,7 @@ from kernlet.kernels.gram import in_few_digits
 from kernlet.problems.labels import error_weights
 from kernlet.problems.moments import Moments, empty
 from kernlet.problems.row_sums import collect
+from kernlet.rows import Rows
 
 _MOST_BYTES = 8 * 2**30
 _ADVICE = ", or class_weight=None, which needs one sum for all classes"
@@ -87,6 +89,28 @@ class LearnedRows:
         """
         larger = self._with_classes(data.y)
         return replace(larger, moments=larger.moments + larger._sums(data, class_weight))
+
+    def learn_rows(self, data: TrainingData, class_weight: Any) -> LearnedRows:
+        """With the rows of a source, summed block by block where they are.
+
+        Parameters
+        ----------
+        data : TrainingData
+            Its X is a source of rows.
+        class_weight : dict, "balanced", "normalized" or None
+
+        Returns
+        -------
+        learned : LearnedRows
+        """
+        larger = self._with_classes(data.y)
+        sums = data.X.map_reduce(
+            _sums_of_block,
+            operator.add,
+            by_row=(data.y, data.sample_weight),
+            shared=(larger, class_weight),
+        )
+        return replace(larger, moments=larger.moments + sums)
 
     def forget(self, data: TrainingData, class_weight: Any) -> LearnedRows:
         """Without these rows.
@@ -161,6 +185,16 @@ class LearnedRows:
         return np.searchsorted(self.classes, y)
 
 
+def _sums_of_block(
+    X: Any, y: Any, sample_weight: Any, learned: LearnedRows, class_weight: Any
+) -> Moments:
+    """Sums over a block of rows, those of no weight left out."""
+    rows = np.flatnonzero(sample_weight)
+    if len(rows) < len(y):
+        X, y, sample_weight = X[rows], y[rows], sample_weight[rows]
+    return learned._sums(TrainingData(X, y, sample_weight, rows), class_weight)
+
+
 def nothing_learned(
     data: TrainingData,
     kernel: Kernel | None,
@@ -188,7 +222,8 @@ def nothing_learned(
     -------
     learned : LearnedRows
     """
-    features = RowFeatures(data.X, kernel, landmarks)
+    some = data.X.read(data.X.slices()[0]) if isinstance(data.X, Rows) else data.X
+    features = RowFeatures(some, kernel, landmarks)
     labels = np.empty(0) if classes is None else np.unique(classes)
     by_class = is_by_class(class_weight)
     check_size(

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from kernlet.estimators.base import TrainingData
+from kernlet.estimators.blocks import checked_block
 from kernlet.estimators.l1_kernel import L1KernelClassifier
+from kernlet.estimators.retained import RetainedRows, keep, merge
 from kernlet.estimators.rounds import Outcome
 from kernlet.kernels import Kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import Gram
+from kernlet.kernels.kernel import Floats
 from kernlet.problems.pound import PoundLoss
-from kernlet.solvers import Generation, linearize_successively
+from kernlet.solvers import Generation, TallLP, linearize_successively, linearize_tall
 from kernlet.solvers.highs_generation import Report
+from kernlet.solvers.tall_lp import TallReport
 
 
 class MinimalKernelClassifier(L1KernelClassifier):
@@ -37,16 +43,31 @@ class MinimalKernelClassifier(L1KernelClassifier):
     alpha : float, default=5.0
         Steepness of that step.
     max_lps : int, default=50
-        Linear programs allowed for each output; about ten is usual.
-    kernel, gamma, degree, coef0, candidates, class_weight : see L1KernelClassifier
+        Linear programs allowed for each output; about ten is usual. With the tall method each
+        takes passes of its own.
+    retain : {"both", "last"}, default="both"
+        What :meth:`partial_fit` keeps of a block: the rows with a positive dual and the centers
+        of the ``"last"`` linear program, as [1]_ proposes, or those of the first one as well,
+        the 1-norm machine. The last one rests on so few rows that later blocks undo what it
+        knew: see the page on many rows for figures.
+    max_age : int or None, default=None
+        With :meth:`partial_fit`, blocks that a kept row may be behind the newest one before
+        it is forgotten. None forgets no row for its age.
+    kernel, gamma, degree, coef0, candidates, class_weight, solver : see L1KernelClassifier
     tol : float, default=1e-9
         Relative duality gap of the last linear program.
     max_iter, cache_size, n_jobs, random_state : see L1KernelClassifier
+    checkpoint : str, Path or None, default=None
+        As for :class:`L1KernelClassifier`, of the first linear program: a later fit starts from
+        the 1-norm machine and goes through the other programs again.
 
     Attributes
     ----------
     n_lps_ : ndarray of shape (n_outputs,)
         Linear programs solved for each output.
+    retained_ : RetainedRows
+        After :meth:`partial_fit`: the rows that are kept, the block each came with, and how
+        many rows were seen and forgotten.
     expansion_, n_centers_, classes_ : see L1KernelClassifier
     center_indices_, margin_indices_, duals_ : see L1KernelClassifier
     objective_, duality_gap_ : ndarray of shape (n_outputs,)
@@ -54,7 +75,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
     loo_error_bound_ : float
         The bound of :class:`L1KernelClassifier` for the last linear programs with their
         costs held fixed. It is no bound for leaving a row out of the whole procedure.
-    n_iter_, n_features_in_, feature_names_in_ : see L1KernelClassifier
+    n_iter_, n_passes_, n_features_in_, feature_names_in_ : see L1KernelClassifier
 
     See Also
     --------
@@ -81,11 +102,14 @@ class MinimalKernelClassifier(L1KernelClassifier):
     True
     """
 
+    retained_: RetainedRows
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **L1KernelClassifier._parameter_constraints,
         "mu": [Interval(Real, 0, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "max_lps": [Interval(Integral, 1, None, closed="left")],
+        "retain": [StrOptions({"both", "last"})],
+        "max_age": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -95,15 +119,19 @@ class MinimalKernelClassifier(L1KernelClassifier):
         mu: float = 10.0,
         alpha: float = 5.0,
         max_lps: int = 50,
+        retain: str = "both",
+        max_age: int | None = None,
         kernel: str | Kernel = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
         candidates: Any = None,
         class_weight: Any = None,
+        solver: str = "auto",
         tol: float = 1e-9,
         max_iter: int = -1,
         cache_size: float = 2000,
+        checkpoint: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -115,15 +143,98 @@ class MinimalKernelClassifier(L1KernelClassifier):
             coef0=coef0,
             candidates=candidates,
             class_weight=class_weight,
+            solver=solver,
             tol=tol,
             max_iter=max_iter,
             cache_size=cache_size,
+            checkpoint=checkpoint,
             n_jobs=n_jobs,
             random_state=random_state,
         )
         self.mu = mu
         self.alpha = alpha
         self.max_lps = max_lps
+        self.retain = retain
+        self.max_age = max_age
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the machine to a new block of rows and the few that stand for those before.
+
+        Only centers and rows with a positive dual are kept from a block, see ``retain``; the
+        next block is merged with them and the machine made anew ([1]_, section 6). That is the
+        answer for the rows at hand, not for all rows ever seen. The kernel stays that of the
+        first block. A call after ``fit`` starts anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All labels that may ever come; needed in the first call where its block lacks some.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : object
+        """
+        before: RetainedRows | None = getattr(self, "retained_", None)
+        self._require_same_kernel(before)
+        data = checked_block(self, X, y, classes, sample_weight, is_first=before is None)
+        kernel = self._make_kernel(data) if before is None else self.expansion_.kernel
+        rows = merge(before, data, self.max_age)
+        numbers, wanted = np.arange(len(rows.y)), self.candidates
+        if isinstance(wanted, Integral) and int(wanted) > len(numbers):
+            wanted = len(numbers)  # small blocks leave few rows
+        self._fit(TrainingData(rows.X, rows.y, rows.sample_weight, numbers), kernel, wanted)
+        needed = self.margin_indices_
+        if self._centers_are_rows:
+            needed = np.union1d(needed, self.center_indices_)
+        if self.retain == "both":
+            needed = np.union1d(needed, self._first_rows)
+        self.retained_ = keep(rows, needed)
+        self._kernel_of_blocks = self._kernel_parameters()
+        if not len(needed):
+            warnings.warn(
+                "No row is kept: the machine of these rows is constant. Give larger blocks that "
+                "hold all classes, or a larger C or max_age.",
+                stacklevel=3,
+            )
+        return self
+
+    def _kernel_parameters(self) -> tuple[Any, ...]:
+        return (self.kernel, self.gamma, self.degree, self.coef0)
+
+    def _require_same_kernel(self, before: RetainedRows | None) -> None:
+        """Refuse parameters that partial_fit cannot follow."""
+        if self.checkpoint is not None:
+            raise ValueError("partial_fit keeps no checkpoint: set checkpoint=None.")
+        if before is not None and self._kernel_of_blocks != self._kernel_parameters():
+            raise ValueError(
+                "kernel, gamma, degree and coef0 stay those of the first call to partial_fit. Call "
+                "fit, or partial_fit of a clone, to start anew."
+            )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the machine; see :meth:`L1KernelClassifier.fit`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or str
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : object
+        """
+        if hasattr(self, "retained_"):
+            del self.retained_
+        return super().fit(X, y, sample_weight)
+
+    @property
+    def _centers_are_rows(self) -> bool:
+        return self.candidates is None or isinstance(self.candidates, Real | str)
 
     def _solve(self, generation: Generation, report: Report) -> Outcome:
         path = linearize_successively(
@@ -134,7 +245,21 @@ class MinimalKernelClassifier(L1KernelClassifier):
             max_iter=self._max_iter,
             report=report,
         )
-        return Outcome(path.solution, path.n_lps, path.is_stationary)
+        return Outcome(path.solution, path.n_lps, path.is_stationary, path.first)
+
+    def _solve_lock_step(
+        self, lp: TallLP, start: Floats | None, report: TallReport
+    ) -> list[Outcome]:
+        paths = linearize_tall(
+            lp,
+            PoundLoss(self.mu, self.alpha),
+            max_lps=self.max_lps,
+            tol=self.tol,
+            max_iter=self._max_iter,
+            start=start,
+            report=report,
+        )
+        return [Outcome(p.solution, len(p.objectives), p.is_stationary, p.first) for p in paths]
 
     def _warn_if_unfinished(self, outcomes: list[Outcome]) -> None:
         super()._warn_if_unfinished(outcomes)
@@ -144,7 +269,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
                 f"{moving} of {len(outcomes)} outputs were still improving after "
                 f"max_lps={self.max_lps} linear programs. Raise max_lps for fewer centers.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _set_machine(
@@ -156,3 +281,13 @@ class MinimalKernelClassifier(L1KernelClassifier):
     ) -> None:
         super()._set_machine(gram, rows, candidate_rows, outcomes)
         self.n_lps_ = np.array([outcome.n_lps for outcome in outcomes])
+        self._first_rows = _rows_of_first(outcomes, candidate_rows)
+
+
+def _rows_of_first(outcomes: list[Outcome], candidate_rows: Indices | None) -> Indices:
+    """Rows that the 1-norm machines of all outputs rest on: centers and positive duals."""
+    firsts = [outcome.first for outcome in outcomes if outcome.first is not None]
+    parts = [first.rows for first in firsts]
+    if candidate_rows is not None:
+        parts += [candidate_rows[first.centers] for first in firsts]
+    return np.unique(np.concatenate(parts)) if parts else np.arange(0)

@@ -27,6 +27,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels import Kernel
 from kernlet.kernels.kernel import require_mercer
 from kernlet.problems.labels import one_vs_rest_signs, require_squares
+from kernlet.rows import RowReader, Rows
 from kernlet.solvers.core_solution import REASONS, CoreRule
 
 _WORTH_A_WARNING = 1e-8
@@ -149,6 +150,7 @@ class MMDA(ExpansionTransformer):
     (2, 30)
     """
 
+    _takes_sources = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_features_per_class": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"landmarks", "core", "exact"})],
@@ -202,9 +204,12 @@ class MMDA(ExpansionTransformer):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels: numbers, strings or booleans.
+        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+            A source of rows (:mod:`kernlet.rows`) is read block by block, with
+            ``solver="landmarks"`` only.
+        y : array-like of shape (n_samples,) or str
+            Labels: numbers, strings or booleans. The name of a column of X, where X is a
+            source of rows that has one.
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies C for each row.
 
@@ -213,12 +218,14 @@ class MMDA(ExpansionTransformer):
         self : object
         """
         data = self._validate_training_data(X, y, sample_weight)
+        self._require_landmarks(data)
         kernel = self._make_kernel(data)
         require_mercer(kernel, "A direction in feature space")
         data, costs = self._rows_that_cost(data)
         require_squares(costs)
         signs = one_vs_rest_signs(data.y, self.classes_)
-        task = MarginTask(kernel, data.X, signs, costs, int(self.cache_size * 2**20))
+        rows = RowReader(data.X) if isinstance(data.X, Rows) else data.X
+        task = MarginTask(kernel, rows, signs, costs, int(self.cache_size * 2**20))
         chains = self._make_chains(task)
         rounds = self._extend(chains, task, data)
         features = chains.features()
@@ -229,6 +236,13 @@ class MMDA(ExpansionTransformer):
             estimator=self, **data.for_callbacks, reconstruction_attributes={}
         )
         return self
+
+    def _require_landmarks(self, data: TrainingData) -> None:
+        if isinstance(data.X, Rows) and self.solver != "landmarks":
+            raise ValueError(
+                f'solver="{self.solver}" needs the rows in memory; they are read block by block '
+                'here. Use solver="landmarks".'
+            )
 
     @property
     def _tol(self) -> float:

@@ -16,6 +16,7 @@ from kernlet.estimators.base import (
     ExpansionClassifier,
     TrainingData,
     check_classes,
+    require_memory,
     training_data,
 )
 from kernlet.estimators.landmarks import LANDMARK_CONSTRAINTS, choose_landmarks
@@ -23,6 +24,7 @@ from kernlet.estimators.learned_rows import LearnedRows, is_by_class, nothing_le
 from kernlet.estimators.proximal_machine import proximal_machine
 from kernlet.kernels import Kernel, Linear
 from kernlet.problems.moments import Moments
+from kernlet.rows import is_source
 
 
 class ProximalClassifier(ExpansionClassifier):
@@ -125,6 +127,7 @@ class ProximalClassifier(ExpansionClassifier):
     True
     """
 
+    _takes_sources = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         **KERNEL_CONSTRAINTS,
@@ -185,9 +188,11 @@ class ProximalClassifier(ExpansionClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels: numbers, strings or booleans.
+        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+            A source of rows (:mod:`kernlet.rows`) is summed block by block, where its blocks are;
+        y : array-like of shape (n_samples,) or str
+            Labels: numbers, strings or booleans. The name of a column of X, where X is a
+            source of rows that has one.
         sample_weight : array-like of shape (n_samples,), default=None
             A weight of 2 is the row given twice.
 
@@ -195,6 +200,8 @@ class ProximalClassifier(ExpansionClassifier):
         -------
         self : object
         """
+        if is_source(X):
+            return self._fit_rows(self._validate_training_rows(X, y, sample_weight))
         return self._fit_anew([(X, y, sample_weight)], None)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -247,6 +254,7 @@ class ProximalClassifier(ExpansionClassifier):
         self : object
         """
         self._validate_params()  # scikit-learn does so at the first call only
+        require_memory(self, X)
         is_first = not hasattr(self, "_learned")
         if not is_first:
             self._learned.require_same(self._settled(), classes)
@@ -304,6 +312,14 @@ class ProximalClassifier(ExpansionClassifier):
         context.call_on_fit_task_end(
             estimator=self, **data.for_callbacks, reconstruction_attributes={}
         )
+        return self
+
+    def _fit_rows(self, data: TrainingData) -> ProximalClassifier:
+        """Fit to a source of rows, in one pass for the kernel and one for the sums."""
+        context = self._init_callback_context(max_subtasks=0)
+        context.call_on_fit_task_begin(estimator=self)
+        self._set_machine(self._start(data, None).learn_rows(data, self.class_weight))
+        context.call_on_fit_task_end(estimator=self, reconstruction_attributes={})
         return self
 
     def _start(self, data: TrainingData, classes: Any) -> LearnedRows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,11 +27,21 @@ class Outcome:
         Linear programs solved.
     is_stationary : bool
         Whether more of them would not change the machine.
+    first : MarginSolution or None, default=None
+        Of the first linear program, where there are several.
     """
 
     solution: MarginSolution
     n_lps: int = 1
     is_stationary: bool = True
+    first: MarginSolution | None = None
+
+
+def better_of(one: Outcome, two: Outcome) -> Outcome:
+    """Of two answers for an output the one with the smaller gap, with the iterations of both."""
+    better = min(one, two, key=lambda outcome: outcome.solution.gap)
+    n_iter = one.solution.n_iter + two.solution.n_iter
+    return replace(better, solution=replace(better.solution, n_iter=n_iter))
 
 
 class MarginEstimator(Protocol):

@@ -68,6 +68,13 @@ def stratified_sample(y: Any, rows: Indices, size: int, random: np.random.Random
     return np.sort(np.concatenate(chosen))
 
 
+def some_rows(y: Any, rows: Indices, most: int, seed: int) -> Indices:
+    """The rows themselves, or a stratified sample where they are too many."""
+    if len(rows) <= most:
+        return rows
+    return stratified_sample(y, rows, most, np.random.RandomState(seed))
+
+
 def seed_of(*parts: int) -> int:
     """A seed for one part of the work, whatever the order in which the parts are done."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0])

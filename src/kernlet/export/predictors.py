@@ -16,9 +16,11 @@ from sklearn.utils.metaestimators import available_if
 
 from kernlet.estimators.adopt import Adopted
 from kernlet.estimators.base import rows_to_predict
+from kernlet.estimators.sources import values_of_rows
 from kernlet.export.rounding import rows_of
 from kernlet.export.shipped import ShippedModel
 from kernlet.kernels.kernel import Floats
+from kernlet.rows import is_source
 
 
 class ShippedPredictor(BaseEstimator):
@@ -108,6 +110,8 @@ class ShippedPredictor(BaseEstimator):
 
     def _outputs(self, X: Any) -> Floats:
         encoded = self.shipped.encoding is not None
+        if is_source(X) and not encoded:
+            return values_of_rows(self, X, self.shipped.outputs)
         rows = rows_of(self.shipped, X) if encoded else rows_to_predict(self, X)
         return self.shipped.outputs(rows)
 

@@ -43,24 +43,44 @@ def resolve_gamma(gamma: str | float, X: Any, sample_weight: Any = None) -> floa
     if gamma not in _INVERSES:
         raise ValueError(f"gamma={gamma!r} is none of {', '.join(_INVERSES)}, nor a number.")
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-    inverse = _INVERSES[gamma](merged_entries(X), weights / weights.sum())
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    return gamma_of_moments(gamma, *_moments(merged_entries(X), weights / weights.sum()))
+
+
+def gamma_of_moments(gamma: str, means: Floats, spread: float) -> float:
+    """What a rule for ``gamma`` gives.
+
+    Parameters
+    ----------
+    gamma : {"scale", "auto", "mean_distance"}
+    means : ndarray of shape (n_features,)
+        The mean row.
+    spread : float
+        The mean squared distance of the rows from it.
+
+    Returns
+    -------
+    gamma : float
+        1.0 where all rows are equal and a rule would divide by zero.
+    """
+    inverse = _INVERSES[gamma](means, spread)
     return 1.0 / inverse if inverse > 0 else 1.0
 
 
-def _features(X: Any, shares: Floats) -> float:
-    return float(X.shape[1])
+def _features(means: Floats, spread: float) -> float:
+    return float(len(means))
 
 
-def _scale(X: Any, shares: Floats) -> float:
+def _scale(means: Floats, spread: float) -> float:
     """n_features times the variance of all entries."""
-    means, spread = _moments(X, shares)
     between = float(np.square(means - means.mean()).sum())
     return spread + between * (between > _ROUNDING * float(means @ means))
 
 
-def _mean_distance(X: Any, shares: Floats) -> float:
+def _mean_distance(means: Floats, spread: float) -> float:
     """E |x - x'|^2 = 2 E |x - E x|^2."""
-    return 2.0 * _moments(X, shares)[1]
+    return 2.0 * spread
 
 
 _ROUNDING = 1e-26  # a variance this small against the squared mean is none
@@ -79,7 +99,7 @@ def _moments(X: Any, shares: Floats) -> tuple[Floats, float]:
     return means, spread * (spread > _ROUNDING * square)
 
 
-_INVERSES: dict[str, Callable[[Any, Floats], float]] = {
+_INVERSES: dict[str, Callable[[Floats, float], float]] = {
     "auto": _features,
     "scale": _scale,
     "mean_distance": _mean_distance,

@@ -6,5 +6,6 @@ from kernlet.problems.l1_margin import L1Margin
 from kernlet.problems.moments import Moments
 from kernlet.problems.pound import PoundLoss
 from kernlet.problems.proximal import Proximal
+from kernlet.problems.tall_margin import TallMargin
 
-__all__ = ["EnclosingBall", "Hull", "L1Margin", "Moments", "PoundLoss", "Proximal"]
+__all__ = ["EnclosingBall", "Hull", "L1Margin", "Moments", "PoundLoss", "Proximal", "TallMargin"]

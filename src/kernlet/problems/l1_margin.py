@@ -10,33 +10,12 @@ from kernlet.kernels.gram import Gram
 from kernlet.kernels.kernel import Floats
 
 
-@dataclass(frozen=True, eq=False)
-class L1Margin:
-    """A two-class machine with a 1-norm penalty, as plain values.
+class MarginCosts:
+    """What errors and coefficients of a 1-norm machine cost, with signs of its rows.
 
-    With rows x_i of sign d_i, candidate centers z_j and K_ij = k(x_i, z_j)::
-
-        minimise    sum_i nu_i y_i + sum_j c_j |beta_j|
-        subject to  d_i (sum_j K_ij beta_j + intercept) + y_i >= 1,   y >= 0
-
-    and its dual::
-
-        maximise    sum_i t_i
-        subject to  |sum_i K_ij d_i t_i| <= c_j,   sum_i d_i t_i = 0,   0 <= t <= nu
-
-    Parameters
-    ----------
-    gram : Gram
-        K, of n_rows x n_candidates.
-    signs : ndarray of shape (n_rows,)
-        d, of +1 and -1.
-    error_weights : ndarray of shape (n_rows,)
-        nu >= 0.
-    coef_weights : ndarray of shape (n_candidates,)
-        c > 0.
+    ``signs`` d, ``error_weights`` nu and ``coef_weights`` c as in :class:`L1Margin`.
     """
 
-    gram: Gram
     signs: Floats
     error_weights: Floats
     coef_weights: Floats
@@ -68,3 +47,35 @@ class L1Margin:
         """
         excess = float(np.max(np.abs(correlations) / self.coef_weights, initial=1.0))
         return float(duals.sum() / excess)
+
+
+@dataclass(frozen=True, eq=False)
+class L1Margin(MarginCosts):
+    """A two-class machine with a 1-norm penalty, as plain values.
+
+    With rows x_i of sign d_i, candidate centers z_j and K_ij = k(x_i, z_j)::
+
+        minimise    sum_i nu_i y_i + sum_j c_j |beta_j|
+        subject to  d_i (sum_j K_ij beta_j + intercept) + y_i >= 1,   y >= 0
+
+    and its dual::
+
+        maximise    sum_i t_i
+        subject to  |sum_i K_ij d_i t_i| <= c_j,   sum_i d_i t_i = 0,   0 <= t <= nu
+
+    Parameters
+    ----------
+    gram : Gram
+        K, of n_rows x n_candidates.
+    signs : ndarray of shape (n_rows,)
+        d, of +1 and -1.
+    error_weights : ndarray of shape (n_rows,)
+        nu >= 0.
+    coef_weights : ndarray of shape (n_candidates,)
+        c > 0.
+    """
+
+    gram: Gram
+    signs: Floats
+    error_weights: Floats
+    coef_weights: Floats

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.l1_margin import L1Margin
+from kernlet.problems.tall_margin import TallMargin
+
+Problem = TypeVar("Problem", L1Margin, TallMargin)
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,13 @@ class PoundLoss:
         """Its derivative, 1 + mu alpha exp(-alpha x)."""
         return 1.0 + self.mu * self.alpha * np.exp(-self.alpha * x)
 
-    def objective(self, problem: L1Margin, slacks: Floats, absolute_coef: Floats) -> float:
+    def objective(
+        self, problem: L1Margin | TallMargin, slacks: Floats, absolute_coef: Floats
+    ) -> Any:
         """The machine's objective with this loss in place of absolute values, (25)."""
         return problem.objective(self.value(slacks), self.value(absolute_coef))
 
-    def linearized(self, problem: L1Margin, slacks: Floats, absolute_coef: Floats) -> L1Margin:
+    def linearized(self, problem: Problem, slacks: Floats, absolute_coef: Floats) -> Problem:
         """The linear program (26) at a point: ``problem`` with its costs scaled by the slopes."""
         return replace(
             problem,

@@ -8,6 +8,8 @@ from kernlet.solvers.nearest_point import find_nearest_point
 from kernlet.solvers.normal_equations import ProximalSolution, solve_proximal
 from kernlet.solvers.solution import MarginSolution
 from kernlet.solvers.successive_linearization import LinearizationPath, linearize_successively
+from kernlet.solvers.tall_linearization import TallPath, linearize_tall
+from kernlet.solvers.tall_lp import TallLP, TallProgress
 
 __all__ = [
     "CoreRule",
@@ -18,8 +20,12 @@ __all__ = [
     "MarginSolution",
     "Progress",
     "ProximalSolution",
+    "TallLP",
+    "TallPath",
+    "TallProgress",
     "find_core_set",
     "find_nearest_point",
     "linearize_successively",
+    "linearize_tall",
     "solve_proximal",
 ]

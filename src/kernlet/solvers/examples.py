@@ -14,6 +14,7 @@ from kernlet.kernels.columns import Indices
 from kernlet.kernels.gram import merged_entries, row_slices
 from kernlet.kernels.kernel import Floats
 from kernlet.kernels.lifted import Array
+from kernlet.rows import RowReader
 
 #: Rows that take no more than this in float32 are converted once and held, others at each use.
 HELD_BYTES = 2**30
@@ -26,7 +27,7 @@ class Examples:
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    X : {ndarray, sparse matrix, RowReader} of shape (n_rows, n_features)
     targets : ndarray of shape (n_rows,) or (n_rows, n_outputs)
         Class numbers where there is a table, otherwise the targets themselves.
     weights : ndarray of shape (n_rows,)
@@ -77,6 +78,13 @@ class Examples:
         if self._numbers is not None:
             rows = self._numbers[rows]
         return rows if self._held is None else self.device.send(rows, floats=False)
+
+    def shuffled(self, random: np.random.RandomState) -> Array:
+        """All rows in a random order; block by block where the rows are read from a source."""
+        if isinstance(self._X, RowReader):
+            numbers = np.arange(self.n_rows) if self._numbers is None else self._numbers
+            return self.as_indices(self._X.shuffled(numbers, random))
+        return self.as_indices(random.permutation(self.n_rows))
 
     def blocks(self) -> Iterator[Array]:
         """All rows, as indices, in blocks of bounded memory."""

@@ -166,7 +166,7 @@ class _Search:
 
     def epoch(self) -> float:
         """Go through all rows once; the mean loss of the batches."""
-        order = self.examples.as_indices(self.random.permutation(self.examples.n_rows))
+        order = self.examples.shuffled(self.random)
         sums: list[float] = []
         n_summed = n_window = 0
         total: Array = self.examples.device.send(np.zeros(()))

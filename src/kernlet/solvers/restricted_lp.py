@@ -17,7 +17,8 @@ from kernlet.solvers.solution import Status
 
 _Status = highspy.HighsBasisStatus
 
-_OPTIONS: dict[str, Any] = {
+#: How HiGHS is run in this package.
+SIMPLEX_OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "solver": "simplex",
     "simplex_strategy": 1,  # dual simplex
@@ -30,8 +31,8 @@ _OPTIONS: dict[str, Any] = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
 }
-# After numerical trouble: from the slack basis, then with HiGHS's own scaling and tolerances.
-_SECOND_TRIES: tuple[dict[str, Any], ...] = (
+#: After numerical trouble: from the slack basis, then with HiGHS's own scaling and tolerances.
+SECOND_TRIES: tuple[dict[str, Any], ...] = (
     {},
     {
         "simplex_scale_strategy": 2,
@@ -97,7 +98,7 @@ class RestrictedLP:
         self._column_status: Any = np.array([], dtype=object)
         self._row_status: Any = np.array([_Status.kBasic], dtype=object)
         self._highs = highspy.Highs()
-        _set_options(self._highs, _OPTIONS)
+        set_options(self._highs, SIMPLEX_OPTIONS)
         self._highs.addRow(0.0, 0.0, 0, np.array([], np.int32), np.array([]))  # sum d_i t_i = 0
 
     def add(self, rows: Indices, centers: Indices) -> None:
@@ -114,16 +115,14 @@ class RestrictedLP:
         entries[:, 1:] = self._kernel(rows, self.centers) * signs[:, None]
         n = len(rows)
         upper = self.problem.error_weights[rows] / self._unit
-        _check_taken(
-            self._highs.addCols(n, np.full(n, -1.0), np.zeros(n), upper, *_packed(entries))
-        )
+        _check_taken(self._highs.addCols(n, np.full(n, -1.0), np.zeros(n), upper, *packed(entries)))
         self.rows = np.concatenate([self.rows, rows])
         self._column_status = np.append(self._column_status, np.full(n, _Status.kLower))
 
     def _add_centers(self, centers: Indices) -> None:
         entries = self._kernel(self.rows, centers).T * self.problem.signs[self.rows]
         limit = self.problem.coef_weights[centers] / (self._scale * self._unit)
-        _check_taken(self._highs.addRows(len(centers), -limit, limit, *_packed(entries)))
+        _check_taken(self._highs.addRows(len(centers), -limit, limit, *packed(entries)))
         self.centers = np.concatenate([self.centers, centers])
         self._row_status = np.append(self._row_status, np.full(len(centers), _Status.kBasic))
 
@@ -181,7 +180,7 @@ class RestrictedLP:
         left = most if max_iter is None else min(most, max_iter)
         self._pass_basis()
         status = self._run({}, left)
-        for options in _SECOND_TRIES:
+        for options in SECOND_TRIES:
             is_sound = status == "optimal" or (status == "iteration limit" and left < most)
             if is_sound or not self._tries_left:
                 break
@@ -194,7 +193,7 @@ class RestrictedLP:
         return self._vertex(status)
 
     def _run(self, options: dict[str, Any], max_iter: int) -> Status:
-        _set_options(self._highs, _OPTIONS | options | {"simplex_iteration_limit": max_iter})
+        set_options(self._highs, SIMPLEX_OPTIONS | options | {"simplex_iteration_limit": max_iter})
         self._highs.run()
         self.n_iter += max(0, self._highs.getInfo().simplex_iteration_count)
         return _STATUS.get(self._highs.getModelStatus(), "failed")
@@ -279,7 +278,8 @@ def _check_taken(status: highspy.HighsStatus) -> None:
         )
 
 
-def _set_options(highs: highspy.Highs, options: dict[str, Any]) -> None:
+def set_options(highs: highspy.Highs, options: dict[str, Any]) -> None:
+    """Set several options of HiGHS."""
     for name, value in options.items():
         highs.setOptionValue(name, value)
 
@@ -298,7 +298,7 @@ def check_finite(values: Floats) -> None:
         )
 
 
-def _packed(entries: Floats) -> tuple[int, Any, Any, Any]:
+def packed(entries: Floats) -> tuple[int, Any, Any, Any]:
     """Dense vectors in the compressed form that HiGHS takes."""
     n, length = entries.shape
     starts = np.arange(n, dtype=np.int32) * np.int32(length)

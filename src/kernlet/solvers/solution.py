@@ -8,7 +8,7 @@ from typing import Literal
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 
-Status = Literal["optimal", "iteration limit", "stopped", "failed"]
+Status = Literal["optimal", "iteration limit", "stopped", "failed", "stalled"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,12 +28,15 @@ class LinearizationPath:
         The concave objective after each linear program; it never increases.
     is_stationary : bool
         Whether the last program could not improve on the one before.
+    first : MarginSolution
+        Of the first program, the 1-norm machine.
     """
 
     problem: L1Margin
     solution: MarginSolution
     objectives: tuple[float, ...]
     is_stationary: bool
+    first: MarginSolution
 
     @property
     def n_lps(self) -> int:
@@ -88,7 +91,7 @@ def linearize_successively(
     (True, True)
     """
     problem = generation.problem
-    solution = generation.solve(max_iter=max_iter, certify=False, report=report)
+    first = solution = generation.solve(max_iter=max_iter, certify=False, report=report)
     objectives, n_iter = [], solution.n_iter
     is_stationary = False
     while True:
@@ -108,7 +111,7 @@ def linearize_successively(
     else:
         certified = generation.certified(solution)
     solution = replace(certified, n_iter=n_iter)
-    return LinearizationPath(generation.problem, solution, tuple(objectives), is_stationary)
+    return LinearizationPath(generation.problem, solution, tuple(objectives), is_stationary, first)
 
 
 _STATIONARY = 1e-6  # what float32 prices can tell

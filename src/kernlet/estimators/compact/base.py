@@ -138,6 +138,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         scaling = initial.scaling if initial is not None else None
         # in float32 as they are stored: what is trained is what predicts
         found = scaling or mean_and_deviation(task.X, task.weights)
+        if np.isnan(found[1]):
+            raise ValueError("Input X contains NaN or infinity.")
         if not 1e-30 < found[1] < 1e30:
             raise ValueError(
                 f"The numbers in X have a deviation of {found[1]:g}, beyond what float32 can hold. "

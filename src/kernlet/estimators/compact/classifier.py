@@ -24,6 +24,7 @@ from kernlet.kernels.kernel import Floats
 from kernlet.problems.labels import error_weights
 from kernlet.problems.losses import CrossEntropy, SquaredHinge
 from kernlet.quantized import QuantizedExpansion
+from kernlet.rows import RowReader, Rows
 
 _FIRST_GAP = 5.0  # between the first outputs of the right class and of the others
 
@@ -140,6 +141,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     """
 
     temperature_: float
+    _takes_sources = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **COMPACT_CONSTRAINTS,
@@ -199,8 +201,11 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+            Rows from a source that take more than 1 GiB in float32 are gone through in
+            shuffled blocks.
+        y : array-like of shape (n_samples,) or str
+            The name of a column, where X is a source of rows that has one.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -278,7 +283,10 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         rows = np.flatnonzero(weights)
         X, y = data.X, data.y
         if len(rows) < len(y):
-            X, y, weights = X[rows], y[rows], weights[rows]
+            X = X.some(rows) if isinstance(X, Rows) else X[rows]
+            y, weights = y[rows], weights[rows]
+        if isinstance(X, Rows):
+            X = RowReader(X)
         n_classes = len(self.classes_)
         codes = np.searchsorted(self.classes_, y)
         loss = CrossEntropy(self.smoothing) if self.loss == "cross_entropy" else SquaredHinge()

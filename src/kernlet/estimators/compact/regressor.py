@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kernlet.estimators.base import rows_to_predict
+from kernlet.estimators.base import expansion_values, require_memory
 from kernlet.estimators.compact.base import COMPACT_CONSTRAINTS, CompactMachine, Task
 from kernlet.estimators.compact.initial import Initial, initial_regressor
 from kernlet.kernels.columns import Indices
@@ -159,6 +159,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         -------
         self : object
         """
+        require_memory(self, X)
         before = self.expansion_ if self.warm_start and hasattr(self, "expansion_") else None
         X, y = validate_data(
             self,
@@ -191,13 +192,13 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A source of rows (:mod:`kernlet.rows`) or a Dask collection goes block by block.
 
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        X = rows_to_predict(self, X)
-        values = self.expansion_.decision_values(X)
+        values = expansion_values(self, X)
         return values[:, 0] if self._is_flat else values
 
     def __sklearn_tags__(self) -> Any:

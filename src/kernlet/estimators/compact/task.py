@@ -10,6 +10,7 @@ import numpy as np
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
 from kernlet.problems.losses import Loss
+from kernlet.rows import RowReader
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +19,7 @@ class Task:
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    X : {ndarray, sparse matrix, RowReader} of shape (n_rows, n_features)
     y : ndarray
         As the user has it.
     weights : ndarray of shape (n_rows,)
@@ -62,6 +63,6 @@ class Task:
 
     def validation_for_callbacks(self) -> dict[str, Any]:
         """The rows held out, as scikit-learn's callbacks take them."""
-        if not len(self.held_out):
+        if not len(self.held_out) or isinstance(self.X, RowReader):
             return {}
         return {"X": self.X[self.held_out], "y": self.y[self.held_out]}

@@ -22,6 +22,7 @@ from kernlet.estimators.learned_rows import check_size
 from kernlet.kernels import Linear, make_kernel
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.features import RowFeatures
+from kernlet.rows import is_source
 
 
 class Condenser(OneToOneFeatureMixin, BaseEstimator, ABC):
@@ -72,13 +73,24 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     def _condense(self, X: Any, y: Any) -> Indices:
         """Set ``classes_`` and ``condensation_``; the class of each row is returned."""
-        labels = _one_column(y)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        check_consistent_length(rows, labels)
+        if is_source(X):
+            rows, labels = self._source(X, y)
+        else:
+            labels = _one_column(y)
+            rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+            check_consistent_length(rows, labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         _require_two(self.classes_)
         self.condensation_ = self._condensation(rows, codes)
         return codes
+
+    def _source(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Rows that are read block by block, and their labels."""
+        raise TypeError(
+            f"{type(self).__name__} needs its rows in memory, as an array or a sparse matrix; "
+            f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers), or use "
+            "CentroidCondenser."
+        )
 
     @abstractmethod
     def _condensation(self, X: Any, codes: Indices) -> Any:

@@ -8,13 +8,16 @@ from typing import Any, ClassVar
 import narwhals as nw
 import numpy as np
 from scipy import sparse
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval
 
 from kernlet.condense import Centroids, find_centroids
+from kernlet.condense.centroid_rows import find_centroids_of_rows
+from kernlet.estimators.base import source_data
 from kernlet.estimators.condensers.base import Condenser, rows_by_number
 from kernlet.kernels.columns import Indices
 from kernlet.kernels.kernel import Floats
+from kernlet.rows import Rows, is_source
 
 
 class CentroidCondenser(Condenser):
@@ -55,6 +58,10 @@ class CentroidCondenser(Condenser):
 
     Time is n_rows n_features times the means of a class for each iteration of k-means; memory
     the means and a copy of the largest class.
+
+    X may be a source of rows (:mod:`kernlet.rows`) or a Dask collection, and y the name of a column
+    of it. A class of up to 1 GiB is brought into memory, with the same means as if X were; of a
+    larger one a sample of that size is, from whose means Lloyd's steps over all its rows start.
 
     Examples
     --------
@@ -99,8 +106,14 @@ class CentroidCondenser(Condenser):
             "condensation_.sizes says how many rows each stands for."
         )
 
+    def _source(self, X: Any, y: Any) -> tuple[Any, Any]:
+        data = source_data(self, X, y)
+        data.X.map_reduce(_check_finite, _nothing)
+        return data.X, data.y
+
     def _condensation(self, X: Any, codes: Indices) -> Centroids:
-        return find_centroids(
+        find = find_centroids_of_rows if isinstance(X, Rows) else find_centroids
+        return find(
             X,
             codes,
             self.classes_,
@@ -111,11 +124,21 @@ class CentroidCondenser(Condenser):
         )
 
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
+        if is_source(X):
+            return self.condensation_.rows, self.classes_[self.condensation_.codes]
         first = np.unique(codes, return_index=True)[1]  # a row of each class, for its label
         labels = _safe_indexing(rows_by_number(y), first[self.condensation_.codes])
         if hasattr(labels, "reset_index"):
             labels = labels.reset_index(drop=True)
         return _like(X, self.condensation_.rows), labels
+
+
+def _check_finite(X: Any) -> None:
+    assert_all_finite(X, input_name="X")
+
+
+def _nothing(total: None, value: None) -> None:
+    """Nothing is summed up."""
 
 
 def _like(X: Any, rows: Floats) -> Any:

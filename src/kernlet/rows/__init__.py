@@ -1,0 +1,25 @@
+"""Where rows come from: blocks of them, samples of them, and sums over all of them."""
+
+from kernlet.rows.arrays import ArrayRows
+from kernlet.rows.files import FileRows, open_npy
+from kernlet.rows.opening import as_rows, is_source, open_rows
+from kernlet.rows.parquet import ParquetRows, parquet_files
+from kernlet.rows.part import SomeRows
+from kernlet.rows.reader import RowReader
+from kernlet.rows.source import BlockStore, Rows, added
+
+__all__ = [
+    "ArrayRows",
+    "BlockStore",
+    "FileRows",
+    "ParquetRows",
+    "RowReader",
+    "Rows",
+    "SomeRows",
+    "added",
+    "as_rows",
+    "is_source",
+    "open_npy",
+    "open_rows",
+    "parquet_files",
+]

@@ -1,0 +1,161 @@
+"""Blocks one after the other: what is kept, what is forgotten, and how good it is."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from kernlet import L1KernelClassifier, MinimalKernelClassifier
+from kernlet.datasets import make_checkerboard
+
+
+def make_machine(**parameters):
+    return MinimalKernelClassifier(10.0, gamma=0.5, random_state=0, **parameters)
+
+
+def make_blocks(n_blocks=4, seed=0):
+    random = np.random.RandomState(seed)
+    X = random.randn(100 * n_blocks, 2)
+    y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    return np.split(X, n_blocks), np.split(y, n_blocks)
+
+
+def test_only_centers_and_rows_with_a_dual_are_kept():
+    machine = make_machine(retain="last")
+    seen = 0
+    for X, y in zip(*make_blocks(), strict=True):
+        machine.partial_fit(X, y)
+        seen += len(X)
+        needed = np.union1d(machine.center_indices_, machine.margin_indices_)
+        assert len(machine.retained_.y) == len(needed) < 0.5 * seen
+        assert machine.retained_.n_seen == seen
+    assert machine.retained_.n_blocks == 4
+    assert machine.retained_.by_block.sum() == len(machine.retained_.y)
+    assert "of 400 rows of 4 blocks" in repr(machine.retained_)
+
+
+def test_rows_of_the_1_norm_machine_are_kept_too():
+    (X, *_), (y, *_) = make_blocks()
+    machine = make_machine().partial_fit(X, y)
+    norm = L1KernelClassifier(10.0, gamma=0.5, random_state=0).fit(X, y)
+    rests_on = np.concatenate(
+        [m for one in (machine, norm) for m in (one.center_indices_, one.margin_indices_)]
+    )
+    np.testing.assert_array_equal(machine.retained_.X, X[np.unique(rests_on)])
+
+
+def test_keeping_more_forgets_less():
+    test, labels = (np.concatenate(part) for part in make_blocks(20, seed=1))
+    scores = {}
+    for retain in ("both", "last"):
+        machine = make_machine(retain=retain)
+        for X, y in zip(*make_blocks(12, seed=3), strict=True):
+            machine.partial_fit(X, y)
+        scores[retain] = machine.score(test, labels)
+    assert scores["both"] > scores["last"]
+
+
+def test_the_machine_of_blocks_learns_from_all_of_them():
+    blocks = make_blocks()
+    test, labels = (np.concatenate(part) for part in make_blocks(20, seed=1))
+    machine = make_machine()
+    for X, y in zip(*blocks, strict=True):
+        machine.partial_fit(X, y)
+    first = make_machine().fit(blocks[0][0], blocks[1][0])
+    assert machine.score(test, labels) > max(0.93, first.score(test, labels))
+
+
+def test_old_rows_are_forgotten():
+    machine = make_machine(max_age=1)
+    for X, y in zip(*make_blocks(), strict=True):
+        machine.partial_fit(X, y)
+        assert machine.retained_.blocks.min() >= machine.retained_.n_blocks - 2
+    assert machine.retained_.n_forgotten > 0
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_a_class_may_come_late(wrap):
+    (X, _), (y, _) = make_blocks(2)
+    machine = make_machine()
+    machine.partial_fit(wrap(X[y == "same"]), y[y == "same"], classes=["same", "other"])
+    assert set(machine.predict(wrap(X))) == {"same"}
+    machine.partial_fit(wrap(X), y)
+    assert machine.score(wrap(X), y) > 0.95
+
+
+def test_fit_starts_anew():
+    (X, Z), (y, labels) = make_blocks(2)
+    machine = make_machine().partial_fit(X, y).fit(X, y)
+    assert not hasattr(machine, "retained_")
+    assert machine.partial_fit(Z, labels).retained_.n_seen == 100
+
+
+def test_given_points_stay_candidates():
+    board = make_checkerboard(random_state=0)
+    machine = make_machine(candidates=board.X[:40], retain="last")
+    machine.partial_fit(board.X[:500], board.y[:500])
+    machine.partial_fit(board.X[500:], board.y[500:])
+    assert len(machine.retained_.y) == len(machine.margin_indices_)
+
+
+def test_bad_input_gets_a_sentence():
+    (X, _), (y, _) = make_blocks(2)
+    with pytest.raises(ValueError, match="one class only"):
+        make_machine().partial_fit(X, np.full(100, "same"))
+    machine = make_machine().partial_fit(X, y)
+    with pytest.raises(ValueError, match="differ from those of the first call"):
+        machine.partial_fit(X, y, classes=["same", "third"])
+    with pytest.raises(ValueError, match="label 'third', which the model does not know"):
+        machine.partial_fit(X, np.full(100, "third"))
+    with pytest.raises(ValueError, match="3 features, but MinimalKernelClassifier is expecting 2"):
+        machine.partial_fit(np.ones((4, 3)), y[:4])
+
+
+@pytest.mark.parametrize("first", [csr_array, np.asarray])
+def test_dense_and_sparse_blocks_mix(first):
+    second = np.asarray if first is csr_array else csr_array
+    (X, Z), (y, z) = make_blocks(2)
+    mixed = make_machine().partial_fit(first(X), y).partial_fit(second(Z), z)
+    plain = make_machine().partial_fit(X, y).partial_fit(Z, z)
+    np.testing.assert_allclose(mixed.decision_function(X), plain.decision_function(X), atol=1e-6)
+
+
+def test_a_small_block_has_fewer_candidates():
+    (X, Z), (y, z) = make_blocks(2)
+    machine = make_machine(candidates=100, retain="last", max_age=1).partial_fit(X, y)
+    machine.partial_fit(Z[:10], z[:10])
+    assert machine.retained_.n_seen == 110
+
+
+def test_a_block_of_no_weight_changes_nothing():
+    (X, Z), (y, z) = make_blocks(2)
+    machine = make_machine().partial_fit(X, y)
+    before = machine.decision_function(X)
+    machine.partial_fit(Z, z, sample_weight=np.zeros(len(z)))
+    assert machine.retained_.n_blocks == 2
+    assert np.mean((machine.decision_function(X) > 0) == (before > 0)) > 0.9
+
+
+def test_a_first_call_that_fails_leaves_nothing_behind():
+    (X, _), _ = make_blocks(2)
+    machine = make_machine()
+    with pytest.raises(ValueError, match="does not know"):
+        machine.partial_fit(X, np.arange(100) % 2, classes=[5, 6])
+    assert not hasattr(machine, "classes_")
+    assert not hasattr(machine, "n_features_in_")
+
+
+def test_parameters_that_blocks_cannot_follow(tmp_path):
+    (X, Z), (y, z) = make_blocks(2)
+    machine = make_machine().partial_fit(X, y)
+    with pytest.raises(ValueError, match="stay those of the first call"):
+        machine.set_params(gamma=0.1).partial_fit(Z, z)
+    with pytest.raises(ValueError, match="keeps no checkpoint"):
+        make_machine(checkpoint=tmp_path).partial_fit(X, y)
+    with pytest.raises(ValueError, match="mix types"):
+        make_machine().partial_fit(X[:4], [1, "a", 1, "a"])
+
+
+def test_no_row_left_is_told():
+    (X, _), _ = make_blocks(2)
+    with pytest.warns(UserWarning, match="No row is kept"):
+        make_machine().partial_fit(X, np.full(100, "same"), classes=["other", "same"])

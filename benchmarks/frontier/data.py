@@ -37,6 +37,7 @@ NAMES = SMALL + MEDIUM + LARGE
 
 SMALL_BUDGETS = (256, 1024, 4096)
 BUDGETS = (1024, 4096, 16_384, 65_536)
+LARGE_BUDGETS = BUDGETS[1:3]
 
 MOST_ROWS = 20_000  # to train on
 TUNING_ROWS = 2000  # to train on while a setting is chosen
@@ -64,7 +65,9 @@ class Split:
 
 def budgets_of(name: str) -> tuple[int, ...]:
     """Numbers of bytes."""
-    return SMALL_BUDGETS if name in SMALL else BUDGETS
+    if name in SMALL:
+        return SMALL_BUDGETS
+    return LARGE_BUDGETS if name in LARGE else BUDGETS
 
 
 def seeds_of(name: str) -> range:

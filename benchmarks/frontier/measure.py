@@ -15,6 +15,7 @@ from benchmarks.frontier.competitors import COMPETITORS
 from benchmarks.frontier.contract import N_FINALISTS, Machine
 from benchmarks.frontier.data import (
     Split,
+    budgets_of,
     final_folds,
     folds,
     has_test_part,
@@ -51,8 +52,7 @@ def key_parts(competitor: str, setting: dict[str, Any]) -> tuple[str, str, str]:
 
 def measure(cells: Cells, name: str, max_bytes: int, competitor: str) -> dict[str, Any]:
     """The record of a competitor on a data set within a number of bytes."""
-    tried = tried_settings(cells, name, max_bytes, competitor)
-    finalists = _finalists(cells, name, competitor, tried, max_bytes)
+    tried, finalists = _tuned(cells, name, max_bytes, competitor)
     judged = [found for _, found in [*tried, *finalists]]
     record: dict[str, Any] = {
         "set": name,
@@ -73,9 +73,24 @@ def tuned_setting(
     cells: Cells, name: str, max_bytes: int, competitor: str, limit: int | None
 ) -> dict[str, Any]:
     """The setting that validates best, of those within a limit of bytes where there is one."""
+    if limit is not None:
+        return _tuned(cells, name, max_bytes, competitor)[1][0][0]
     tried = tried_settings(cells, name, max_bytes, competitor)
-    most = TOO_MANY - 1 if limit is None else limit
-    return _finalists(cells, name, competitor, tried, most)[0][0]
+    return _finalists(cells, name, competitor, tried, TOO_MANY - 1)[0][0]
+
+
+def _tuned(
+    cells: Cells, name: str, max_bytes: int, competitor: str
+) -> tuple[list[Judged], list[Judged]]:
+    """What was tried at this number of bytes and at smaller ones, and the finalists of all."""
+    tried: dict[str, Judged] = {}
+    finalists: dict[str, Judged] = {}
+    for budget in [*(b for b in budgets_of(name) if b < max_bytes), max_bytes]:
+        here = tried_settings(cells, name, budget, competitor)
+        tried |= {json.dumps(pair[0]): pair for pair in here}
+        best = _finalists(cells, name, competitor, here, budget)
+        finalists |= {json.dumps(pair[0]): pair for pair in best}
+    return list(tried.values()), _best_first(list(finalists.values()))
 
 
 def tried_settings(cells: Cells, name: str, max_bytes: int, competitor: str) -> list[Judged]:

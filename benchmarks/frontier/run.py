@@ -23,6 +23,7 @@ from benchmarks.frontier.data import (
     CHECKING_ROWS,
     FINAL_ROWS,
     LARGE,
+    LARGE_BUDGETS,
     MEDIUM,
     MOST_ROWS,
     N_FOLDS,
@@ -48,7 +49,7 @@ COMMAND = "make bench ARGS=frontier"
 STAGES = (
     (SMALL, SMALL_BUDGETS),
     (MEDIUM, BUDGETS[:3]),
-    (LARGE, BUDGETS[1:3]),
+    (LARGE, LARGE_BUDGETS),
     (MEDIUM, BUDGETS[3:]),
 )
 

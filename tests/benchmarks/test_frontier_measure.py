@@ -49,6 +49,7 @@ def builds(monkeypatch):
     part = [(np.arange(20), np.arange(20, 30))]
     monkeypatch.setattr(measure, "folds", lambda name, data: part)
     monkeypatch.setattr(measure, "final_folds", lambda name, data: part * 2)
+    monkeypatch.setattr(measure, "budgets_of", lambda name: ())
     monkeypatch.setattr(measure, "seeds_of", lambda name: range(2))
     monkeypatch.setattr(measure, "has_test_part", lambda name: True)
     return noted
@@ -84,6 +85,15 @@ def test_only_the_best_that_fit_are_judged_again_and_that_decides(builds, tmp_pa
     record = measure.measure(Cells(tmp_path / "cells.json"), "any", 60, "constant")
     assert record["setting"]["label"] == 0
     assert record["validated"] == pytest.approx(4 / 5)
+
+
+def test_what_was_best_in_fewer_bytes_may_be_best_again(builds, tmp_path, monkeypatch):
+    settings = {40: [{"label": 1, "bytes": 5}], 100: [{"label": 0, "bytes": 60}]}
+    measure.COMPETITORS["constant"].settings = lambda shape, max_bytes: settings[max_bytes]
+    monkeypatch.setattr(measure, "budgets_of", lambda name: (40, 100))
+    record = measure.measure(Cells(tmp_path / "cells.json"), "any", 100, "constant")
+    assert record["setting"] == {"label": 1, "bytes": 5}
+    assert record["n_settings"] == 2
 
 
 def test_what_does_not_fit_is_said(builds, tmp_path):

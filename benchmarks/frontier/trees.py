@@ -45,6 +45,21 @@ def in_preorder(left: Any, right: Any, features: Any, thresholds: Any, values: A
     )
 
 
+def between_rows(tree: Tree, X: Any) -> Tree:
+    """The same tree with every threshold midway between the values of rows that it parts.
+
+    A threshold that is itself the value of many rows would not survive rounding.
+    """
+    thresholds = tree.thresholds.astype(float)
+    for feature in np.unique(tree.features[tree.features >= 0]):
+        mine = tree.features == feature
+        values = np.unique(X[:, feature]).astype(float)
+        above = np.searchsorted(values, thresholds[mine], side="right").clip(1, len(values) - 1)
+        middle = 0.5 * (values[above - 1] + values[above]) if len(values) > 1 else values
+        thresholds[mine] = middle
+    return tree._replace(thresholds=thresholds)
+
+
 def node_bytes(n_features: int, n_leaves: int, width: int) -> int:
     """Bytes of a tree of so many leaves, each with ``width`` bytes of values."""
     feature = 1 if n_features < 255 else 2

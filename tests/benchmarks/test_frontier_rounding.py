@@ -94,3 +94,15 @@ def test_a_huge_leaf_does_not_set_the_step_of_the_others(monkeypatch):
     machine = hist_gradient_boosting.build(setting, X, y, 0)
     assert machine.step * 127 <= hist_gradient_boosting.CUTS[-1] * 1.001
     assert np.mean(machine.predict(X) == plain.predict(X)) >= 0.97
+
+
+def test_a_threshold_at_the_value_of_many_rows_survives_rounding():
+    random = np.random.RandomState(0)
+    X = np.where(random.rand(3000, 6) < 0.7, -0.42381933, random.randn(3000, 6)).astype(np.float32)
+    y = ((X > -0.42).sum(axis=1) > 1).astype(int)
+    setting = {"max_leaf_nodes": 4, "learning_rate": 0.3, "max_iter": 20}
+    plain = hist_gradient_boosting.unrounded(setting, X, y, 0)
+    thresholds = np.concatenate([r[0].nodes["num_threshold"] for r in plain._predictors])
+    assert np.isclose(thresholds, -0.42381933, rtol=0, atol=1e-7).any()
+    machine = hist_gradient_boosting.build(setting, X, y, 0)
+    assert np.mean(machine.predict(X) == plain.predict(X)) >= 0.99

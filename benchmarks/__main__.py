@@ -22,6 +22,8 @@ from benchmarks import (
     synthetic,
     tall,
     tall_blocks,
+    tall_peers,
+    tall_places,
 )
 from benchmarks.frontier import growth as frontier_growth
 from benchmarks.frontier import run as frontier
@@ -42,6 +44,8 @@ _MODULES = (
     frontier_growth,
     tall,
     tall_blocks,
+    tall_peers,
+    tall_places,
 )
 BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
 

@@ -1,31 +1,18 @@
-"""Many rows, few candidates: the tall method on covertype, synthetic rows, disk, Dask, digits."""
+"""Many rows, few candidates: time, passes and memory of the tall method, and growth."""
 
 from __future__ import annotations
 
-import tempfile
-import time
-import warnings
 from collections.abc import Iterator
-from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.optimize import linprog
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_approximation import Nystroem
-from sklearn.svm import LinearSVC
 
 from benchmarks.isolated import measure
 from benchmarks.tables import Table
 from kernlet import L1KernelClassifier
 from kernlet.datasets import load
-from kernlet.kernels import RBF, kernel_matrix
-from kernlet.rows import FileRows, Rows
 
 _TOL = 1e-6
-_SWEEPS = (10, 100, 1000)
 _BYTES_A_PASS = 8 + 1 + 8 + 1 + 8  # value, side, dual and sign of a row go out, a value comes back
 
 
@@ -170,92 +157,6 @@ def on_paper(per_row: float, passes: float) -> Table:
     return table
 
 
-def nystroem(n_rows: int, s: int, C: float) -> tuple[Any, Any, float]:
-    """The features of the peers, on the same rows."""
-    X, y = covertype(n_rows)
-    features = Nystroem(gamma=1 / 54, n_components=s, random_state=0).fit_transform(X)
-    return features.astype(np.float64), np.where(y, 1.0, -1.0), C
-
-
-def linear_svc(prepared: Any) -> dict[str, Any]:
-    """LinearSVC(loss="hinge") stopped after more and more sweeps: seconds and objective of each."""
-    features, signs, C = prepared
-    runs = []
-    for sweeps in _SWEEPS:
-        machine = LinearSVC(loss="hinge", C=C, tol=1e-12, max_iter=sweeps, random_state=0)
-        start = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            machine.fit(features, signs)
-        seconds = time.process_time() - start
-        w, b = machine.coef_[0], machine.intercept_[0]
-        errors = np.maximum(0, 1 - signs * (features @ w + b))
-        runs.append((sweeps, seconds, 0.5 * (w @ w + b * b) + C * errors.sum()))
-    return {"runs": runs}
-
-
-def one_call(prepared: Any) -> dict[str, Any]:
-    """The linear program of our machine in one call of HiGHS, by its dual simplex method."""
-    X, y, machine = prepared
-    n_rows, s = len(X), machine.candidates
-    random = np.random.RandomState(0)
-    points = X[np.sort(random.permutation(n_rows)[:s])].astype(np.float64)
-    K = machine_kernel(X, points, machine.gamma)
-    d = np.where(y, 1.0, -1.0)[:, None]
-    signed = d * np.hstack([K, -K, np.ones((n_rows, 1))])
-    lines = sparse.hstack([sparse.csr_array(signed), sparse.eye_array(n_rows)], format="csr")
-    costs = np.concatenate([np.ones(2 * s), [0.0], np.full(n_rows, machine.C)])
-    bounds = [(0, None)] * (2 * s) + [(None, None)] + [(0, None)] * n_rows
-    answer = linprog(costs, -lines, -np.ones(n_rows), bounds=bounds, method="highs")
-    return {"objective": answer.fun}
-
-
-def machine_kernel(X: Any, points: Any, gamma: float) -> Any:
-    """Kernel values of all rows."""
-    return kernel_matrix(RBF(gamma), X.astype(np.float64), points)
-
-
-def peers(quick: bool) -> Iterator[Table]:
-    """Beside LinearSVC on Nystroem features, and beside one call of HiGHS."""
-    n_rows = 20_000 if quick else 561_012
-    table = Table(
-        f"covertype, {n_rows:,} rows, 100 centers",
-        ["method", "C", "CPU seconds", "times ours", "relative accuracy of its objective"],
-    )
-    for C in (0.01, 1.0, 10.0):
-        ours = measure(prepare, fit, "covertype", n_rows, 100, C)
-        gap = f"gap {ours.answer['gap']:.0e}"
-        table.add("kernlet, tall", C, f"{ours.seconds:.1f}", "1", gap)
-        runs = measure(nystroem, linear_svc, n_rows, 100, C).answer["runs"]
-        best = min(objective for _, _, objective in runs)
-        for sweeps, seconds, objective in runs:
-            away = (objective - best) / best
-            table.add(
-                f'LinearSVC(loss="hinge") on Nystroem features, at most {sweeps:,} sweeps',
-                C,
-                f"{seconds:.1f}",
-                f"{seconds / ours.seconds:.1f}",
-                f"{away:.0e} above its best" if away else "its best; unknown",
-            )
-    yield table
-    n_rows = 5_000 if quick else 50_000
-    table = Table(
-        f"covertype, {n_rows:,} rows, 100 candidates, C = 0.01",
-        ["method", "CPU seconds", "times ours", "peak MB", "objective"],
-    )
-    one = measure(prepare, fit, "covertype", n_rows, 100, 0.01)
-    two = measure(prepare, one_call, "covertype", n_rows, 100, 0.01)
-    for name, run in (("kernlet, tall", one), ("one call of HiGHS", two)):
-        table.add(
-            name,
-            f"{run.seconds:.1f}",
-            f"{run.seconds / one.seconds:.1f}",
-            f"{run.peak:.0f}",
-            f"{run.answer['objective']:.6f}",
-        )
-    yield table
-
-
 def lock_step(quick: bool) -> Iterator[Table]:
     """Ten classes over shared passes, and one by one."""
     n_rows, s = (10_000, 100) if quick else (60_000, 500)
@@ -284,119 +185,8 @@ def one_by_one(prepared: Any) -> dict[str, Any]:
     }
 
 
-def write_rows(folder: str, n_rows: int, n_features: int) -> tuple[Rows, Any]:
-    """A file of synthetic rows, written block by block, and their labels."""
-    path, labels = Path(folder) / "rows.bin", []
-    with open(path, "wb") as file:
-        for block in range(0, n_rows, 500_000):
-            random = np.random.default_rng(block)
-            count = min(500_000, n_rows - block)
-            X = random.standard_normal((count, n_features), dtype=np.float32)
-            noise = random.standard_normal(count, dtype=np.float32)
-            score = X[:, : n_features // 2].sum(axis=1) / np.sqrt(n_features / 2)
-            labels.append(score + 0.5 * noise > 0)
-            file.write(X.tobytes())
-    return FileRows(path, (n_rows, n_features), np.float32), np.concatenate(labels)
-
-
-def prepare_file(folder: str, n_rows: int, n_features: int) -> tuple[Any, Any, L1KernelClassifier]:
-    """Rows on disk, and a machine that keeps no kernel blocks."""
-    rows, y = write_rows(folder, n_rows, n_features)
-    return rows, y, make_machine(100, 0.01, 1 / n_features, cache_size=1)
-
-
-def prepare_part(folder: str, n_rows: int, n_features: int) -> Any:
-    """The first rows of the file, on disk and in memory."""
-    rows, y = write_rows(folder, n_rows, n_features)
-    return rows, rows.read(slice(0, n_rows)), y, make_machine(100, 0.01, 1 / n_features)
-
-
-def both(prepared: Any) -> dict[str, Any]:
-    """How far the objectives of rows on disk and in memory are apart."""
-    rows, X, y, machine = prepared
-    one, two = (machine.fit(given, y).objective_[0] for given in (rows, X))
-    return {"difference": abs(one - two) / two}
-
-
-def disk(quick: bool) -> Iterator[Table]:
-    """Rows on disk that would not fit into memory."""
-    n_rows, n_features = (400_000, 128) if quick else (20_000_000, 128)
-    table = Table(
-        f"Rows on disk: {n_rows * n_features * 4 / 1e9:.1f} GB, {n_features} features, "
-        "100 candidates, C = 0.01",
-        ["rows", "CPU seconds", "passes", "peak MB", "gap", "disk and memory apart (200,000 rows)"],
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        part = measure(prepare_part, both, folder, 200_000, n_features)
-        run = measure(prepare_file, fit, folder, n_rows, n_features)
-    table.add(
-        f"{n_rows:,}",
-        f"{run.seconds:.1f}",
-        f"{run.answer['passes']:.1f}",
-        f"{run.peak:.0f}",
-        f"{run.answer['gap']:.0e}",
-        f"{part.answer['difference']:.0e}",
-    )
-    yield table
-
-
-def on_dask(quick: bool) -> Iterator[Table]:
-    """A cluster of two workers beside one process."""
-    import dask.array as da
-    from distributed import Client, LocalCluster
-
-    n_rows = 100_000 if quick else 561_012
-    X, y = covertype(n_rows)
-    machine = make_machine(100, 0.01, 1 / 54)
-    alone = median(_seconds(machine, X, y) for _ in range(3))
-    serial = machine.decision_function(X[:1000])
-    trim = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**30}
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    import dask
-
-    with (
-        dask.config.set({"distributed.nanny.pre-spawn-environ": trim}),
-        LocalCluster(**options) as cluster,
-        Client(cluster) as client,
-    ):
-        rows = da.from_array(X, chunks=(262_144, 54)).persist()
-        client.run(_nothing)
-        runs = []
-        for _ in range(3):
-            before = sum(client.run(time.process_time).values())
-            here = _seconds(machine, rows, y)
-            runs.append((here, sum(client.run(time.process_time).values()) - before))
-        values = machine.decision_function(X[:1000])
-    here, there = sorted(runs, key=sum)[1]
-    table = Table(
-        f"covertype, {n_rows:,} rows, 100 candidates, C = 0.01: medians of three fits",
-        ["", "CPU seconds", "same bits"],
-    )
-    table.add("one process", f"{alone:.1f}", "")
-    table.add(
-        "two workers and the client",
-        f"{there:.1f} + {here:.1f}",
-        "yes" if np.array_equal(values, serial) else "no",
-    )
-    table.add("ratio", f"{(here + there) / alone:.2f}", "")
-    yield table
-
-
-def _seconds(machine: L1KernelClassifier, X: Any, y: Any) -> float:
-    start = time.process_time()
-    machine.fit(X, y)
-    return time.process_time() - start
-
-
-def _nothing() -> None:
-    import kernlet.solvers  # noqa: F401
-
-
 BENCHMARKS = {
     "tall-speed": speed,
     "tall-growth": growth,
-    "tall-peers": peers,
     "tall-lock-step": lock_step,
-    "tall-disk": disk,
-    "tall-dask": on_dask,
 }

@@ -3,7 +3,8 @@
 import numpy as np
 
 from kernlet.kernels import RBF, Gram, Linear, Polynomial, Sigmoid
-from kernlet.problems import L1Margin
+from kernlet.problems import L1Margin, TallMargin
+from kernlet.rows import ArrayRows
 
 KERNELS = [RBF(0.7), Polynomial(0.5, 2, 1.0), Linear(), Sigmoid(0.3, 0.1)]
 
@@ -23,3 +24,16 @@ def make_problem(seed=0, m=60, kernel=KERNELS[0], C=2.0, n_candidates=None, weig
 
 def full_kernel(problem):
     return problem.gram.block(slice(None), slice(None))
+
+
+def tall(*problems):
+    """The same problems over the same rows and candidates, for the tall method."""
+    gram = problems[0].gram
+    return TallMargin(
+        ArrayRows(gram.x.X),
+        gram.kernel,
+        gram.z.X,
+        np.stack([p.signs for p in problems], axis=1).astype(np.int8),
+        np.stack([p.error_weights for p in problems], axis=1),
+        np.stack([p.coef_weights for p in problems], axis=1),
+    )

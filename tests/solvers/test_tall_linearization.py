@@ -4,24 +4,11 @@ import numpy as np
 import pytest
 
 from kernlet.kernels import RBF
-from kernlet.problems import PoundLoss, TallMargin
-from kernlet.rows import ArrayRows
+from kernlet.problems import PoundLoss
 from kernlet.solvers import Generation, TallLP, linearize_successively, linearize_tall
-from margin_problems import make_problem
+from margin_problems import make_problem, tall
 
 POUND = PoundLoss(10.0, 5.0)
-
-
-def tall(*problems):
-    gram = problems[0].gram
-    return TallMargin(
-        ArrayRows(gram.x.X),
-        gram.kernel,
-        gram.z.X,
-        np.stack([p.signs for p in problems], axis=1).astype(np.int8),
-        np.stack([p.error_weights for p in problems], axis=1),
-        np.stack([p.coef_weights for p in problems], axis=1),
-    )
 
 
 def test_falls_to_a_stationary_point_as_good_as_that_of_generation():

@@ -10,20 +10,7 @@ from kernlet.kernels import RBF
 from kernlet.problems import TallMargin
 from kernlet.rows import ArrayRows, source
 from kernlet.solvers import Generation, TallLP
-from margin_problems import KERNELS, full_kernel, make_problem
-
-
-def tall(*problems):
-    """The same problems over the same rows and candidates, for the tall method."""
-    gram = problems[0].gram
-    return TallMargin(
-        ArrayRows(gram.x.X),
-        gram.kernel,
-        gram.z.X,
-        np.stack([p.signs for p in problems], axis=1).astype(np.int8),
-        np.stack([p.error_weights for p in problems], axis=1),
-        np.stack([p.coef_weights for p in problems], axis=1),
-    )
+from margin_problems import KERNELS, full_kernel, make_problem, tall
 
 
 def solve(*problems, **options):

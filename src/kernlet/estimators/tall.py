@@ -93,6 +93,7 @@ def solve_tall(
     start = None if checkpoint is None else checkpoint.load()
 
     def report(progress: TallProgress) -> bool:
+        """Make a task of the pass and keep its machine; true where a callback asks to stop."""
         task = context.subcontext(
             task_name=f"pass {progress.passes:.1f}, gap {progress.gap:.1e}, "
             f"{progress.rows_per_second:.2g} rows/s"

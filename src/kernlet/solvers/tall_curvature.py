@@ -92,6 +92,7 @@ class _Band:
         self._count = 0
 
     def add(self, K: Floats, inside: Any, weights: Floats) -> None:
+        """Count in the weighted products of some rows of a tile, with a column of ones."""
         part = np.empty((len(inside), K.shape[1] + 1))  # float32 products lose definiteness
         roots = np.sqrt(weights)
         np.multiply(K[inside], roots[:, None], out=part[:, :-1])

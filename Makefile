@@ -10,7 +10,7 @@ endif
 # One BLAS thread: steadier figures, and no worse on matrices of this size.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench results docs clean
+.PHONY: demo test lint bench reproduce results docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,10 @@ test: lint
 
 bench: $(VENV)/.bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
+
+# Tables of the five papers: make reproduce ARGS="fung2002 --table 2 --quick".
+reproduce: $(VENV)/.runtime
+	$(ONE_THREAD) $(BIN)/python -m papers $(ARGS)
 
 # The page about the frontier, its pictures and the tables in the README, from docs/results.
 results: $(VENV)/.bench

@@ -16,7 +16,7 @@ from benchmarks.tables import Table, spread
 from kernlet import CompactKernelClassifier
 from kernlet.datasets import load
 from kernlet.devices import find_device
-from kernlet.reproduce.cells import Cells, key_of
+from papers.cache import ResultCache, key_of
 
 SEEDS = range(5)
 CELLS = Path("docs/results/compact-cells.json")
@@ -41,7 +41,7 @@ PAIRS: list[tuple[str, int, float | None]] = [
 
 def by_bytes(quick: bool) -> Iterator[Table]:
     """Accuracy at equal bytes, the perceptron tuned over its settings for each size."""
-    cells = Cells(CELLS)
+    cells = ResultCache(CELLS)
     pairs = PAIRS[-3:] if quick else PAIRS
     cells.fill("compact", _compact, [(name, n, seed) for name, n, _ in pairs for seed in SEEDS])
     _tune(cells, [(name, n) for name, n, _ in pairs])
@@ -77,10 +77,10 @@ def _compact(name: str, max_bytes: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _tune(cells: Cells, pairs: list[tuple[str, int]]) -> None:
+def _tune(cells: ResultCache, pairs: list[tuple[str, int]]) -> None:
     """Choose a setting for every size, on training rows held out."""
     for name, max_bytes in pairs:
-        if key_of("tuned", (name, max_bytes)) in cells.cells:
+        if key_of("tuned", (name, max_bytes)) in cells.results:
             continue
         data = load(name)
         grid = compact_mlp.settings(data.X.shape[1], data.n_classes, max_bytes)
@@ -116,7 +116,7 @@ def _perceptron(name: str, max_bytes: int, seed: int, setting: dict[str, Any]) -
     return {"score": float(score), "nbytes": network.nbytes}
 
 
-def _bytes_table(cells: Cells, pairs: list[tuple[str, int, float | None]]) -> Table:
+def _bytes_table(cells: ResultCache, pairs: list[tuple[str, int, float | None]]) -> Table:
     table = Table(
         "Test accuracy in % at equal bytes, mean and deviation of 5 seeds; "
         "ahead or behind by more than one standard error of the test part",
@@ -145,7 +145,7 @@ def _bytes_table(cells: Cells, pairs: list[tuple[str, int, float | None]]) -> Ta
     return table
 
 
-def _choices_table(cells: Cells, pairs: list[tuple[str, int, float | None]]) -> Table:
+def _choices_table(cells: ResultCache, pairs: list[tuple[str, int, float | None]]) -> Table:
     table = Table(
         "What was chosen by validation, seed by seed: centers, rank of the projection, storage",
         ["data", "bytes", "chosen", "bytes used", "perceptron chosen"],

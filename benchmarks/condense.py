@@ -21,7 +21,7 @@ from benchmarks.isolated import measure
 from benchmarks.tables import Table
 from kernlet import BoundaryCondenser, CentroidCondenser, TypicalCondenser
 from kernlet.datasets import load
-from kernlet.reproduce.neighbors import Condense, choose_k, random_subset, scores
+from papers.neighbors import Condense, choose_k, random_subset, scores
 
 SETS = ("usps", "satimage", "pendigits", "letter", "optdigits")
 N_SEEDS = 10

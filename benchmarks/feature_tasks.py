@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tasks import Task
-from kernlet.datasets import load, make_shifted_digits
+from kernlet.datasets import load
 from kernlet.kernels import resolve_gamma
+from papers.generators import make_shifted_digits
 
 SMALL = ("optdigits", "satimage", "pendigits")
 

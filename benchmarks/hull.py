@@ -20,9 +20,8 @@ from kernlet.kernels import RBF
 from kernlet.kernels.gram import Gram
 from kernlet.problems.hull import Hull
 from kernlet.reduce import refit, remove
-from kernlet.reproduce.removal_paths import GAMMA, C, fold_of, rows_of
-from kernlet.reproduce.sk import EVOLUTION, REDUCTION
 from kernlet.solvers import find_nearest_point
+from papers.garcia2006 import EVOLUTION, GAMMA, REDUCTION, C, fold_of, rows_of
 
 N_CENTERS = 20
 

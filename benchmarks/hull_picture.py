@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.hull import folds, k_means_refit
-from kernlet.reproduce.sk import REDUCTION
+from papers.garcia2006 import REDUCTION
 
 SIZES = (5, 10, 20, 40, 80)
 _CELL = re.compile(r"([\d.]+) / ([\d.]+) ± ([\d.]+)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kernlet.reproduce.summary import counts_table, read_tables
+from papers.tables import counts_table, read_tables
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -24,7 +24,7 @@ def between_markers(readme: str, name: str, text: str) -> str:
 def papers_table() -> str:
     """How many figures of the five papers are reached."""
     link = (
-        "Figures of the five papers on the same data, by `kernlet reproduce all`; met is within "
+        "Figures of the five papers on the same data, by `make reproduce ARGS=all`; met is within "
         "one standard error. Every table, and every figure that is not met with the reason: "
         "[docs/reproduce.md](docs/reproduce.md)."
     )

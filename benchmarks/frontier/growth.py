@@ -11,7 +11,7 @@ from benchmarks.frontier.data import growing
 from benchmarks.frontier.measure import ROOT, cells_of, kept, key_parts, run_once, tuned_setting
 from benchmarks.tables import Table
 from kernlet.files import written_whole
-from kernlet.reproduce.cells import Cells
+from papers.cache import ResultCache
 
 RESULTS = ROOT / "docs" / "results" / "frontier-growth.json"
 COMMAND = "make bench ARGS=frontier-growth"
@@ -52,7 +52,7 @@ def growth(quick: bool) -> Iterator[Table]:
     yield growth_table(document)
 
 
-def _record(cells: Cells, competitor: str, n_rows: int) -> dict[str, Any]:
+def _record(cells: ResultCache, competitor: str, n_rows: int) -> dict[str, Any]:
     limit = None if competitor == "svc" else MAX_BYTES  # it has the size it has
     setting = tuned_setting(cells, NAME, MAX_BYTES, competitor, limit)
     found = kept(

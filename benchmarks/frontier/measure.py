@@ -22,7 +22,7 @@ from benchmarks.frontier.data import (
     seeds_of,
     split,
 )
-from kernlet.reproduce.cells import Cells, key_of
+from papers.cache import ResultCache, key_of
 
 ROOT = Path(__file__).parents[2]
 #: Results of single fits: not for the repository, but for a run that goes on where it stopped.
@@ -31,15 +31,15 @@ TOO_MANY = 2**40  # bytes: of a setting whose training breaks down
 Judged = tuple[dict[str, Any], dict[str, Any]]  # a setting and what it came to
 
 
-def cells_of(name: str) -> Cells:
+def cells_of(name: str) -> ResultCache:
     """What has been measured on a data set."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    return Cells(FOLDER / f"{name}.json")
+    return ResultCache(FOLDER / f"{name}.json")
 
 
-def kept(cells: Cells, work: Callable[[], Any], name: str, *arguments: Any) -> Any:
+def kept(cells: ResultCache, work: Callable[[], Any], name: str, *arguments: Any) -> Any:
     """What was measured before, or is now."""
-    if key_of(name, arguments) not in cells.cells:
+    if key_of(name, arguments) not in cells.results:
         cells.put(work(), name, *arguments)
     return cells.get(name, *arguments)
 
@@ -50,7 +50,7 @@ def key_parts(competitor: str, setting: dict[str, Any]) -> tuple[str, str, str]:
     return competitor, version, json.dumps(setting, sort_keys=True)
 
 
-def measure(cells: Cells, name: str, max_bytes: int, competitor: str) -> dict[str, Any]:
+def measure(cells: ResultCache, name: str, max_bytes: int, competitor: str) -> dict[str, Any]:
     """The record of a competitor on a data set within a number of bytes."""
     tried, finalists = _tuned(cells, name, max_bytes, competitor)
     judged = [found for _, found in [*tried, *finalists]]
@@ -70,7 +70,7 @@ def measure(cells: Cells, name: str, max_bytes: int, competitor: str) -> dict[st
 
 
 def tuned_setting(
-    cells: Cells, name: str, max_bytes: int, competitor: str, limit: int | None
+    cells: ResultCache, name: str, max_bytes: int, competitor: str, limit: int | None
 ) -> dict[str, Any]:
     """The setting that validates best, of those within a limit of bytes where there is one."""
     if limit is not None:
@@ -80,7 +80,7 @@ def tuned_setting(
 
 
 def _tuned(
-    cells: Cells, name: str, max_bytes: int, competitor: str
+    cells: ResultCache, name: str, max_bytes: int, competitor: str
 ) -> tuple[list[Judged], list[Judged]]:
     """What was tried at this number of bytes and at smaller ones, and the finalists of all."""
     tried: dict[str, Judged] = {}
@@ -93,7 +93,7 @@ def _tuned(
     return list(tried.values()), _best_first(list(finalists.values()))
 
 
-def tried_settings(cells: Cells, name: str, max_bytes: int, competitor: str) -> list[Judged]:
+def tried_settings(cells: ResultCache, name: str, max_bytes: int, competitor: str) -> list[Judged]:
     """All settings with what they came to on few rows, the best first."""
     settings = COMPETITORS[competitor].settings(split(name, 0).shape, max_bytes)
     return _best_first(
@@ -102,7 +102,7 @@ def tried_settings(cells: Cells, name: str, max_bytes: int, competitor: str) -> 
 
 
 def _finalists(
-    cells: Cells, name: str, competitor: str, tried: list[Judged], max_bytes: int
+    cells: ResultCache, name: str, competitor: str, tried: list[Judged], max_bytes: int
 ) -> list[Judged]:
     """The best settings that fit, judged again on more rows, where they have to fit as well."""
     found: list[Judged] = []
@@ -118,7 +118,7 @@ def _best_first(judged: list[Judged]) -> list[Judged]:
 
 
 def _judged(
-    cells: Cells, name: str, competitor: str, setting: dict[str, Any], stage: str
+    cells: ResultCache, name: str, competitor: str, setting: dict[str, Any], stage: str
 ) -> dict[str, Any]:
     """The score of a setting on rows held out of the training part of the first split."""
     rows_of = folds if stage == "tuned" else final_folds
@@ -144,7 +144,7 @@ def _judged(
 
 
 def _runs(
-    cells: Cells, name: str, competitor: str, setting: dict[str, Any], max_bytes: int
+    cells: ResultCache, name: str, competitor: str, setting: dict[str, Any], max_bytes: int
 ) -> list[dict[str, Any]] | None:
     """The setting on every seed; None where a machine turns out too large."""
     repeats = COMPETITORS[competitor].IS_RANDOM or not has_test_part(name)

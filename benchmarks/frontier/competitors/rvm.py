@@ -1,6 +1,6 @@
 """The relevance vector machine; its size is what it is.
 
-No maintained package has one for classes, so this is ``kernlet.reproduce.rvm``: an own
+No maintained package has one for classes, so this is ``papers.rvm``: an own
 implementation of the published algorithm. It takes a sample of the rows, rounded as its relevance
 vectors will be, and more than two classes stop at ``MOST_CHANGES`` changes an output.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.frontier.contract import Shape, grid
 from benchmarks.frontier.expansions import ExpansionMachine, pack, rounded_rows, widths
 from benchmarks.frontier.samples import sample_of
-from kernlet.reproduce.rvm import RelevanceVectorClassifier
+from papers.rvm import RelevanceVectorClassifier
 
 TITLE = "RVM"
 IS_KERNLET = False

@@ -10,7 +10,7 @@ endif
 # One BLAS thread: steadier figures, and no worse on matrices of this size.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench reproduce results docs clean
+.PHONY: demo test lint bench reproduce results walk docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,10 @@ reproduce: $(VENV)/.runtime
 # The page about the frontier, its pictures and the tables in the README, from docs/results.
 results: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.frontier.page
+
+# Files that a reader of a fit opens, sizes of folders, modules with one caller.
+walk: $(VENV)/.runtime
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.walk $(ARGS)
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict --quiet

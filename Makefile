@@ -50,9 +50,9 @@ bench: $(VENV)/.bench
 reproduce: $(VENV)/.runtime
 	$(ONE_THREAD) $(BIN)/python -m papers $(ARGS)
 
-# The page about the frontier, its pictures and the tables in the README, from docs/results.
+# Pages, pictures and README tables of the stored results; make results ARGS=--check writes nothing.
 results: $(VENV)/.bench
-	$(BIN)/python -m benchmarks.frontier.page
+	$(BIN)/python -m benchmarks.results $(ARGS)
 
 # Files that a reader of a fit opens, sizes of folders, modules with one caller.
 walk: $(VENV)/.runtime

@@ -1,60 +1,43 @@
-"""Run benchmarks: python -m benchmarks [--quick] [--folder docs/results] [NAME ...]."""
+"""Run benchmarks: ``python -m benchmarks [--quick] [--folder docs/results] [NAME ...]``.
+
+Every module of ``benchmarks/suites`` and ``benchmarks/frontier`` may have ``BENCHMARKS``: functions
+by name, each of which takes ``quick`` and yields tables.
+"""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from pkgutil import iter_modules
 
 import click
 
-from benchmarks import (
-    compact,
-    compact_bytes,
-    compact_device,
-    condense,
-    core_vector,
-    hull,
-    minimal_kernel,
-    mmda,
-    proximal,
-    ship,
-    synthetic,
-    tall,
-    tall_blocks,
-    tall_peers,
-    tall_places,
-)
-from benchmarks.frontier import growth as frontier_growth
-from benchmarks.frontier import run as frontier
+from benchmarks import frontier, suites
+from benchmarks.tables import Table
 
-_MODULES = (
-    minimal_kernel,
-    synthetic,
-    compact_bytes,
-    compact,
-    compact_device,
-    hull,
-    proximal,
-    condense,
-    core_vector,
-    mmda,
-    ship,
-    frontier,
-    frontier_growth,
-    tall,
-    tall_blocks,
-    tall_peers,
-    tall_places,
-)
-BENCHMARKS = {name: work for module in _MODULES for name, work in module.BENCHMARKS.items()}
+
+def discover() -> dict[str, Callable[[bool], Iterator[Table]]]:
+    """All benchmarks by name, those of the suites first."""
+    found: dict[str, Callable[[bool], Iterator[Table]]] = {}
+    for package in (suites, frontier):
+        for module in iter_modules(package.__path__, f"{package.__name__}."):
+            found |= getattr(import_module(module.name), "BENCHMARKS", {})
+    return found
+
+
+BENCHMARKS = discover()
 
 
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(BENCHMARKS)))
 @click.option("--quick", is_flag=True, help="Leave out what takes minutes.")
 @click.option(
-    "--folder", type=click.Path(file_okay=False, path_type=Path), help="Write one file a benchmark."
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write one file per benchmark.",
 )
 def main(names: tuple[str, ...], quick: bool, folder: Path | None) -> None:
     """Measure kernlet beside its peers. CPU seconds, one thread, medians; ratios in one run."""

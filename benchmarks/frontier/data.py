@@ -14,8 +14,7 @@ from sklearn.model_selection import (
 )
 from sklearn.preprocessing import OneHotEncoder
 
-from benchmarks.frontier.contract import Shape
-from benchmarks.frontier.samples import sample_of
+from benchmarks.competitors.contract import Shape, sample_of
 from kernlet.datasets import load
 
 SMALL_ROWS = 1000

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.frontier.competitors import COMPETITORS
+from benchmarks.competitors import COMPETITORS
 from benchmarks.frontier.data import growing
 from benchmarks.frontier.measure import ROOT, cells_of, kept, key_parts, run_once, tuned_setting
 from benchmarks.tables import Table

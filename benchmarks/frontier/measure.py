@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frontier.competitors import COMPETITORS
-from benchmarks.frontier.contract import N_FINALISTS, Machine
+from benchmarks.competitors import COMPETITORS
+from benchmarks.competitors.contract import N_FINALISTS, Machine
 from benchmarks.frontier.data import (
     Split,
     budgets_of,

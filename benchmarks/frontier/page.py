@@ -1,11 +1,7 @@
-"""The page about the frontier and the short table in the README, from the JSON files alone.
-
-``python -m benchmarks.frontier.page`` (``make results``) writes both, and the pictures.
-"""
+"""The page about the frontier, docs/frontier.md, from the stored results alone."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,30 +10,22 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from benchmarks.frontier.data import NAMES
-from benchmarks.frontier.figures import kernel_table, other_table
 from benchmarks.frontier.growth import growth_table
-from benchmarks.frontier.measure import ROOT
-from benchmarks.frontier.pictures import draw, groups
+from benchmarks.frontier.pictures import groups
 from benchmarks.frontier.summary import (
-    VERDICTS,
     Document,
     accuracy,
     best_of,
-    by_peer,
     comparisons,
-    counts,
+    kernel_table,
+    other_table,
     pairs,
     set_table,
     verdict_table,
 )
-from benchmarks.readme import README, between_markers, papers_table
 from benchmarks.tables import Table
-from kernlet.files import written_whole
 
-FRONTIER = ROOT / "docs" / "results" / "frontier.json"
-GROWTH = ROOT / "docs" / "results" / "frontier-growth.json"
 TEMPLATE = Path(__file__).with_name("page.md.jinja")
-PAGE = ROOT / "docs" / "frontier.md"
 
 
 def page(document: Document, growth: dict[str, Any] | None) -> str:
@@ -201,49 +189,3 @@ def _seed_note(document: Document) -> str:
         f"from a seed, its bytes are {100 * share:.0f} % of those counted here (median), and it "
         "would compete at a smaller number of bytes."
     )
-
-
-def readme_table(document: Document) -> str:
-    """The short table of the README."""
-    n_pairs = len(pairs(document))
-    table = Table(
-        f"{len(document['sets'])} data sets, {n_pairs} pairs of a set and a number of "
-        "bytes: kernlet's best machine beside each peer within the same bytes",
-        ["peer", *VERDICTS, "peer does not fit"],
-    )
-    for title, found in by_peer(document).items():
-        number = counts(found)
-        table.add(title, *(number[verdict] for verdict in VERDICTS), n_pairs - len(found))
-    ours = sum(facts["is_kernlet"] for facts in document["competitors"].values())
-    link = (
-        f"Tied: within one standard error. kernlet's best is one of {ours} machines, chosen by "
-        f"validation like the best peer: it has {ours} times the settings of a single peer. How it "
-        "is measured, the tables, and where kernlet loses: [docs/frontier.md](docs/frontier.md)."
-    )
-    return "\n".join([table.markdown(), "", link])
-
-
-def readme_with_tables(readme: str, document: Document) -> str:
-    """The README with its tables of results made anew."""
-    readme = between_markers(readme, "papers", papers_table())
-    return between_markers(readme, "frontier", readme_table(document))
-
-
-def read() -> tuple[Document, dict[str, Any] | None]:
-    """The two JSON files; growth with the rows may not have been measured."""
-    growth = json.loads(GROWTH.read_text("utf-8")) if GROWTH.exists() else None
-    return json.loads(FRONTIER.read_text("utf-8")), growth
-
-
-def main() -> None:
-    """Write everything."""
-    frontier, growth = read()
-    readme = readme_with_tables(README.read_text("utf-8"), frontier)
-    for path, text in ((PAGE, page(frontier, growth)), (README, readme)):
-        with written_whole(path) as part:
-            part.write_text(text, encoding="utf-8")
-    draw(frontier, ROOT / "docs" / "images")
-
-
-if __name__ == "__main__":
-    main()

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks.frontier.competitors import COMPETITORS
-from benchmarks.frontier.contract import N_FINALISTS, N_SETTINGS
+from benchmarks.competitors import COMPETITORS
+from benchmarks.competitors.contract import N_FINALISTS, N_SETTINGS
+from benchmarks.competitors.trees import MOST_LEAVES
 from benchmarks.frontier.data import (
     BUDGETS,
     CHECKING_ROWS,
@@ -37,7 +38,6 @@ from benchmarks.frontier.data import (
 )
 from benchmarks.frontier.measure import ROOT, cells_of, measure
 from benchmarks.frontier.summary import set_table, verdict_table
-from benchmarks.frontier.trees import MOST_LEAVES
 from benchmarks.tables import Table
 from kernlet.files import written_whole
 
@@ -151,10 +151,10 @@ def limits() -> dict[str, int | float]:
         "n_finalists": N_FINALISTS,
         "final_rows": FINAL_ROWS,
         "n_repeats": N_REPEATS,
-        "mkc_rows": of["mkc"].MOST_ROWS,
-        "mkc_candidates": of["mkc"].CANDIDATES,
-        "cs_rows": of["cs"].MOST_ROWS,
-        "cs_points": of["cs"].MOST,
+        "minimal_rows": of["minimal_kernel"].MOST_ROWS,
+        "minimal_candidates": of["minimal_kernel"].CANDIDATES,
+        "chunking_rows": of["chunking_synthetic"].MOST_ROWS,
+        "chunking_points": of["chunking_synthetic"].MOST,
         "rvm_rows": of["rvm"].MOST_ROWS,
         "rvm_candidates": of["rvm"].CANDIDATES,
         "rvm_changes": of["rvm"].MOST_CHANGES,

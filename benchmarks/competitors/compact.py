@@ -1,0 +1,104 @@
+"""CompactKernelClassifier: the layouts that ``max_bytes`` chooses from, each as a setting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.competitors.contract import N_SETTINGS, Shape
+from benchmarks.competitors.expansions import ExpansionMachine
+from kernlet import CompactKernelClassifier
+from kernlet.estimators.compact.layout import Layout, candidates, fill
+
+TITLE = "compact"
+IS_KERNLET = True
+IS_RANDOM = True
+VERSION = 1
+MOST = 2000  # centers
+_FEW_ROWS = 1000  # up to which few centers and much noise are tried
+_ENTROPY, _HINGE = "cross_entropy", "squared_hinge"
+_NARROW = ("int4", "int4", "ternary")
+
+
+def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
+    first, second = _layouts(shape, max_bytes)
+    if not first:
+        return []
+    few = _few_centers(shape, max_bytes, first[len(first) // 2])
+    if shape.n_rows <= _FEW_ROWS:
+        found = [_setting(of, *how) for of in few for how in ((0.6, _ENTROPY), (0.1, _HINGE))]
+        found += [_setting(of, 1.0, _ENTROPY) for of in first]
+        found += [_setting(of, 0.2, _HINGE) for of in first]
+    else:
+        found = [_setting(of, 0.2, _ENTROPY) for of in first]
+        found += [_setting(of, 0.05, _HINGE) for of in (first[0], first[len(first) // 2])]
+        found += [_setting(first[-1], 0.05, loss) for loss in (_ENTROPY, _HINGE)]
+        found += [_setting(of, 0.05, loss) for of in few[1:2] for loss in (_ENTROPY, _HINGE)]
+    found += [_setting(of, 0.2, _ENTROPY) for of in second]
+    return [setting for i, setting in enumerate(found) if setting not in found[:i]][:N_SETTINGS]
+
+
+def _few_centers(shape: Shape, max_bytes: int, usual: Layout) -> list[Layout]:
+    """Very few centers, many, and in between, in eight bits; of many rows behind a projection."""
+    projection = usual.formats[2] if shape.n_features > 32 else "int8"
+    layout = replace(usual, formats=("int8", "int8", projection))
+    if shape.n_rows <= _FEW_ROWS:
+        layout = replace(layout, rank=None)
+    elif layout.rank is not None:
+        layout = replace(layout, rank=min(16, shape.n_features, layout.rank))
+    room = fill(layout, max_bytes, min(MOST, shape.n_rows // 4))
+    if room is None:
+        return []
+    sizes = np.geomspace(3, max(3, room.n_centers), 3).round().astype(int)
+    return [replace(layout, n_centers=int(n)) for n in np.unique(sizes) if n <= room.n_centers]
+
+
+def _layouts(shape: Shape, max_bytes: int) -> tuple[list[Layout], list[Layout]]:
+    """What ``max_bytes`` tries; where that has no room for a projection, also very few ranks."""
+    layout = Layout(shape.n_features, shape.n_outputs, 1)
+    most = min(MOST, shape.n_rows // 2)
+    first, second = candidates(layout, max_bytes, most, "auto", "auto")
+    if all(of.rank is None for of in first):
+        narrow = [replace(layout, rank=r, formats=_NARROW) for r in (2, 3, 4, 6)]
+        filled = [fill(of, max_bytes, most) for of in narrow if of.rank < shape.n_features]
+        first += [of for of in filled if of is not None]
+    return first, second
+
+
+def _setting(layout: Layout, noise: float, loss: str) -> dict[str, Any]:
+    return {
+        "loss": loss,
+        "n_centers": layout.n_centers,
+        "rank": layout.rank,
+        "formats": layout.formats,
+        "noise": noise,
+    }
+
+
+def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachine:
+    machine = OneLayout(
+        noise=setting["noise"],
+        loss=setting["loss"],
+        validation_fraction=None,
+        random_state=seed,
+    )
+    machine.setting = setting
+    return ExpansionMachine(machine.fit(X, y).expansion_)
+
+
+class OneLayout(CompactKernelClassifier):
+    """Trains the layout in ``setting``, formats and all, without a search."""
+
+    setting: dict[str, Any]
+
+    def _choose(self, shop: Any, task: Any, initial: Any, context: Any) -> Any:
+        layout = Layout(
+            task.X.shape[1],
+            task.n_outputs,
+            min(self.setting["n_centers"], len(task.kept)),
+            self.setting["rank"],
+            tuple(self.setting["formats"]),
+        )
+        return self._train_one(shop, task, layout, context)

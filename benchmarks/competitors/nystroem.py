@@ -1,0 +1,58 @@
+"""Nystroem features and a linear SVM, folded into one kernel expansion.
+
+The rows that become landmarks are rounded before anything is trained on them. Directions in which
+their features hardly differ (eigenvalues under ``LEAST`` of the largest) are left out: Nystroem
+itself keeps them, but folded into coefficients they are huge and would survive no rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.svm import LinearSVC
+
+from benchmarks.competitors.contract import Shape
+from benchmarks.competitors.expansions import ExpansionMachine, pack, room_for, rounded_rows
+from kernlet.expansion import KernelExpansion
+from kernlet.kernels import RBF
+from kernlet.kernels.gram import kernel_matrix
+
+TITLE = "Nystroem + linear"
+IS_KERNLET = False
+IS_RANDOM = True
+VERSION = 2
+MOST = 1500  # landmarks, for the sake of time
+LEAST = 1e-4  # eigenvalues that are kept, as shares of the largest
+#: Of gamma, and C.
+_FACTORS = ((0.03, 100.0), (0.1, 10.0), (0.3, 1.0), (0.3, 10.0), (1.0, 10.0), (3.0, 100.0))
+
+
+def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
+    return [
+        {"storage": storage, "gamma": factor / shape.n_features, "C": C, "n_components": n}
+        for storage in (("int8", "float16"), ("int4", "float16"))
+        if (n := room_for(shape, max_bytes, *storage, min(MOST, shape.n_rows)))
+        for factor, C in _FACTORS
+    ]
+
+
+def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachine:
+    expansion, step = unrounded(setting, X, y, seed)
+    return pack(expansion, *setting["storage"], step)
+
+
+def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> tuple[KernelExpansion, float]:
+    """The machine before its coefficients are rounded, and the step of its landmarks."""
+    points = setting["storage"][0]
+    n = min(setting["n_components"], len(X))
+    some = np.random.RandomState(seed).permutation(len(X))[:n]
+    landmarks, step = rounded_rows(X[some], points)
+    kernel = RBF(setting["gamma"])
+    values, vectors = np.linalg.eigh(kernel_matrix(kernel, landmarks, landmarks))
+    large = values > LEAST * values[-1]
+    whitening = vectors[:, large] / np.sqrt(values[large])
+    linear = LinearSVC(C=setting["C"], dual="auto", random_state=seed, tol=1e-3, max_iter=1000)
+    linear.fit(kernel_matrix(kernel, X, landmarks) @ whitening, y)
+    folded = linear.coef_ @ whitening.T
+    return KernelExpansion(kernel, landmarks, folded, linear.intercept_), step

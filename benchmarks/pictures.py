@@ -1,0 +1,149 @@
+"""Pictures of benchmarks in docs/images: ``python -m benchmarks.pictures``.
+
+condense.png and hull_removal.png show the tables condense-sets.md and hull-removal.md of
+docs/results, the latter with a curve computed here; deleted_digits.png has the USPS digits that
+the condensers remove.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.suites.hull import folds, k_means_refit
+from kernlet import BoundaryCondenser, TypicalCondenser
+from kernlet.datasets import load
+from kernlet.estimators.condensers.display import DeletedImagesDisplay
+from papers.garcia2006 import REDUCTION
+
+_MARKS = {
+    "typical, linear": ("v", "#2b6cb0"),
+    "typical, rbf": ("^", "#2b6cb0"),
+    "boundary, T=300": ("s", "#805ad5"),
+    "EditedNearestNeighbours": ("+", "#718096"),
+    "AllKNN": ("x", "#718096"),
+    "NeighbourhoodCleaningRule": ("1", "#718096"),
+}
+Points = dict[str, list[tuple[float, float, float]]]
+
+
+def condense_points(table: Path) -> dict[str, Points]:
+    """For each set and way: share kept, accuracy, and accuracy of a random subset."""
+    found: dict[str, Points] = {}
+    for line in table.read_text(encoding="utf-8").splitlines():
+        if line.startswith("**"):
+            points = found.setdefault(line[2:].split(":")[0], {})
+        numbers = re.findall(r"\| *(-?[\d.]+)(?: %| ±[^|]*)? *(?=\|)", line)
+        if "|" in line and "%" in line and "±" in line:
+            cells = [cell.strip() for cell in line.split("|")[1:-1]]
+            way = cells[0].split(", ")[0] if cells[0].startswith("centroids") else cells[0]
+            kept, accuracy, beside = (float(cells[k].split()[0]) for k in (1, 3, 4))
+            points.setdefault(way, []).append((kept, accuracy, beside))
+        elif "all rows" in line:
+            points["all rows"] = [(100.0, float(numbers[-1]), np.nan)]
+    return found
+
+
+def draw_shares(found: dict[str, Points]) -> Figure:
+    figure = Figure(figsize=(10, 6), layout="constrained")
+    panels = figure.subplots(2, 3)
+    for axes, (name, points) in zip(panels.flat, found.items(), strict=False):
+        pairs = sorted({(kept, beside) for some in points.values() for kept, _, beside in some})
+        kept, beside = np.array([pair for pair in pairs if np.isfinite(pair[1])]).T
+        axes.plot(kept, beside, ".--", color="#a0aec0", label="random subset")
+        shares, accuracies, _ = zip(*points["centroids"], strict=True)
+        axes.plot(shares, accuracies, "o-", color="#dd6b20", label="centroids")
+        for way, (mark, color) in _MARKS.items():
+            for share, accuracy, _ in points.get(way, []):
+                axes.plot(share, accuracy, mark, color=color, markersize=8, label=way)
+        full = points["all rows"][0][1]
+        axes.axhline(full, color="#1a202c", linewidth=0.8, label="all rows")
+        axes.set(title=name, xscale="log", ylim=(full - 9, full + 1), xlim=(1.7, 120))
+        axes.set_xticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"])
+        axes.minorticks_off()
+    handles = dict(zip(*panels[0, 0].get_legend_handles_labels()[::-1], strict=True))
+    panels[-1, -1].axis("off")
+    panels[-1, -1].legend(handles.values(), handles.keys(), loc="center", frameon=False)
+    figure.supxlabel("training rows kept, %")
+    figure.supylabel("accuracy of k-NN, %")
+    return figure
+
+
+def draw_digits() -> Figure:
+    digits = load("usps")
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    pairs = {
+        "typical": (TypicalCondenser(), left),
+        "about the boundary (T=300)": (BoundaryCondenser(300), right),
+    }
+    for title, (condenser, axes) in pairs.items():
+        condenser.fit(digits.X, digits.y)
+        DeletedImagesDisplay.from_estimator(
+            condenser, digits.X, image_shape=(16, 16), n_images=12, ax=axes
+        )
+        axes.set_title(f"left out: {title}", fontsize=11)
+    return figure
+
+
+SIZES = (5, 10, 20, 40, 80)
+_CELL = re.compile(r"([\d.]+) / ([\d.]+) ± ([\d.]+)")
+_SHOWN = {"full": "s", "iterative removal": "v", "drop once, train on these": "^", "1-norm": "*"}
+
+
+def removal_points(table: Path) -> dict[str, dict[str, tuple[float, float]]]:
+    """Centers and accuracy of each way on each set, from the table."""
+    lines = [
+        line.split("|") for line in table.read_text(encoding="utf-8").splitlines() if "|" in line
+    ]
+    header = [cell.strip() for cell in lines[0]]
+    points: dict[str, dict[str, tuple[float, float]]] = {}
+    for line in lines[2:]:
+        for way, cell in zip(header, line, strict=True):
+            if found := _CELL.search(cell):
+                points.setdefault(line[1].strip(), {})[way] = float(found[1]), float(found[2])
+    return points
+
+
+def k_means_curve(name: str) -> list[float]:
+    """Accuracy by ten folds of refits on clusters."""
+    scores: list[list[float]] = [[] for _ in SIZES]
+    for X, signs, X_test, signs_test in folds(name):
+        for size, found in zip(SIZES, scores, strict=True):
+            values = k_means_refit(X, signs, size).decision_values(X_test)[:, 0]
+            found.append(float(np.mean(np.where(values > 0, 1.0, -1.0) == signs_test)))
+    return [float(np.mean(found)) for found in scores]
+
+
+def draw_removal() -> Figure:
+    points = removal_points(Path("docs/results/hull-removal.md"))
+    figure = Figure(figsize=(9, 5.5), layout="constrained")
+    for axes, name in zip(figure.subplots(2, 3).flat, REDUCTION, strict=True):
+        axes.plot(
+            SIZES, k_means_curve(name), ".-", color="#2b6cb0", label="k-means centers, refit on all"
+        )
+        for way, (centers, accuracy) in points[name].items():
+            marks = [mark for shown, mark in _SHOWN.items() if way.startswith(shown)]
+            if marks:
+                axes.plot(centers, accuracy, marks[0], markersize=8, label=way)
+        axes.set(xscale="log", title=name)
+    axes.figure.supxlabel("centers")
+    axes.figure.supylabel("accuracy, ten folds")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def main() -> None:
+    images = Path("docs/images")
+    draw_digits().savefig(images / "deleted_digits.png", dpi=110)
+    draw_shares(condense_points(Path("docs/results/condense-sets.md"))).savefig(
+        images / "condense.png", dpi=110
+    )
+    draw_removal().savefig(images / "hull_removal.png", dpi=120)
+
+
+if __name__ == "__main__":
+    main()

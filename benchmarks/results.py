@@ -1,0 +1,170 @@
+"""Pages and tables made of stored results: ``make results``.
+
+Everything here is derived from JSON files in docs/results: the page about the frontier and its
+pictures, the pages of the papers' tables, their summary, and two tables of the README. With
+``--check`` nothing is written: files that differ from what would be written are listed, and so are
+results that are incomplete or lack an explanation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.competitors.contract import N_SETTINGS
+from benchmarks.frontier.measure import ROOT
+from benchmarks.frontier.page import page
+from benchmarks.frontier.pictures import draw
+from benchmarks.frontier.summary import (
+    VERDICTS,
+    Document,
+    by_peer,
+    counts,
+    pairs,
+    records_at,
+)
+from benchmarks.tables import Table
+from kernlet.files import written_whole
+from papers.reproduce import PAPERS
+from papers.tables import counts_table, read_tables, summarize, table_markdown
+
+README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "frontier.md"
+RESULTS = ROOT / "docs" / "results"
+PAPER_RESULTS = RESULTS / "reproduce"
+
+
+def between_markers(readme: str, name: str, text: str) -> str:
+    """The README with the text between the markers of a name replaced."""
+    start, end = f"<!-- {name}: made by make results -->", f"<!-- end of {name} -->"
+    pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
+    if not pattern.search(readme):
+        raise ValueError(f"The README has no markers {start!r} and {end!r}.")
+    return pattern.sub(lambda _: "\n".join([start, text, end]), readme)
+
+
+def papers_table() -> str:
+    """How many figures of the five papers are reached."""
+    link = (
+        "Figures of the five papers on the same data, by `make reproduce ARGS=all`; met is within "
+        "one standard error. Every table, and every figure that is not met with the reason: "
+        "[docs/reproduce.md](docs/reproduce.md)."
+    )
+    return "\n".join([counts_table(read_tables(PAPER_RESULTS)), "", link])
+
+
+def frontier_table(document: Document) -> str:
+    """The short table of the frontier."""
+    n_pairs = len(pairs(document))
+    table = Table(
+        f"{len(document['sets'])} data sets, {n_pairs} pairs of a set and a number of "
+        "bytes: kernlet's best machine beside each peer within the same bytes",
+        ["peer", *VERDICTS, "peer does not fit"],
+    )
+    for title, found in by_peer(document).items():
+        number = counts(found)
+        table.add(title, *(number[verdict] for verdict in VERDICTS), n_pairs - len(found))
+    ours = sum(facts["is_kernlet"] for facts in document["competitors"].values())
+    link = (
+        f"Tied: within one standard error. kernlet's best is one of {ours} machines, chosen by "
+        f"validation like the best peer: it has {ours} times the settings of a single peer. How it "
+        "is measured, the tables, and where kernlet loses: [docs/frontier.md](docs/frontier.md)."
+    )
+    return "\n".join([table.markdown(), "", link])
+
+
+def read_frontier() -> tuple[Document, dict[str, Any] | None]:
+    """Results of the frontier and of its growth with the rows, which may be missing."""
+    growth = RESULTS / "frontier-growth.json"
+    return (
+        json.loads((RESULTS / "frontier.json").read_text("utf-8")),
+        json.loads(growth.read_text("utf-8")) if growth.exists() else None,
+    )
+
+
+def derived_files(document: Document, growth: dict[str, Any] | None) -> dict[Path, str]:
+    """The text of every file that is made here."""
+    readme = between_markers(README.read_text("utf-8"), "papers", papers_table())
+    files = {
+        README: between_markers(readme, "frontier", frontier_table(document)),
+        PAGE: page(document, growth),
+        PAPER_RESULTS / "summary.md": summarize(read_tables(PAPER_RESULTS)),
+    }
+    for path in sorted(PAPER_RESULTS.glob("*.json")):
+        files[path.with_suffix(".md")] = table_markdown(json.loads(path.read_text("utf-8")))
+    return files
+
+
+def problems(document: Document, growth: dict[str, Any] | None) -> Iterator[str]:
+    """What is wrong with the stored results, one sentence each."""
+    if document["n_settings"] != N_SETTINGS:
+        yield f"frontier.json has {document['n_settings']} settings per budget, not {N_SETTINGS}."
+    for name, command in (("frontier", document), ("frontier-growth", growth or {})):
+        if command and command["command"] != f"make bench ARGS={name}":
+            yield f"{name}.json was made by {command['command']!r}."
+    yield from _frontier_problems(document)
+    for name, paper in PAPERS.items():
+        for number in paper.TABLES:
+            yield from _table_problems(f"{name}-{number}")
+
+
+def _frontier_problems(document: Document) -> Iterator[str]:
+    for name, budget in pairs(document):
+        records = records_at(document, name, budget)
+        place = f"frontier.json, {name} at {budget} bytes"
+        if set(records) != set(document["competitors"]):
+            yield f"{place}: not every competitor was measured."
+        # A setting of a smaller budget fits too and is tried again.
+        n_budgets = sum(at == name and b <= budget for at, b in pairs(document))
+        for competitor, record in records.items():
+            if record["n_settings"] > N_SETTINGS * n_budgets:
+                yield f"{place}: {competitor} tried {record['n_settings']} settings."
+            if record["fits"] and record["nbytes"] > budget:
+                yield f"{place}: {competitor} takes {record['nbytes']} bytes."
+            n_seeds = document["sets"][name]["seeds"]
+            if record["fits"] and len(record["accuracies"]) not in (1, n_seeds):
+                yield f"{place}: {competitor} has {len(record['accuracies'])} seeds."
+
+
+def _table_problems(stem: str) -> Iterator[str]:
+    path = PAPER_RESULTS / f"{stem}.json"
+    if not path.exists():
+        yield f"{stem}.json is missing."
+        return
+    table = json.loads(path.read_text("utf-8"))
+    if table["quick"]:
+        yield f"{stem}.json was measured with --quick."
+    for picture in table["pictures"]:
+        if not (PAPER_RESULTS / picture).exists():
+            yield f"{stem}.json: the picture {picture} is missing."
+    for figure in table["figures"]:
+        if figure["verdict"] == "not met" and not figure["why"]:
+            yield f"{stem}.json: {figure['row']}, {figure['what']} is not met without a reason."
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Write nothing; fail where a file is out of date.")
+def main(check: bool) -> None:
+    """Make pages, pictures and tables of stored results, and check these results."""
+    document, growth = read_frontier()
+    found = list(problems(document, growth))
+    for path, text in derived_files(document, growth).items():
+        if check:
+            if path.read_text("utf-8") != text:
+                found.append(f"{path.relative_to(ROOT)} is out of date; run make results.")
+        else:
+            with written_whole(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+    if not check:
+        draw(document, ROOT / "docs" / "images")
+    if found:
+        raise click.ClickException("\n".join(found))
+
+
+if __name__ == "__main__":
+    main()

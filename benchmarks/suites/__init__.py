@@ -1,0 +1,1 @@
+"""One module per subject; each has ``BENCHMARKS``, functions by the name of their result."""

@@ -1,0 +1,433 @@
+"""Compact kernel machines: accuracy by centers and bytes, speed, growth, probabilities, devices."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import log_loss
+
+from benchmarks.competitors import mlp
+from benchmarks.isolated import measure
+from benchmarks.tables import Table, spread
+from kernlet import CompactKernelClassifier
+from kernlet.datasets import Dataset, load
+from kernlet.devices import find_device
+from papers.cache import ResultCache, key_of
+
+SEEDS = range(5)
+CENTERS = [
+    ("usps8", 20, 98.5),
+    ("usps", 100, 95.0),
+    ("mnist", 100, 97.9),
+    ("letter", 400, 96.5),
+]
+
+
+def by_centers(quick: bool) -> Iterator[Table]:
+    """Accuracy with a number of centers in float32."""
+    table = Table(
+        "Compact machines of float32 by centers: test accuracy in %, mean and deviation of 5 seeds",
+        ["data", "centers", "accuracy", "wanted", "bytes", "CPU s"],
+    )
+    for name, n_centers, wanted in CENTERS[: 2 if quick else None]:
+        runs = [measure(_load, _fit_centers, name, n_centers, seed) for seed in SEEDS]
+        scores = [100 * run.answer["score"] for run in runs]
+        seconds = np.median([run.seconds for run in runs])
+        nbytes = f"{runs[0].answer['nbytes']:,}"
+        table.add(name, n_centers, spread(scores), wanted, nbytes, f"{seconds:.1f}")
+    yield table
+
+
+def sizes(quick: bool) -> Iterator[Table]:
+    """What "auto" chooses, and how it and the best size of its path do on the test rows."""
+    table = Table(
+        'n_centers="auto": validated path (seed 0), and test accuracy of the size chosen',
+        ["data", "path: centers validated %", "chosen", "standard error", "test %", "CPU s"],
+    )
+    names = ("optdigits", "pendigits", "satimage", "usps", "letter")
+    for name in names[: 2 if quick else None]:
+        run = measure(_load, _fit_auto, name, 0, 0)
+        path = ", ".join(f"{k} {100 * score:.2f}" for k, score, _ in run.answer["path"])
+        error = max(run.answer["path"], key=lambda point: point[1])[2]
+        table.add(
+            name,
+            path,
+            run.answer["chosen"],
+            f"{100 * error:.2f}",
+            f"{100 * run.answer['score']:.2f}",
+            f"{run.seconds:.0f}",
+        )
+    yield table
+
+
+def speed(quick: bool) -> Iterator[Table]:
+    """CPU seconds of whole fits, and epochs beside the matrix products they are made of."""
+    table = Table(
+        "CPU seconds of a fit (validation and last training included), and epochs against sgemm",
+        ["data", "centers", "fit s", "wanted", "epoch GFLOP/s", "sgemm GFLOP/s", "share"],
+    )
+    for name, n_centers, wanted in [("usps", 100, 15), ("mnist", 200, 90)][: 1 if quick else 2]:
+        fit = measure(_load, _fit_centers, name, n_centers, 0)
+        epoch = measure(_load, _time_epoch, name, n_centers, 0)
+        rate, best = epoch.answer["rate"], epoch.answer["gemm"]
+        table.add(
+            name,
+            n_centers,
+            f"{fit.seconds:.1f}",
+            f"<= {wanted}",
+            f"{rate:.0f}",
+            f"{best:.0f}",
+            f"{100 * rate / best:.0f} %",
+        )
+    yield table
+
+
+def growth(quick: bool) -> Iterator[Table]:
+    """Time and memory of ten epochs against the number of rows, covertype repeated with noise."""
+    table = Table(
+        "Growth: 54 features, 100 centers, 10 epochs, 7 classes",
+        ["rows", "CPU s", "s a million rows", "memory of the data, MB", "memory grown, MB"],
+    )
+    for n_rows in (10**5, 5 * 10**5, 10**6, 2 * 10**6)[: 2 if quick else None]:
+        run = measure(_many_rows, _fit_many, n_rows)
+        table.add(
+            f"{n_rows:,}",
+            f"{run.seconds:.1f}",
+            f"{1e6 * run.seconds / n_rows:.1f}",
+            f"{n_rows * 54 * 4 / 2**20:.0f}",
+            f"{run.growth:.0f}",
+        )
+    yield table
+
+
+def calibration(quick: bool) -> Iterator[Table]:
+    """Log-loss and calibration error on test rows, before and after the temperature."""
+    table = Table(
+        "Probabilities, 100 centers, seed 0: test log-loss and calibration error (15 bins)",
+        ["data", "temperature", "log-loss at 1", "log-loss", "error at 1, %", "error, %"],
+    )
+    for name in ("usps", "satimage", "letter", "pendigits")[: 1 if quick else None]:
+        data = _load(name, 100, 0)[0]
+        machine = CompactKernelClassifier(100, random_state=0).fit(data.X, data.y)
+        losses, errors = [], []
+        temperature = machine.temperature_
+        for value in (1.0, temperature):
+            machine.temperature_ = value
+            chances = machine.predict_proba(data.X_test)
+            losses.append(log_loss(data.y_test, chances, labels=machine.classes_))
+            errors.append(_calibration_error(chances, machine.classes_, data.y_test))
+        facts = [f"{loss:.3f}" for loss in losses] + [f"{100 * e:.2f}" for e in errors]
+        table.add(name, f"{temperature:.2f}", *facts)
+    yield table
+
+
+def _load(name: str, n_centers: int, seed: int) -> tuple[Dataset, int, int]:
+    if name == "usps8":
+        data = load("usps")
+        data = Dataset("usps8", data.X, data.y == 8, data.X_test, data.y_test == 8)
+    else:
+        data = load(name)
+    return data, n_centers, seed
+
+
+def _fit_centers(prepared: Any) -> dict[str, Any]:
+    data, n_centers, seed = prepared
+    machine = CompactKernelClassifier(n_centers, random_state=seed).fit(data.X, data.y)
+    return {"score": machine.score(data.X_test, data.y_test), "nbytes": machine.nbytes_}
+
+
+def _fit_auto(prepared: Any) -> dict[str, Any]:
+    data, _, seed = prepared
+    machine = CompactKernelClassifier("auto", random_state=seed).fit(data.X, data.y)
+    path = [(p.n_centers, p.score, p.standard_error) for p in machine.path_]
+    score = machine.score(data.X_test, data.y_test)
+    return {"path": path, "chosen": machine.n_centers_, "score": score}
+
+
+def _time_epoch(prepared: Any) -> dict[str, Any]:
+    """GFLOP a second of epochs, from fits of unlike length, and of products of matrices between."""
+    data, n_centers, seed = prepared
+    n_rows, n_features = data.X.shape
+    short = max(2, 240_000 // n_rows)
+    rates, products = [], []
+    for _ in range(3):
+        seconds = []
+        for n_epochs in (short, 4 * short):
+            machine = CompactKernelClassifier(
+                n_centers, n_epochs=n_epochs, validation_fraction=None, random_state=seed
+            )
+            start = time.process_time()
+            machine.fit(data.X, data.y)
+            seconds.append(time.process_time() - start)
+        work = 3 * short * 4.0 * n_rows * n_centers * n_features  # two products an epoch
+        rates.append(work / (seconds[1] - seconds[0]) / 1e9)
+        products.append(_sgemm_rate())
+    return {"rate": float(np.median(rates)), "gemm": float(np.median(products))}
+
+
+def _sgemm_rate() -> float:
+    A = np.random.default_rng(0).random((2000, 2000), dtype=np.float32)
+    A @ A
+    start = time.process_time()
+    for _ in range(5):
+        A @ A
+    return 5 * 2 * 2000.0**3 / (time.process_time() - start) / 1e9
+
+
+def _many_rows(n_rows: int) -> tuple[Any, Any]:
+    data = load("covertype")
+    generator = np.random.default_rng(0)
+    rows = generator.integers(len(data.X), size=n_rows)
+    X = np.asarray(data.X, dtype=np.float32)[rows]
+    X /= X.std(axis=0)
+    X += 0.01 * generator.standard_normal(X.shape, dtype=np.float32)
+    return X, data.y[rows]
+
+
+def _fit_many(prepared: Any) -> dict[str, Any]:
+    CompactKernelClassifier(100, n_epochs=10, random_state=0).fit(*prepared)
+    return {}
+
+
+def _calibration_error(chances: Any, classes: Any, labels: Any) -> float:
+    """Mean distance between confidence and accuracy over 15 bins of confidence."""
+    confidence = chances.max(axis=1)
+    correct = classes[chances.argmax(axis=1)] == labels
+    bins = np.minimum((confidence * 15).astype(int), 14)
+    gaps = [abs(correct[bins == b].sum() - confidence[bins == b].sum()) for b in range(15)]
+    return float(sum(gaps)) / len(labels)
+
+
+DEVICE = os.environ.get("KERNLET_BENCH_DEVICE", "cpu")
+
+
+def device(quick: bool) -> Iterator[Table]:
+    """Training and predicting on the device that KERNLET_BENCH_DEVICE names."""
+    data = load("mnist")
+    _fit_on_device(data, 200, n_epochs=1)  # start-up
+    table = Table(
+        f"mnist, 200 centers, on {device_name()}; start-up excluded, wall-clock seconds",
+        ["epochs", "fit s", "test %", "rows a second in training"],
+    )
+    for n_epochs in (12, 24, 36):
+        start = time.perf_counter()
+        machine = _fit_on_device(data, 200, n_epochs=n_epochs)
+        seconds = time.perf_counter() - start
+        score = 100 * machine.score(data.X_test, data.y_test)
+        table.add(
+            n_epochs, f"{seconds:.2f}", f"{score:.2f}", f"{n_epochs * len(data.X) / seconds:,.0f}"
+        )
+    yield table
+    yield _predict_table()
+
+
+def _fit_on_device(data: Dataset, n_centers: int, n_epochs: int) -> CompactKernelClassifier:
+    machine = CompactKernelClassifier(
+        n_centers, n_epochs=n_epochs, validation_fraction=None, device=DEVICE, random_state=0
+    )
+    return machine.fit(data.X, data.y)
+
+
+def _predict_table() -> Table:
+    """Rows a second where the rows are on the device already."""
+    table = Table(
+        f"Decision values of 100 features, 200 centers, 10 outputs, on {device_name()}",
+        ["rows", "s", "rows a second"],
+    )
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((20_000, 100), dtype=np.float32)
+    machine = CompactKernelClassifier(200, n_epochs=1, random_state=0)
+    machine.fit(X, np.arange(len(X)) % 10)
+    place = find_device(DEVICE)
+    for n_rows in (10**5, 2 * 10**6):
+        rows = place.send(np.tile(X, (n_rows // len(X), 1)))
+        machine.expansion_.decision_values(rows)
+        _wait(place)
+        start = time.perf_counter()
+        for _ in range(10):
+            machine.expansion_.decision_values(rows)
+        _wait(place)
+        seconds = (time.perf_counter() - start) / 10
+        table.add(f"{n_rows:,}", f"{seconds:.4f}", f"{n_rows / seconds:.2e}")
+    return table
+
+
+def _wait(place: Any) -> None:
+    """Until all work on a GPU is done."""
+    if place.place is not None and place.place.type == "cuda":
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def device_name() -> str:
+    """The device in words."""
+    if not DEVICE.startswith("cuda"):
+        return f"{DEVICE}, one core"
+    import torch
+
+    return f"{torch.cuda.getdevice_name()}, torch {torch.__version__}"
+
+
+CELLS = Path("docs/results/compact-cells.json")
+#: Data, bytes and the accuracy wanted, where one was set.
+PAIRS: list[tuple[str, int, float | None]] = [
+    ("mnist", 63_400, 98.5),
+    ("mnist", 16_000, 98.2),
+    ("mnist", 4_000, 96.4),
+    ("letter", 63_400, 98.1),
+    ("letter", 16_000, 98.0),
+    ("letter", 4_000, 96.4),
+    ("usps", 63_400, 95.1),
+    ("usps", 16_000, 95.1),
+    ("usps", 4_000, 94.5),
+    ("satimage", 16_000, None),
+    ("satimage", 4_000, 91.0),
+    ("optdigits", 16_000, None),
+    ("optdigits", 4_000, 97.9),
+    ("pendigits", 4_000, 97.7),
+]
+
+
+def by_bytes(quick: bool) -> Iterator[Table]:
+    """Accuracy at equal bytes, the perceptron tuned over its settings for each size."""
+    cells = ResultCache(CELLS)
+    pairs = PAIRS[-3:] if quick else PAIRS
+    cells.fill("compact", _compact, [(name, n, seed) for name, n, _ in pairs for seed in SEEDS])
+    _tune(cells, [(name, n) for name, n, _ in pairs])
+    cells.fill(
+        "perceptron",
+        _perceptron,
+        [
+            (name, n, seed, cells.get("tuned", name, n)["setting"])
+            for name, n, _ in pairs
+            for seed in SEEDS
+        ],
+        n_keys=3,
+    )
+    yield _bytes_table(cells, pairs)
+    yield _choices_table(cells, pairs)
+
+
+def _compact(name: str, max_bytes: int, seed: int) -> dict[str, Any]:
+    data = load(name)
+    start = time.process_time()
+    machine = CompactKernelClassifier(max_bytes=max_bytes, random_state=seed, device=DEVICE)
+    machine.fit(data.X, data.y)
+    expansion = machine.expansion_
+    return {
+        "score": float(machine.score(data.X_test, data.y_test)),
+        "validated": machine.validation_score_,
+        "nbytes": machine.nbytes_,
+        "centers": machine.n_centers_,
+        "rank": None if expansion.tables["projection"] is None else expansion.rank,
+        "storage": list(expansion.storage.values()),
+        "seconds": time.process_time() - start,
+        "device": device_name(),
+    }
+
+
+def _tune(cells: ResultCache, pairs: list[tuple[str, int]]) -> None:
+    """Choose a setting for every size, on training rows held out."""
+    for name, max_bytes in pairs:
+        if key_of("tuned", (name, max_bytes)) in cells.results:
+            continue
+        data = load(name)
+        grid = mlp.all_settings(data.X.shape[1], data.n_classes, max_bytes)
+        numbers = range(len(grid))
+        cells.fill("setting", _setting, [(name, max_bytes, number) for number in numbers])
+        scores = [cells.get("setting", name, max_bytes, number) for number in numbers]
+        best = int(np.argmax(scores))
+        cells.put(
+            {"setting": asdict(grid[best]), "n_settings": len(grid), "validated": scores[best]},
+            "tuned",
+            name,
+            max_bytes,
+        )
+
+
+def _setting(name: str, max_bytes: int, number: int) -> float:
+    data = load(name)
+    classes, codes = np.unique(data.y, return_inverse=True)
+    setting = mlp.all_settings(data.X.shape[1], len(classes), max_bytes)[number]
+    return mlp.validated(setting, data.X, codes, len(classes), find_device(DEVICE), seed=0)
+
+
+def _perceptron(name: str, max_bytes: int, seed: int, setting: dict[str, Any]) -> dict[str, Any]:
+    data = load(name)
+    classes, codes = np.unique(data.y, return_inverse=True)
+    setting = {**setting, "hidden": tuple(setting["hidden"])}
+    network = mlp.fit(
+        mlp.Setting(**setting), data.X, codes, len(classes), find_device(DEVICE), seed
+    )
+    if network.nbytes > max_bytes:
+        raise ValueError(f"{network.nbytes} bytes are more than {max_bytes}.")
+    score = np.mean(classes[network.predict(data.X_test)] == data.y_test)
+    return {"score": float(score), "nbytes": network.nbytes}
+
+
+def _bytes_table(cells: ResultCache, pairs: list[tuple[str, int, float | None]]) -> Table:
+    table = Table(
+        "Test accuracy in % at equal bytes, mean and deviation of 5 seeds; "
+        "ahead or behind by more than one standard error of the test part",
+        ["data", "bytes", "compact", "wanted", "perceptron", "settings", "difference", "verdict"],
+    )
+    for name, max_bytes, wanted in pairs:
+        ours, theirs = (
+            [100 * cells.get(kind, name, max_bytes, seed)["score"] for seed in SEEDS]
+            for kind in ("compact", "perceptron")
+        )
+        n_test = len(load(name).y_test)
+        chance = np.mean(ours) / 100
+        error = 100 * np.sqrt(chance * (1 - chance) / n_test)
+        difference = float(np.mean(ours) - np.mean(theirs))
+        verdict = "tied" if abs(difference) <= error else "ahead" if difference > 0 else "behind"
+        table.add(
+            name,
+            f"{max_bytes:,}",
+            spread(ours),
+            wanted or "",
+            spread(theirs),
+            cells.get("tuned", name, max_bytes)["n_settings"],
+            f"{difference:+.2f} (se {error:.2f})",
+            verdict,
+        )
+    return table
+
+
+def _choices_table(cells: ResultCache, pairs: list[tuple[str, int, float | None]]) -> Table:
+    table = Table(
+        "What was chosen by validation, seed by seed: centers, rank of the projection, storage",
+        ["data", "bytes", "chosen", "bytes used", "perceptron chosen"],
+    )
+    for name, max_bytes, _ in pairs:
+        found = [cells.get("compact", name, max_bytes, seed) for seed in SEEDS]
+        chosen = "; ".join(
+            f"{f['centers']} r{f['rank'] or '-'} {'/'.join(f['storage'])}" for f in found
+        )
+        setting = cells.get("tuned", name, max_bytes)["setting"]
+        table.add(
+            name,
+            f"{max_bytes:,}",
+            chosen,
+            f"{max(f['nbytes'] for f in found):,}",
+            f"{setting['hidden']} rank {setting['rank']} {setting['first']}/{setting['others']}",
+        )
+    return table
+
+
+BENCHMARKS = {
+    "compact-centers": by_centers,
+    "compact-auto": sizes,
+    "compact-speed": speed,
+    "compact-growth": growth,
+    "compact-calibration": calibration,
+    "compact-device": device,
+    "compact-bytes": by_bytes,
+}

@@ -1,0 +1,353 @@
+"""Exported machines: ONNX graphs beside skl2onnx, C beside m2cgen, memory of kernlet fit."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+import numpy as np
+import onnxruntime
+import skl2onnx
+from sklearn.svm import SVC
+
+from benchmarks.tables import Table
+from benchmarks.tasks import Task, usps
+from kernlet import CompactKernelClassifier, to_c, to_onnx
+from kernlet.datasets import load
+from kernlet.export import ship
+from kernlet.export.c_words import c_float
+from kernlet.export.rounding import close_calls
+
+_OPTIONS = ["gcc", "-std=c99", "-O2"]
+
+#: Predicts rows of a file over and over; says classes and CPU seconds a row.
+_HARNESS = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#define FEATURES 256
+#define ROWS {n_rows}
+typedef {number} number;
+{declaration}
+static number rows[ROWS][FEATURES];
+int main(int argc, char **argv)
+{{
+    const int repeats = atoi(argv[1]);
+    FILE *file = fopen(argv[2], "r");
+    float value;
+    int i, j, r, sum = 0;
+    clock_t start;
+    (void)argc;
+    for (i = 0; i < ROWS; ++i)
+        for (j = 0; j < FEATURES; ++j) {{
+            if (fscanf(file, "%f", &value) != 1) return 1;
+            rows[i][j] = (number)value;
+        }}
+    for (i = 0; i < ROWS; ++i) printf("%d ", {call});
+    start = clock();
+    for (r = 0; r < repeats; ++r)
+        for (i = 0; i < ROWS; ++i) sum += {call};
+    printf("\\n%.9g %d\\n", (double)(clock() - start) / CLOCKS_PER_SEC / repeats / ROWS, sum);
+    return 0;
+}}
+"""
+#: m2cgen gives one value a pair of classes; the class with most wins is SVC's.
+_VOTE = """
+void score(double *input, double *output);
+static int predict(double *x)
+{
+    double pairs[45];
+    int won[10] = {0}, i, j, p = 0, best = 0;
+    score(x, pairs);
+    for (i = 0; i < 10; ++i)
+        for (j = i + 1; j < 10; ++j, ++p) ++won[pairs[p] > 0 ? i : j];
+    for (i = 1; i < 10; ++i) if (won[i] > won[best]) best = i;
+    return best;
+}
+"""
+
+
+def c_source(quick: bool) -> Iterator[Table]:
+    table = Table(
+        "USPS, ten classes, in C (gcc -O2): 100 centers beside the whole SVC by m2cgen",
+        [
+            *("machine", "tables", "object file", "test accuracy", "labels as in Python"),
+            *("one prediction", "times faster", "times smaller"),
+        ],
+    )
+    task = usps()
+    svc = SVC(C=10.0, gamma=1 / 128).fit(task.X, task.y)
+    if quick:
+        svc = SVC(C=10.0, gamma=1 / 128).fit(task.X[:300], task.y[:300])
+    machine = CompactKernelClassifier(100, random_state=0).fit(task.X, task.y)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "rows.txt").write_text(_rows(task), encoding="ascii")
+        slow, large = _svc_line(table, svc, task, folder)
+        for storage in ("float32", "float16", "int8"):
+            _machine_line(table, machine, task, folder / storage, storage, slow, large)
+    yield table
+
+
+def _rows(task: Task) -> str:
+    return "\n".join(" ".join(c_float(v)[:-1] for v in row) for row in task.X_test)
+
+
+def _svc_line(table: Table, svc: Any, task: Task, folder: Path) -> tuple[float, int]:
+    click.echo(f"exporting {len(svc.support_)} support vectors by m2cgen", err=True)
+    (folder / "svc.c").write_text(_in_functions(_m2cgen(svc)), encoding="ascii")
+    click.echo("compiling them", err=True)
+    subprocess.run([*_OPTIONS, "-c", "svc.c", "-o", "svc.o"], cwd=folder, check=True)
+    codes, seconds = _timed(folder, "svc.o", "double", _VOTE, "predict(rows[i])", task, 2)
+    size = _size(folder / "svc.o")
+    same = np.mean(codes == svc.predict(_float32(task)))
+    accuracy = np.mean(codes == task.y_test)
+    table.add(
+        f"SVC, {len(svc.support_):,} vectors, m2cgen",
+        "-",
+        f"{size:,}",
+        f"{100 * accuracy:.2f} %",
+        f"{100 * same:.2f} %",
+        f"{1e6 * seconds:,.0f} µs",
+        "1",
+        "1",
+    )
+    return seconds, size
+
+
+def _machine_line(
+    table: Table, machine: Any, task: Task, folder: Path, storage: str, slow: float, large: int
+) -> None:
+    source = to_c(machine, folder, storage, X=task.X_test, y=task.y_test)
+    subprocess.run([*_OPTIONS, "-c", "model.c", "-o", "model.o"], cwd=folder, check=True)
+    (folder / "rows.txt").write_text(_rows(task), encoding="ascii")
+    call, declaration = "model_predict(rows[i], NULL)", '#include "model.h"'
+    codes, seconds = _timed(folder, "model.o", "float", declaration, call, task, 20)
+    same = np.mean(codes == machine.predict(_float32(task)))
+    size = _size(folder / "model.o")
+    table.add(
+        f"compact, 100 centers, {storage}",
+        f"{source.table_bytes:,}",
+        f"{size:,}",
+        f"{100 * np.mean(codes == task.y_test):.2f} %",
+        f"{100 * same:.2f} %",
+        f"{1e6 * seconds:,.1f} µs",
+        f"{slow / seconds:.0f}",
+        f"{large / size:.0f}",
+    )
+
+
+def _float32(task: Task) -> Any:
+    """Test rows as C reads them."""
+    return np.float32(task.X_test).astype(np.float64)
+
+
+def _timed(
+    folder: Path, made: str, number: str, declaration: str, call: str, task: Task, repeats: int
+) -> tuple[Any, float]:
+    """Classes of all test rows, and CPU seconds of one prediction (the best of five runs)."""
+    harness = _HARNESS.format(
+        n_rows=len(task.X_test), number=number, declaration=declaration, call=call
+    )
+    (folder / "harness.c").write_text(harness, encoding="ascii")
+    command = [*_OPTIONS, "harness.c", made, "-o", "run", "-lm"]
+    subprocess.run(command, cwd=folder, check=True)
+    seconds = []
+    for _ in range(5):
+        said = subprocess.run(
+            ["./run", str(repeats), "rows.txt"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        seconds.append(float(said[1].split()[0]))
+    return np.array(said[0].split(), dtype=int), float(np.median(seconds))
+
+
+def _size(made: Path) -> int:
+    said = subprocess.run(["size", str(made)], capture_output=True, text=True, check=True)
+    text, data, _ = (int(word) for word in said.stdout.splitlines()[1].split()[:3])
+    return text + data
+
+
+def _m2cgen(svc: Any) -> str:
+    """m2cgen's C, from a thread with a stack for its recursion."""
+    import m2cgen
+
+    _remember_hashes(m2cgen.ast)
+    answer: list[str] = []
+    limit, stack = sys.getrecursionlimit(), threading.stack_size(1 << 29)
+    sys.setrecursionlimit(10**6)
+    gc.disable()  # millions of small objects, and no cycles
+    try:
+        thread = threading.Thread(target=lambda: answer.append(m2cgen.export_to_c(svc)))
+        thread.start()
+        thread.join()
+    finally:
+        gc.enable()
+        sys.setrecursionlimit(limit)
+        threading.stack_size(stack)
+    return answer[0]
+
+
+def _in_functions(code: str) -> str:
+    """The kernel value of each support vector in a function of its own.
+
+    m2cgen puts all of them into one, which gcc -O2 had not compiled after five minutes of CPU time
+    and 4 GB. The expressions stay as they are; 2,338 calls are nothing beside 600,000 squares.
+    """
+    statement = re.compile(r"^ *(var\d+) = (exp\(.*\));$", re.MULTILINE)
+    functions = [
+        f"double value_{found[1]}(double *input) {{ return {found[2]}; }}"
+        for found in statement.finditer(code)
+    ]
+    head, body = code.split("void score(", 1)
+    body = statement.sub(r"\1 = value_\1(input);", body)
+    return "\n".join([head, *functions, f"void score({body}"])
+
+
+def _remember_hashes(ast: Any) -> None:
+    """Let m2cgen's expressions hash themselves once, and not again at every level above them.
+
+    What it writes stays the same; with thousands of support vectors it would take hours.
+    """
+    for kind in vars(ast).values():
+        own = vars(kind).get("__hash__") if isinstance(kind, type) else None
+        if own is not None and not hasattr(own, "remembers"):
+            kind.__hash__ = _remembering(own)
+
+
+def _remembering(own: Any) -> Any:
+    def remembered(self: Any) -> int:
+        if "_hash" not in self.__dict__:
+            self.__dict__["_hash"] = own(self)
+        return self.__dict__["_hash"]
+
+    remembered.remembers = True  # type: ignore[attr-defined]
+    return remembered
+
+
+#: name -> centers of the compact machine, and C and gamma times features of the SVC on features
+#: over their common deviation: usual values, set beforehand and not tuned
+TASKS = {
+    "usps": (100, 10.0, 2.0),
+    "pendigits": (100, 10.0, 2.0),
+    "letter": (400, 100.0, 4.0),
+}
+
+
+def onnx_graphs(quick: bool) -> Iterator[Table]:
+    table = Table(
+        "ONNX in onnxruntime, one thread: kernlet's graph beside skl2onnx's SVC",
+        [
+            *("data", "SVC", "its vectors", "compact", "centers", "rows", "clear", "labels equal"),
+            *("SVC, all rows", "compact", "ratio", "SVC, one row", "compact", "ratio"),
+        ],
+    )
+    for name in ["usps"] if quick else TASKS:
+        table.add(name, *_onnx_line(name))
+    yield table
+
+
+def _onnx_line(name: str) -> Iterator[str]:
+    n_centers, C, gamma = TASKS[name]
+    data = load(name)
+    deviation = float(np.std(data.X))
+    X, X_test = (np.asarray(A, dtype=np.float32) / deviation for A in (data.X, data.X_test))
+    svc = SVC(C=C, gamma=gamma / X.shape[1]).fit(X, data.y)
+    machine = CompactKernelClassifier(n_centers, random_state=0).fit(X, data.y)
+    theirs = _session(skl2onnx.to_onnx(svc, X[:1], options={"zipmap": False}))
+    ours = _session(to_onnx(machine, X=X_test))
+    labels = ours.run(["label"], {"X": X_test})[0]
+    outputs = ship(machine).outputs(X_test.astype(np.float64))
+    clear = np.setdiff1d(np.arange(len(X_test)), close_calls(ship(machine), outputs))
+    same = labels[clear] == machine.predict(X_test.astype(np.float64))[clear]
+    yield f"{100 * svc.score(X_test, data.y_test):.2f} %"
+    yield f"{len(svc.support_):,}"
+    yield f"{100 * machine.score(X_test, data.y_test):.2f} %"
+    yield f"{machine.n_centers_}"
+    yield f"{len(X_test):,}"
+    yield f"{len(clear):,}"
+    yield f"{100 * same.mean():.2f} %"
+    for rows, repeats in ((X_test, 5), (X_test[:1], 200)):
+        slow = _seconds(lambda rows=rows: theirs.run(None, {"X": rows}), repeats)
+        fast = _seconds(lambda rows=rows: ours.run(None, {"X": rows}), repeats)
+        yield f"{1e3 * slow:.3g} ms"
+        yield f"{1e3 * fast:.3g} ms"
+        yield f"{slow / fast:.0f}"
+
+
+def _session(graph: Any) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(
+        graph.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _seconds(call: Callable[[], Any], repeats: int) -> float:
+    """Median CPU time, after a call that warms up."""
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return median(times)
+
+
+def fit_memory(quick: bool) -> Iterator[Table]:
+    table = Table(
+        "kernlet fit on a CSV file of covertype (54 columns, 7 classes)",
+        ["rows", "MB of CSV", "options", "peak memory", "wall time", "test accuracy", "lines said"],
+    )
+    n_rows = 10_000 if quick else 100_000
+    data = load("covertype")
+    some = np.random.RandomState(0).permutation(len(data.X))[:n_rows]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "covertype.csv"
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([f"c{i}" for i in range(data.X.shape[1])] + ["cover"])
+            writer.writerows(np.column_stack([data.X[some], data.y[some]]).tolist())
+        for options in (["--centers", "100"], ["--bytes", "4k"]):
+            table.add(f"{n_rows:,}", f"{path.stat().st_size / 1e6:.0f}", *_fit_line(path, options))
+    yield table
+
+
+def _fit_line(path: Path, options: list[str]) -> Iterator[str]:
+    command = [sys.executable, "-c", "from kernlet.cli import main; main()", "fit", str(path)]
+    start = time.monotonic()
+    ran = subprocess.run(
+        [*command, "--target", "cover", *options, "-o", str(path.with_suffix(".kernlet"))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    accuracy = next(line for line in ran.stdout.splitlines() if "test accuracy" in line)
+    yield " ".join(options)
+    yield f"{peak:,.0f} MB"
+    yield f"{time.monotonic() - start:.0f} s"
+    yield accuracy.split("accuracy ")[1].split(" on")[0]
+    yield str(len(ran.stderr.splitlines()))
+
+
+BENCHMARKS = {
+    "ship-onnx": onnx_graphs,
+    "ship-c": c_source,
+    "ship-fit": fit_memory,
+}

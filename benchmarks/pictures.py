@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from benchmarks.suites.hull import folds, k_means_refit
 from kernlet import BoundaryCondenser, TypicalCondenser
+from kernlet.condense.base import DeletedImagesDisplay
 from kernlet.datasets import load
-from kernlet.estimators.condensers.display import DeletedImagesDisplay
 from papers.garcia2006 import REDUCTION
 
 _MARKS = {

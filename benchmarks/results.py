@@ -29,7 +29,7 @@ from benchmarks.frontier.summary import (
     records_at,
 )
 from benchmarks.tables import Table
-from kernlet.files import written_whole
+from kernlet.atomic import written_whole
 from papers.reproduce import PAPERS
 from papers.tables import counts_table, read_tables, summarize, table_markdown
 

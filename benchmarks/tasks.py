@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernlet.datasets import load
-from kernlet.kernels import resolve_gamma
+from kernlet.kernels.bandwidth import resolve_gamma
 from papers.generators import make_shifted_digits
 
 

@@ -5,7 +5,7 @@ Run it with ``python examples/checkerboard.py``; it writes checkerboard.png.
 
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import make_checkerboard
-from kernlet.report.figures import draw_plane
+from kernlet.report.draw import draw_plane
 
 board = make_checkerboard(n_samples=1000, noise=0.02, random_state=0)
 for machine in (

@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
 from kernlet import compress
-from kernlet.reduce import refine
+from kernlet.compression.refit import refine
 
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X, y, stratify=y, random_state=0)

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernlet import MinimalKernelClassifier
-from kernlet.kernels import Kernel
+from kernlet.kernels.base import Kernel
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from kernlet.cli.progress import plain_warnings, say
+from kernlet.console import plain_warnings, say
 from papers.reproduce import PAPERS, Progress, reproduce, tables_of
 from papers.tables import write_summary
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from kernlet.files import written_whole
+from kernlet.atomic import written_whole
 
 JOBS = int(os.environ.get("KERNLET_BENCH_JOBS", "1"))
 

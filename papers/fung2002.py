@@ -13,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernlet.datasets import load, make_checkerboard
-from kernlet.estimators import MinimalKernelClassifier
-from kernlet.estimators.sampling import hold_out
-from kernlet.report.figures import draw_plane
+from kernlet.lp.minimal import MinimalKernelClassifier
+from kernlet.report.draw import draw_plane
+from kernlet.sampling import hold_out
 from kernlet.selection import count_centers, fewest_centers
 from papers.cache import Experiment
 from papers.rvm import RelevanceVectorClassifier

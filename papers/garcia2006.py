@@ -12,11 +12,11 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from kernlet.datasets import load
-from kernlet.estimators.hull_removal import Schedule, removal_rounds, stops
-from kernlet.kernels import RBF
 from kernlet.kernels.gram import Gram
-from kernlet.problems.hull import Hull
-from kernlet.solvers import find_nearest_point
+from kernlet.kernels.rbf import RBF
+from kernlet.squared.hull import Schedule, removal_rounds, stops
+from kernlet.squared.mdm import find_nearest_point
+from kernlet.squared.problem import Hull
 from papers.cache import Experiment
 from papers.tables import NOT_YET, Figure, NamedExperiments, Ours, Recipe, Results, Table
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from kernlet.chunking.estimator import ChunkingSyntheticClassifier
+from kernlet.chunking.stage import Plan, Rows, chosen, run_stage, train
 from kernlet.datasets import load
-from kernlet.estimators import ChunkingSyntheticClassifier
-from kernlet.estimators.stage import Plan, Rows, chosen, run_stage, train
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels import RBF
+from kernlet.kernels.rbf import RBF
 from papers.cache import Experiment
 from papers.generators import make_noisy_digits
 from papers.tables import NOT_YET, Figure, Kind, NamedExperiments, Ours, Recipe, Results, Table

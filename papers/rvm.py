@@ -15,11 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from kernlet.estimators.base import KERNEL_CONSTRAINTS, ExpansionClassifier
+from kernlet._typing import Floats
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels import Kernel, kernel_matrix
-from kernlet.kernels.kernel import Floats
-from kernlet.problems.labels import one_vs_rest_signs
+from kernlet.kernels.base import Kernel
+from kernlet.kernels.gram import kernel_matrix
+from kernlet.sklearn_base import KERNEL_CONSTRAINTS, ExpansionClassifier, one_vs_rest_signs
 
 
 class RelevanceVectorClassifier(ExpansionClassifier):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernlet.files import written_whole
+from kernlet.atomic import written_whole
 from papers.cache import Experiment, ResultCache
 
 Kind = Literal["accuracy", "size", "time", "other"]

@@ -20,8 +20,9 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from kernlet.datasets import load
-from kernlet.estimators import MMDA, KernelFisherDiscriminant
-from kernlet.kernels import resolve_gamma
+from kernlet.kernels.bandwidth import resolve_gamma
+from kernlet.least_squares.fisher import KernelFisherDiscriminant
+from kernlet.squared.mmda import MMDA
 from papers.cache import Experiment
 from papers.generators import make_shifted_digits
 from papers.tables import (

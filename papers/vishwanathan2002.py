@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from kernlet.condense.boundary import BoundaryCondenser
+from kernlet.condense.centroids import CentroidCondenser
+from kernlet.condense.typical import TypicalCondenser
 from kernlet.datasets import load
-from kernlet.estimators import BoundaryCondenser, CentroidCondenser, TypicalCondenser
 from papers.cache import Experiment
 from papers.neighbors import Condense, accuracies, choose_k, random_subset, scores
 from papers.tables import (

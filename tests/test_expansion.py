@@ -12,9 +12,11 @@ import naive
 from kernlet import KernelExpansion
 from kernlet.affine import AffineMap
 from kernlet.expansion import distinct_rows
-from kernlet.kernels import RBF, Linear, Polynomial, Sigmoid
 from kernlet.kernels import gram as gram_module
-from kernlet.kernels.widths import CenterWidths
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rbf import RBF, CenterWidths
+from kernlet.kernels.sigmoid import Sigmoid
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
 every_container = pytest.mark.parametrize("container", CONTAINERS)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kernlet.files import written_whole
+from kernlet.atomic import written_whole
 
 
 def test_the_file_appears_when_all_is_written(tmp_path):

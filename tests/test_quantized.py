@@ -9,9 +9,8 @@ from scipy import sparse
 import naive
 from kernlet import KernelExpansion, QuantizedExpansion
 from kernlet.affine import AffineMap
-from kernlet.kernels import RBF
-from kernlet.kernels.widths import CenterWidths
-from kernlet.tables import FORMATS, encode
+from kernlet.kernels.rbf import RBF, CenterWidths
+from kernlet.quantization import FORMATS, encode
 
 every_format = pytest.mark.parametrize("name", FORMATS)
 every_form = pytest.mark.parametrize("projected", [False, True], ids=["plain", "projected"])

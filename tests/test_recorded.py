@@ -2,8 +2,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from kernlet.devices import NUMPY, Device, find_device
-from kernlet.recorded import recorded
+from kernlet.devices import NUMPY, Device, find_device, recorded
 
 
 def double(x, y):

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernlet.tables import FORMATS, best_step, encode
+from kernlet.quantization import FORMATS, best_step, encode
 
 CODED = [name for name, format in FORMATS.items() if format.n_levels]
 every_format = pytest.mark.parametrize("name", FORMATS)

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.competitors.contract import N_SETTINGS, Shape
 from benchmarks.competitors.expansions import ExpansionMachine
 from kernlet import CompactKernelClassifier
-from kernlet.estimators.compact.layout import Layout, candidates, fill
+from kernlet.compact.plan import Layout, candidates, fill
 
 TITLE = "compact"
 IS_KERNLET = True

@@ -13,9 +13,9 @@ from sklearn.svm import SVC
 from benchmarks.competitors.contract import Shape, sample_of
 from benchmarks.competitors.expansions import ExpansionMachine, pack, room_for, rounded_rows
 from kernlet import compress
-from kernlet.kernels import RBF
-from kernlet.problems.labels import one_vs_rest_signs
-from kernlet.reduce import refit
+from kernlet.compression.refit import refit
+from kernlet.kernels.rbf import RBF
+from kernlet.sklearn_base import one_vs_rest_signs
 
 TITLE = "compressed SVC"
 IS_KERNLET = True

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernlet.estimators.sampling import stratified_sample
+from kernlet.sampling import stratified_sample
 
 #: Settings that every competitor may try for a data set and a number of bytes.
 N_SETTINGS = 12

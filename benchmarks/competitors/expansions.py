@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.competitors.contract import Shape
-from kernlet.estimators.compact.layout import Layout, fill
-from kernlet.estimators.votes import Scheme, predicted_codes
+from kernlet.compact.plan import Layout, fill
 from kernlet.expansion import KernelExpansion
-from kernlet.quantized import QuantizedExpansion
-from kernlet.tables import FORMATS, encode
+from kernlet.model.model import Scheme, predicted_codes
+from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 
 
 @dataclass(frozen=True, eq=False)

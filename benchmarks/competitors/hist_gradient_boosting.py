@@ -17,7 +17,7 @@ from benchmarks.competitors.trees import (
     node_bytes,
     pack_trees,
 )
-from kernlet.tables import best_step
+from kernlet.quantization import best_step
 
 TITLE = "gradient boosting"
 IS_KERNLET = False

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.competitors.contract import Shape, grid
-from kernlet.tables import FORMATS, Table, encode
+from kernlet.quantization import FORMATS, Table, encode
 
 TITLE = "kNN"
 IS_KERNLET = False

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 
 from benchmarks.competitors.contract import Shape
 from benchmarks.competitors.knn import Neighbors
-from kernlet.tables import FORMATS, encode
+from kernlet.quantization import FORMATS, encode
 
 TITLE = "kNN prototypes"
 IS_KERNLET = False

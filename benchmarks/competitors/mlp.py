@@ -15,15 +15,16 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from benchmarks.competitors.contract import Shape, spread_out
-from kernlet.devices import NUMPY, Device, to_numpy
-from kernlet.estimators.compact.training import usual_batch
-from kernlet.problems.losses import CrossEntropy
-from kernlet.problems.rounding import rounded, through_rounding
-from kernlet.recorded import recorded
-from kernlet.solvers.adam import Adam, Arrays, Schedule, State
-from kernlet.solvers.examples import Examples, mean_and_deviation
-from kernlet.solvers.joint_descent import SPARE_NOISE
-from kernlet.tables import FORMATS, Format, Table, best_step, encode
+from kernlet.compact.network import (
+    CrossEntropy,
+    Examples,
+    mean_and_deviation,
+    rounded,
+    through_rounding,
+)
+from kernlet.compact.train import SPARE_NOISE, Adam, Arrays, Schedule, State, usual_batch
+from kernlet.devices import NUMPY, Device, recorded, to_numpy
+from kernlet.quantization import FORMATS, Format, Table, best_step, encode
 
 FORMAT_PAIRS = (("int8", "int8"), ("int4", "int4"), ("ternary", "int4"), ("int4", "int6"))
 RATES = (3e-3, 1e-2, 3e-2)

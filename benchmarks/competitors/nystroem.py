@@ -15,8 +15,8 @@ from sklearn.svm import LinearSVC
 from benchmarks.competitors.contract import Shape
 from benchmarks.competitors.expansions import ExpansionMachine, pack, room_for, rounded_rows
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels import RBF
 from kernlet.kernels.gram import kernel_matrix
+from kernlet.kernels.rbf import RBF
 
 TITLE = "Nystroem + linear"
 IS_KERNLET = False

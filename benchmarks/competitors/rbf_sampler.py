@@ -16,7 +16,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.svm import LinearSVC
 
 from benchmarks.competitors.contract import Shape
-from kernlet.tables import FORMATS, Table, encode
+from kernlet.quantization import FORMATS, Table, encode
 
 TITLE = "RBFSampler + linear"
 IS_KERNLET = False

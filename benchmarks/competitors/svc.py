@@ -14,10 +14,10 @@ from sklearn.svm import SVC
 
 from benchmarks.competitors.contract import Shape
 from benchmarks.competitors.expansions import rounded_rows
-from kernlet.estimators.votes import pair_coefficients, predicted_codes
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels import RBF
-from kernlet.tables import FORMATS, Table, encode
+from kernlet.kernels.rbf import RBF
+from kernlet.model.model import pair_coefficients, predicted_codes
+from kernlet.quantization import FORMATS, Table, encode
 
 TITLE = "SVC"
 IS_KERNLET = False

@@ -10,7 +10,7 @@ from benchmarks.competitors import COMPETITORS
 from benchmarks.frontier.data import growing
 from benchmarks.frontier.measure import ROOT, cells_of, kept, key_parts, run_once, tuned_setting
 from benchmarks.tables import Table
-from kernlet.files import written_whole
+from kernlet.atomic import written_whole
 from papers.cache import ResultCache
 
 RESULTS = ROOT / "docs" / "results" / "frontier-growth.json"

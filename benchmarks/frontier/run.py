@@ -39,7 +39,7 @@ from benchmarks.frontier.data import (
 from benchmarks.frontier.measure import ROOT, cells_of, measure
 from benchmarks.frontier.summary import set_table, verdict_table
 from benchmarks.tables import Table
-from kernlet.files import written_whole
+from kernlet.atomic import written_whole
 
 RESULTS = ROOT / "docs" / "results" / "frontier.json"
 COMMAND = "make bench ARGS=frontier"

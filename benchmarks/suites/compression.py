@@ -16,11 +16,11 @@ from benchmarks.isolated import measure
 from benchmarks.tables import Table
 from benchmarks.tasks import Task
 from kernlet import ChunkingSyntheticClassifier, compress
+from kernlet.chunking.stage import Plan, Rows, train
+from kernlet.compression.synthetic import synthesize
 from kernlet.datasets import load
-from kernlet.estimators.adopt import adopt
-from kernlet.estimators.stage import Plan, Rows, train
-from kernlet.kernels import RBF
-from kernlet.reduce import synthesize
+from kernlet.kernels.rbf import RBF
+from kernlet.model.model import adopt
 
 
 def _rows(pool: Task, numbers: Any) -> Rows:

@@ -26,9 +26,9 @@ from benchmarks.tables import Table
 from benchmarks.tasks import Task, usps
 from kernlet import CompactKernelClassifier, to_c, to_onnx
 from kernlet.datasets import load
-from kernlet.export import ship
-from kernlet.export.c_words import c_float
-from kernlet.export.rounding import close_calls
+from kernlet.export.c import c_float
+from kernlet.export.c_tables import close_calls
+from kernlet.model.model import ship
 
 _OPTIONS = ["gcc", "-std=c99", "-O2"]
 

@@ -16,11 +16,11 @@ from benchmarks import tasks
 from benchmarks.isolated import measure
 from benchmarks.tables import Table
 from kernlet import HullPerceptronClassifier, KernelExpansion, L1KernelClassifier
-from kernlet.kernels import RBF
+from kernlet.compression.refit import refit, remove
 from kernlet.kernels.gram import Gram
-from kernlet.problems.hull import Hull
-from kernlet.reduce import refit, remove
-from kernlet.solvers import find_nearest_point
+from kernlet.kernels.rbf import RBF
+from kernlet.squared.mdm import find_nearest_point
+from kernlet.squared.problem import Hull
 from papers.garcia2006 import EVOLUTION, GAMMA, REDUCTION, C, fold_of, rows_of
 
 N_CENTERS = 20

@@ -14,7 +14,7 @@ from benchmarks.isolated import measure
 from benchmarks.tables import Table
 from benchmarks.tasks import Task
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
-from kernlet.kernels import RBF
+from kernlet.kernels.rbf import RBF
 
 
 def split_coefficients(task: Task) -> highspy.HighsLp:

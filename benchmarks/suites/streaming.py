@@ -22,8 +22,10 @@ from benchmarks.isolated import measure
 from benchmarks.tables import Table, spread
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import load
-from kernlet.kernels import RBF, kernel_matrix
-from kernlet.rows import FileRows, Rows
+from kernlet.kernels.gram import kernel_matrix
+from kernlet.kernels.rbf import RBF
+from kernlet.rows.files import FileRows
+from kernlet.rows.source import Rows
 
 _TOL = 1e-6
 _BYTES_A_PASS = 8 + 1 + 8 + 1 + 8  # value, side, dual and sign of a row go out, a value comes back
@@ -392,7 +394,7 @@ def _seconds(machine: L1KernelClassifier, X: Any, y: Any) -> float:
 
 
 def _nothing() -> None:
-    import kernlet.solvers  # noqa: F401
+    import kernlet.lp.streaming  # noqa: F401
 
 
 _RULES = ("last", "both")

@@ -4,26 +4,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernlet.estimators import (
-        MMDA,
-        BoundaryCondenser,
-        CentroidCondenser,
-        ChunkingSyntheticClassifier,
-        CompactKernelClassifier,
-        CompactKernelRegressor,
-        CompressedClassifier,
-        CoreVectorClassifier,
-        HullPerceptronClassifier,
-        KernelFisherDiscriminant,
-        L1KernelClassifier,
-        MinimalKernelClassifier,
-        ProximalClassifier,
-        TypicalCondenser,
-        compress,
-    )
+    from kernlet.chunking.estimator import ChunkingSyntheticClassifier
+    from kernlet.compact.classifier import CompactKernelClassifier
+    from kernlet.compact.regressor import CompactKernelRegressor
+    from kernlet.compression.estimator import CompressedClassifier, compress
+    from kernlet.condense.boundary import BoundaryCondenser
+    from kernlet.condense.centroids import CentroidCondenser
+    from kernlet.condense.typical import TypicalCondenser
     from kernlet.expansion import KernelExpansion
-    from kernlet.export import load, save, to_c, to_onnx
-    from kernlet.quantized import QuantizedExpansion
+    from kernlet.export.c import to_c
+    from kernlet.export.file import load, save
+    from kernlet.export.onnx import to_onnx
+    from kernlet.least_squares.fisher import KernelFisherDiscriminant
+    from kernlet.least_squares.proximal import ProximalClassifier
+    from kernlet.lp.l1 import L1KernelClassifier
+    from kernlet.lp.minimal import MinimalKernelClassifier
+    from kernlet.quantization import QuantizedExpansion
+    from kernlet.squared.core_vector import CoreVectorClassifier
+    from kernlet.squared.hull import HullPerceptronClassifier
+    from kernlet.squared.mmda import MMDA
 
 __version__ = "0.1.0.dev0"
 
@@ -55,27 +54,27 @@ __all__ = [
 # Importing scikit-learn takes a second or two; the command line must not pay for that
 # before it needs it. So each name is imported when it is first used.
 _HOMES = {
-    "BoundaryCondenser": "kernlet.estimators",
-    "CentroidCondenser": "kernlet.estimators",
-    "ChunkingSyntheticClassifier": "kernlet.estimators",
-    "CompactKernelClassifier": "kernlet.estimators",
-    "CompactKernelRegressor": "kernlet.estimators",
-    "CompressedClassifier": "kernlet.estimators",
-    "compress": "kernlet.estimators",
-    "CoreVectorClassifier": "kernlet.estimators",
-    "HullPerceptronClassifier": "kernlet.estimators",
+    "BoundaryCondenser": "kernlet.condense.boundary",
+    "CentroidCondenser": "kernlet.condense.centroids",
+    "ChunkingSyntheticClassifier": "kernlet.chunking.estimator",
+    "CompactKernelClassifier": "kernlet.compact.classifier",
+    "CompactKernelRegressor": "kernlet.compact.regressor",
+    "CompressedClassifier": "kernlet.compression.estimator",
+    "CoreVectorClassifier": "kernlet.squared.core_vector",
+    "HullPerceptronClassifier": "kernlet.squared.hull",
     "KernelExpansion": "kernlet.expansion",
-    "KernelFisherDiscriminant": "kernlet.estimators",
-    "L1KernelClassifier": "kernlet.estimators",
-    "MinimalKernelClassifier": "kernlet.estimators",
-    "ProximalClassifier": "kernlet.estimators",
-    "MMDA": "kernlet.estimators",
-    "QuantizedExpansion": "kernlet.quantized",
-    "TypicalCondenser": "kernlet.estimators",
-    "load": "kernlet.export",
-    "save": "kernlet.export",
-    "to_c": "kernlet.export",
-    "to_onnx": "kernlet.export",
+    "KernelFisherDiscriminant": "kernlet.least_squares.fisher",
+    "L1KernelClassifier": "kernlet.lp.l1",
+    "MMDA": "kernlet.squared.mmda",
+    "MinimalKernelClassifier": "kernlet.lp.minimal",
+    "ProximalClassifier": "kernlet.least_squares.proximal",
+    "QuantizedExpansion": "kernlet.quantization",
+    "TypicalCondenser": "kernlet.condense.typical",
+    "compress": "kernlet.compression.estimator",
+    "load": "kernlet.export.file",
+    "save": "kernlet.export.file",
+    "to_c": "kernlet.export.c",
+    "to_onnx": "kernlet.export.onnx",
 }
 
 

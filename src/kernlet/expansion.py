@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from kernlet._typing import Floats, Indices
 from kernlet.affine import AffineMap
 from kernlet.devices import device_of, is_foreign
-from kernlet.kernels import RBF, Kernel
-from kernlet.kernels.columns import Indices, as_indices
-from kernlet.kernels.gram import Gram, row_slices, shift_for
-from kernlet.kernels.kernel import Floats, require_mercer
-from kernlet.kernels.lifted import gaussian, lifted_centers, lifted_rows
-from kernlet.kernels.widths import CenterWidths
+from kernlet.kernels.base import Kernel, require_mercer
+from kernlet.kernels.gram import Gram, as_indices, row_slices, shift_for
+from kernlet.kernels.rbf import RBF, CenterWidths, gaussian, lifted_centers, lifted_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +38,7 @@ class KernelExpansion:
     --------
     >>> import numpy as np
     >>> from kernlet import KernelExpansion
-    >>> from kernlet.kernels import RBF
+    >>> from kernlet.kernels.rbf import RBF
     >>> f = KernelExpansion(RBF(1.0), np.zeros((1, 2)), np.array([[2.0]]), np.array([-1.0]))
     >>> f.decision_values(np.array([[0.0, 0.0], [3.0, 0.0]])).round(3)
     array([[ 1.],

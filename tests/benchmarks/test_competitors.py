@@ -17,9 +17,8 @@ from benchmarks.competitors import (
 )
 from benchmarks.competitors.contract import N_SETTINGS, Shape
 from benchmarks.competitors.expansions import rounded_rows
-from kernlet.estimators.votes import predicted_codes
-from kernlet.quantized import QuantizedExpansion
-from kernlet.tables import Table
+from kernlet.model.model import predicted_codes
+from kernlet.quantization import QuantizedExpansion, Table
 
 BUDGET = 600
 # Only two of their settings are built.

@@ -20,9 +20,9 @@ from sklearn.svm import SVC
 
 import kernlet
 from kernlet.cli import ByteCount, main
-from kernlet.cli.reading import read_table
-from kernlet.cli.scaling import choose_scaler
-from shipped_machines import IRIS, IRIS_LABELS
+from kernlet.tables.encode import choose_scaler
+from kernlet.tables.read import read_table
+from support.shipped_machines import IRIS, IRIS_LABELS
 
 NAMES = load_iris().target_names
 QUICK = ["--no-svc", "--centers", "6"]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from kernlet.condense import find_centroids
+from kernlet.condense.centroids import find_centroids
 
 
 def rows(m=80, classes=3, seed=0):

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import naive
-from kernlet.condense import eliminate_boundary, eliminate_typical
-from kernlet.kernels import RBF
-from kernlet.kernels.features import RowFeatures
+from kernlet.condense.boundary import eliminate_boundary
+from kernlet.condense.typical import eliminate_typical
+from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.rbf import RBF
 
 
 def rows(m=90, n=2, classes=3, seed=0, spread=1.5):

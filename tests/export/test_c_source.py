@@ -12,13 +12,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernlet import CompactKernelClassifier, KernelExpansion, to_c
-from kernlet.export import ShippedModel, ship, size_report
-from kernlet.export.c_source import EXP_ERROR
-from kernlet.export.c_words import c_comment, c_float, c_identifier, c_string
-from kernlet.export.encoding import ColumnEncoding
-from kernlet.export.rounding import likely_rows
-from kernlet.kernels import RBF, Polynomial
-from shipped_machines import (
+from kernlet.export.c import EXP_ERROR, c_comment, c_float, c_identifier, c_string, size_report
+from kernlet.export.c_tables import likely_rows
+from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rbf import RBF
+from kernlet.model.model import ShippedModel, ship
+from kernlet.tables.encode import ColumnEncoding
+from support.shipped_machines import (
     CLASSIFIERS,
     DIGITS,
     IRIS,

@@ -14,10 +14,10 @@ from sklearn.svm import SVC
 
 import kernlet
 from kernlet import CompactKernelClassifier, KernelExpansion
-from kernlet.export import ModelFileError, ShippedModel
-from kernlet.export.tensors import _DTYPES, digest
-from kernlet.kernels import RBF
-from shipped_machines import IRIS, IRIS_LABELS
+from kernlet.export.file import _DTYPES, ModelFileError, digest
+from kernlet.kernels.rbf import RBF
+from kernlet.model.model import ShippedModel
+from support.shipped_machines import IRIS, IRIS_LABELS
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,12 @@ from sklearn.svm import SVC
 
 import kernlet
 from kernlet import CompactKernelClassifier, KernelExpansion, L1KernelClassifier, compress
-from kernlet.export import ModelFileError, ship
-from kernlet.export.encoding import ColumnEncoding
-from kernlet.export.shipped import ShippedModel
-from kernlet.kernels import RBF, Kernel
-from shipped_machines import (
+from kernlet.export.file import ModelFileError
+from kernlet.kernels.base import Kernel
+from kernlet.kernels.rbf import RBF
+from kernlet.model.model import ShippedModel, ship
+from kernlet.tables.encode import ColumnEncoding
+from support.shipped_machines import (
     CLASSIFIERS,
     DIGITS,
     IRIS,

@@ -12,11 +12,12 @@ from sklearn.svm import SVC
 
 from kernlet import CompactKernelClassifier, CompactKernelRegressor, KernelExpansion, to_onnx
 from kernlet.datasets import load
-from kernlet.export import ShippedModel, register_skl2onnx, ship
-from kernlet.export.encoding import ColumnEncoding
-from kernlet.export.rounding import close_calls
-from kernlet.kernels import RBF
-from shipped_machines import (
+from kernlet.export.c_tables import close_calls
+from kernlet.export.skl2onnx import register_skl2onnx
+from kernlet.kernels.rbf import RBF
+from kernlet.model.model import ShippedModel, ship
+from kernlet.tables.encode import ColumnEncoding
+from support.shipped_machines import (
     CLASSIFIERS,
     COMPACT,
     IRIS,

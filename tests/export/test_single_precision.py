@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kernlet.export import ship
-from kernlet.export.single_precision import float32_outputs
-from kernlet.export.stored import store
-from shipped_machines import CLASSIFIERS, classifier
+from kernlet.export.c_tables import float32_outputs, store
+from kernlet.model.model import ship
+from support.shipped_machines import CLASSIFIERS, classifier
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import naive
 from kernlet.kernels import gram as gram_module
-from kernlet.kernels import resolve_gamma
+from kernlet.kernels.bandwidth import resolve_gamma
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array, sparse.csc_array]
 every_container = pytest.mark.parametrize("container", CONTAINERS)

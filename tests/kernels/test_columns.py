@@ -5,9 +5,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import naive
-from kernlet.kernels import RBF, Gram, Kernel, Linear
-from kernlet.kernels import columns as columns_module
-from kernlet.kernels.columns import ColumnStore, as_indices
+from kernlet.kernels import gram as columns_module
+from kernlet.kernels.base import Kernel
+from kernlet.kernels.gram import ColumnStore, Gram, as_indices
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.rbf import RBF
 
 N_ROWS, N_COLUMNS = 7, 11
 COLUMN_BYTES = 8 * N_ROWS

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernlet.kernels.definite import solve_definite
+from kernlet.kernels.linalg import solve_definite
 
 
 def test_a_definite_system_is_solved():

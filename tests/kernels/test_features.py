@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernlet.kernels import RBF
-from kernlet.kernels.features import RowFeatures
+from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.rbf import RBF
 
 X = np.random.RandomState(0).normal(size=(50, 4))
 

@@ -13,7 +13,11 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import pairwise
 
 import naive
-from kernlet.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
+from kernlet.kernels.base import Kernel
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rbf import RBF
+from kernlet.kernels.sigmoid import Sigmoid
 
 
 class Row(NamedTuple):

@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import naive
-from kernlet.kernels import RBF, Kernel, Linear, Polynomial, Sigmoid
-from kernlet.kernels.gradient import evaluate_slopes, gradient
+from kernlet.kernels.base import Kernel, evaluate_slopes, gradient
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rbf import RBF
+from kernlet.kernels.sigmoid import Sigmoid
 
 KERNELS = [
     Linear(),

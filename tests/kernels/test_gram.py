@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import naive
-from kernlet.kernels import RBF, Gram, Kernel, Linear, Polynomial, kernel_matrix
 from kernlet.kernels import gram as gram_module
-from kernlet.kernels.gram import in_few_digits, row_slices
+from kernlet.kernels.base import Kernel
+from kernlet.kernels.gram import Gram, in_few_digits, kernel_matrix, row_slices
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rbf import RBF
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
 every_pair_of_containers = pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from scipy import sparse
 
 import naive
 from kernlet import KernelExpansion
-from kernlet.kernels import Kernel
+from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
 
 

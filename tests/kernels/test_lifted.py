@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from kernlet.kernels.lifted import gaussian, lifted_centers, lifted_rows
+from kernlet.kernels.rbf import gaussian, lifted_centers, lifted_rows
 
 
 def make(seed, n_rows=6, n_centers=4, n_features=3):

@@ -2,8 +2,12 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from kernlet.kernels import RBF, Linear, Polynomial, Sigmoid, make_kernel, resolve_gamma
-from kernlet.kernels.named import KERNEL_NAMES
+from kernlet.kernels.bandwidth import resolve_gamma
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.named import KERNEL_NAMES, make_kernel
+from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rbf import RBF
+from kernlet.kernels.sigmoid import Sigmoid
 
 X = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0], [3.0, 2.0]])
 PARAMETERS = {"gamma": 0.5, "degree": 4, "coef0": 1.5}

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kernlet.kernels import RBF, Linear, kernel_matrix
-from kernlet.kernels.tiles import TileMaker
+from kernlet.kernels.gram import TileMaker, kernel_matrix
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.rbf import RBF
 
 X = np.random.RandomState(0).randn(3000, 4)
 

@@ -4,8 +4,8 @@ from scipy import sparse
 
 import naive
 from kernlet import KernelExpansion
-from kernlet.kernels import RBF, Gram, kernel_matrix
-from kernlet.kernels.widths import CenterWidths
+from kernlet.kernels.gram import Gram, kernel_matrix
+from kernlet.kernels.rbf import RBF, CenterWidths
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
 RNG = np.random.default_rng(6)

@@ -8,7 +8,8 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 import naive
-from kernlet.kernels import RBF, kernel_matrix
+from kernlet.kernels.gram import kernel_matrix
+from kernlet.kernels.rbf import RBF
 from papers.rvm import Design, RelevanceVectorClassifier, find_relevance
 
 

@@ -5,7 +5,7 @@ from sklearn.svm import SVC
 
 from kernlet import L1KernelClassifier
 from kernlet.datasets import Dataset
-from kernlet.report.comparison import markdown_table, measure
+from kernlet.report.evaluate import markdown_table, measure
 
 
 @pytest.fixture

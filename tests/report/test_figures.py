@@ -5,7 +5,7 @@ from sklearn.datasets import load_digits
 
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import make_checkerboard
-from kernlet.report.figures import draw_image_centers, draw_plane
+from kernlet.report.draw import draw_image_centers, draw_plane
 
 
 def png(figure):

@@ -8,13 +8,12 @@ from sklearn.datasets import make_moons
 
 from kernlet import L1KernelClassifier
 from kernlet.expansion import KernelExpansion
-from kernlet.export import ShippedModel, ship
-from kernlet.kernels import RBF
-from kernlet.report.drawings import as_drawn, image_side
-from kernlet.report.evaluation import evaluate
+from kernlet.kernels.rbf import RBF
+from kernlet.model.model import ShippedModel, ship
+from kernlet.report.draw import as_drawn, image_side
+from kernlet.report.evaluate import evaluate, try_sizes
 from kernlet.report.page import write_report
-from kernlet.report.sizes import try_sizes
-from shipped_machines import (
+from support.shipped_machines import (
     DIGIT_LABELS,
     DIGITS,
     IRIS,
@@ -35,7 +34,7 @@ def pages(tmp_path_factory):
     some = slice(0, 300)
     shipped = ship(classifier("compact")[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kernlet.report.sizes._FACTORS", (0.25, 1.0))
+        patch.setattr("kernlet.report.evaluate._FACTORS", (0.25, 1.0))
         write_report(shipped, DIGITS[some], DIGIT_LABELS[some], folder / "digits.html")
     X, y = make_moons(200, noise=0.2, random_state=0)
     names = np.array(["<in>", "_$\\out$ $"])
@@ -113,7 +112,7 @@ def test_labels_that_the_machine_does_not_know_are_shown():
 
 
 def test_other_sizes_are_tested_on_other_rows(monkeypatch):
-    monkeypatch.setattr("kernlet.report.sizes._FACTORS", (0.125, 1.0))
+    monkeypatch.setattr("kernlet.report.evaluate._FACTORS", (0.125, 1.0))
     model, X = classifier("compact two classes")
     said = []
     sizes = try_sizes(ship(model), X[:300], DIGIT_LABELS[:300] > 4, say=said.append)

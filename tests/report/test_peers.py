@@ -1,7 +1,7 @@
 import numpy as np
 
-from kernlet.report.peers import fit_svc
-from shipped_machines import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS
+from kernlet.report.evaluate import fit_svc
+from support.shipped_machines import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS
 
 
 def test_an_svc_is_tuned_and_measured():

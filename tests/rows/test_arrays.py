@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernlet.rows import ArrayRows, BlockStore, source
+from kernlet.rows import source
+from kernlet.rows.source import ArrayRows, BlockStore
 
 
 @pytest.fixture(autouse=True)

@@ -9,17 +9,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from kernlet.rows import (
-    ArrayRows,
-    FileRows,
-    RowReader,
-    SomeRows,
-    as_rows,
-    is_source,
-    open_npy,
-    open_rows,
-    source,
-)
+from kernlet.rows import source
+from kernlet.rows.files import FileRows, open_npy
+from kernlet.rows.opening import as_rows, is_source, open_rows
+from kernlet.rows.source import ArrayRows, RowReader, SomeRows
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

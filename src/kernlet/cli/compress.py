@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
-from kernlet.cli.models import labelled_rows, shipped_model
-from kernlet.cli.progress import plain_warnings, say
-from kernlet.estimators import compress
-from kernlet.export import ShippedClassifier, save, ship
+from kernlet.cli.common import labelled_rows, shipped_model
+from kernlet.compression.estimator import compress
+from kernlet.console import plain_warnings, say
+from kernlet.export.file import save
+from kernlet.export.predictors import ShippedClassifier
+from kernlet.model.model import ship
 
 
 def run(

@@ -13,15 +13,13 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.svm import SVC
 
+from kernlet.atomic import written_whole
+from kernlet.compact.classifier import CompactKernelClassifier
 from kernlet.datasets import Dataset, make_checkerboard
-from kernlet.estimators import (
-    CompactKernelClassifier,
-    L1KernelClassifier,
-    MinimalKernelClassifier,
-)
-from kernlet.files import written_whole
-from kernlet.report.comparison import Measurement, markdown_table, measure
-from kernlet.report.figures import draw_image_centers, draw_plane
+from kernlet.lp.l1 import L1KernelClassifier
+from kernlet.lp.minimal import MinimalKernelClassifier
+from kernlet.report.draw import draw_image_centers, draw_plane
+from kernlet.report.evaluate import Measurement, markdown_table, measure
 from kernlet.selection import count_centers, fewest_centers
 
 Grid = dict[str, list[Any]]

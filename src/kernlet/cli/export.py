@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from kernlet.cli.models import errors_of, known_target, read_for, rows_for, shipped_model
-from kernlet.export import ShippedModel, to_c, to_onnx
-from kernlet.export.c_words import c_identifier
-from kernlet.files import written_whole
+from kernlet.atomic import written_whole
+from kernlet.cli.common import errors_of, known_target, read_for, rows_for, shipped_model
+from kernlet.export.c import c_identifier, to_c
+from kernlet.export.onnx import to_onnx
+from kernlet.model.model import ShippedModel
 
 
 def run(

@@ -1,26 +1,81 @@
-"""kernlet fit: from a table to the file of a machine."""
+"""The machine that kernlet fit trains."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from kernlet.affine import AffineMap
-from kernlet.cli.large import is_large, note_rows, prepare_large
-from kernlet.cli.machines import MachineChoice
-from kernlet.cli.models import errors_of
-from kernlet.cli.preparing import Prepared, prepare, without
-from kernlet.cli.progress import plain_warnings, say, show_training
-from kernlet.cli.reading import file_digest, read_table
-from kernlet.export import ShippedModel, save, ship
-from kernlet.export.scaling import scaler_bytes
-from kernlet.export.summary import plain
-from kernlet.report.peers import fit_svc
-from kernlet.rows import Rows
+from kernlet.affine import AffineMap, scaler_bytes
+from kernlet.cli.common import errors_of
+from kernlet.compact.classifier import CompactKernelClassifier
+from kernlet.compact.regressor import CompactKernelRegressor
+from kernlet.console import plain_warnings, say, show_training
+from kernlet.export.file import save
+from kernlet.lp.l1 import L1KernelClassifier
+from kernlet.lp.minimal import MinimalKernelClassifier
+from kernlet.model.model import ShippedModel, plain, ship
+from kernlet.report.evaluate import fit_svc
+from kernlet.rows.source import Rows
+from kernlet.tables.read import file_digest, read_table
+from kernlet.tables.split import Prepared, is_large, note_rows, prepare, prepare_large, without
+
+_CANDIDATES = 300
+_ERRORS = 5000.0  # C times the number of rows
+_EXACT = {"l1": L1KernelClassifier, "minimal": MinimalKernelClassifier}
+
+
+@dataclass(frozen=True)
+class MachineChoice:
+    """What the options say of the machine.
+
+    Parameters
+    ----------
+    kind : {"compact", "l1", "minimal"}
+    size : int, "auto" or None
+        Centers of a compact machine, candidates of the others.
+    C : float or None
+        Of the others; None for 5,000 over the number of rows, 3 at most.
+    checkpoint : Path or None
+        Of the others, the folder in which the machine of every pass is kept.
+    jobs : int or None
+    seed : int
+    """
+
+    kind: str
+    size: Any
+    C: float | None
+    checkpoint: Path | None
+    jobs: int | None
+    seed: int
+
+    def require(self, *, regression: bool, max_bytes: int | None) -> None:
+        """Refuse options that do not go together."""
+        if self.kind == "compact":
+            if self.C is not None or self.checkpoint is not None:
+                raise ValueError("--C and --checkpoint are for --machine l1 and minimal.")
+        elif regression or max_bytes is not None or self.size == "auto":
+            raise ValueError(
+                f"--machine {self.kind} takes --centers, the points that it may choose from, and "
+                "neither --regression, --bytes nor --auto."
+            )
+
+    def make(self, n_rows: int, *, regression: bool, max_bytes: int | None) -> Any:
+        """The machine, not fitted yet."""
+        if self.kind == "compact":
+            make = CompactKernelRegressor if regression else CompactKernelClassifier
+            return make(self.size, max_bytes=max_bytes, n_jobs=self.jobs, random_state=self.seed)
+        return _EXACT[self.kind](
+            min(3.0, _ERRORS / n_rows) if self.C is None else self.C,
+            candidates=min(n_rows, self.size or _CANDIDATES),
+            tol=1e-6,
+            checkpoint=self.checkpoint,
+            n_jobs=self.jobs,
+            random_state=self.seed,
+        )
 
 
 def run(

@@ -12,11 +12,11 @@ from typing import Any
 import click
 import numpy as np
 
-from kernlet.cli.models import categories, errors_of, read_for, rows_for, shipped_model
-from kernlet.cli.reading import Table, arrow_columns, is_parquet
-from kernlet.export import ShippedModel
-from kernlet.files import written_whole
-from kernlet.rows import ParquetRows
+from kernlet.atomic import written_whole
+from kernlet.cli.common import categories, errors_of, read_for, rows_for, shipped_model
+from kernlet.model.model import ShippedModel
+from kernlet.rows.parquet import ParquetRows
+from kernlet.tables.read import Table, arrow_columns, is_parquet
 
 Columns = dict[str, Any]
 Write = Callable[[Columns], None]

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from kernlet.cli.models import labelled_rows, shipped_model, trained_on
-from kernlet.cli.preparing import split_rows
-from kernlet.cli.progress import plain_warnings, say
-from kernlet.cli.reading import file_digest
-from kernlet.export import ShippedModel
+from kernlet.cli.common import labelled_rows, shipped_model, trained_on
+from kernlet.console import plain_warnings, say
+from kernlet.model.model import ShippedModel
 from kernlet.report.page import write_report
+from kernlet.tables.read import file_digest
+from kernlet.tables.split import split_rows
 
 
 def run(*, model: Path, table: Path, target: str | None, sizes: bool, output: Path) -> None:

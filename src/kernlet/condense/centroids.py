@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
+import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
+from sklearn.utils._param_validation import Interval
 
-from kernlet.kernels.columns import Indices
-from kernlet.kernels.kernel import Floats
+from kernlet._typing import Floats, Indices
+from kernlet.condense.base import Condenser, rows_by_number
+from kernlet.rows.opening import is_source
+from kernlet.rows.source import Rows, added
+from kernlet.sklearn_base import source_data
 
 #: Means, their sizes, and the sum of squared distances.
 Cluster = tuple[Floats, Indices, float]
@@ -103,7 +111,7 @@ def find_centroids(
     Examples
     --------
     >>> import numpy as np
-    >>> from kernlet.condense import find_centroids
+    >>> from kernlet.condense.centroids import find_centroids
     >>> X, codes = np.array([[0.0], [2.0], [8.0], [9.0]]), np.array([0, 0, 1, 1])
     >>> random = np.random.RandomState(0)
     >>> find_centroids(X, codes, np.array([0, 1]), random_state=random).rows.ravel()
@@ -154,3 +162,230 @@ def power_of_two(X: Any) -> Any:
 
 def _dense(X: Any) -> Floats:
     return X.toarray() if sparse.issparse(X) else X
+
+
+#: A class that takes no more than this is clustered in memory.
+HELD_BYTES = 2**30
+_MOST_PASSES = 30
+_STILL = 1e-4  # relative decrease of the squared distances that is none
+
+
+def find_centroids_of_rows(
+    rows: Rows,
+    codes: Indices,
+    classes: Any,
+    *,
+    keep: float = 0.1,
+    min_per_class: int = 1,
+    n_init: int = 3,
+    random_state: np.random.RandomState,
+) -> Centroids:
+    """k-means within each class, of rows that are read block by block.
+
+    A class of up to 1 GiB is brought into memory, and has the means of
+    ``find_centroids``. Of a larger one a sample of that size is; its means
+    are where Lloyd's steps over all rows of the class start, a pass each, at most 30.
+
+    Parameters
+    ----------
+    rows : Rows
+    codes : ndarray of shape (n_rows,)
+        The class of each row.
+    classes, keep, min_per_class, n_init, random_state : see find_centroids
+
+    Returns
+    -------
+    centroids : Centroids
+    """
+    found = []
+    for code in range(len(classes)):
+        numbers = np.flatnonzero(codes == code)
+        count = min(len(numbers), max(min_per_class, 1, round(keep * len(numbers))))
+        seed = random_state.randint(2**31 - 1)
+        most = max(1, HELD_BYTES // (rows.dtype.itemsize * max(1, rows.shape[1])))
+        if len(numbers) <= most:
+            found.append(cluster(rows.take(numbers), count, n_init, seed))
+            continue
+        some = np.sort(np.random.RandomState(seed).choice(numbers, most, replace=False))
+        start = cluster(rows.take(some), min(count, most), n_init, seed)
+        found.append(_lloyd(rows, codes == code, start))
+    return joined_clusters(classes, found)
+
+
+def _lloyd(rows: Rows, is_mine: Any, start: Cluster) -> Cluster:
+    """Means of all rows marked, from means of some of them."""
+    means, _, _ = start
+    scale = power_of_two(means)
+    means, best = means / scale, np.inf
+    for n_passes in range(1, _MOST_PASSES + 1):
+        sums, counts, inertia = rows.map_reduce(
+            _assigned, added, by_row=(is_mine,), shared=(means, scale)
+        )
+        used = counts > 0
+        if inertia >= (1 - _STILL) * best or n_passes == _MOST_PASSES:
+            break
+        means, best = sums[used] / counts[used, None], inertia
+    with np.errstate(over="ignore"):
+        kept = scale * means[used].astype(rows.dtype)
+        return kept, counts[used], float(scale * (scale * inertia))
+
+
+def _assigned(X: Any, is_mine: Any, means: Floats, scale: Any) -> list[Any]:
+    """Sums and numbers of the rows nearest to each mean, and their squared distances."""
+    X = X[is_mine]
+    sums, counts = np.zeros(means.shape), np.zeros(len(means), dtype=np.intp)
+    if not X.shape[0]:
+        return [sums, counts, 0.0]
+    X = (X.toarray() if hasattr(X, "toarray") else X) / scale
+    nearest, distances = pairwise_distances_argmin_min(X, means)
+    np.add.at(sums, nearest, X)
+    return [sums, counts + np.bincount(nearest, minlength=len(means)), float(distances @ distances)]
+
+
+class CentroidCondenser(Condenser):
+    """Puts a few means, found by k-means, in place of the rows of each class.
+
+    Parameters
+    ----------
+    keep : float, default=0.1
+        Means for each row of a class, in (0, 1].
+    min_per_class : int, default=1
+        Means that each class has at least, if it has as many distinct rows.
+    n_init : int, default=3
+        Starts of k-means for each class; the best counts.
+    random_state : int, RandomState instance or None, default=None
+        Draws the starts.
+
+    Attributes
+    ----------
+    condensation_ : Centroids
+        The means, with how many rows each stands for. They are new rows: there is no
+        ``sample_indices_``.
+    sampling_strategy_ : dict
+        Means of each class.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names for all its columns, and all are strings.
+
+    See Also
+    --------
+    TypicalCondenser : Keeps some of the rows as they are.
+
+    Notes
+    -----
+    Means come class after class. Floating-point columns of a frame keep their type, all other
+    columns become float64; the index of a pandas frame is new. Scale the columns first if
+    distances are to treat them alike.
+
+    Time is n_rows n_features times the means of a class for each iteration of k-means; memory
+    the means and a copy of the largest class.
+
+    X may be a source of rows (:mod:`kernlet.rows`) or a Dask collection, and y the name of a column
+    of it. A class of up to 1 GiB is brought into memory, with the same means as if X were; of a
+    larger one a sample of that size is, from whose means Lloyd's steps over all its rows start.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from kernlet import CentroidCondenser
+    >>> X, y = load_digits(return_X_y=True)
+    >>> rows, labels = CentroidCondenser(random_state=0).fit_resample(X[:1000], y[:1000])
+    >>> rows.shape
+    (100, 64)
+    >>> KNeighborsClassifier(1).fit(rows, labels).score(X[1000:], y[1000:]) > 0.93
+    True
+    """
+
+    _gives_indices: ClassVar[bool] = False
+    condensation_: Centroids
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "keep": [Interval(Real, 0, 1, closed="right")],
+        "min_per_class": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        keep: float = 0.1,
+        *,
+        min_per_class: int = 1,
+        n_init: int = 3,
+        random_state: Any = None,
+    ) -> None:
+        self.keep = keep
+        self.min_per_class = min_per_class
+        self.n_init = n_init
+        self.random_state = random_state
+
+    @property
+    def sample_indices_(self) -> Indices:
+        """There is none."""
+        raise AttributeError(
+            "CentroidCondenser makes new rows, which have no numbers among the old ones; "
+            "condensation_.sizes says how many rows each stands for."
+        )
+
+    def _source(self, X: Any, y: Any) -> tuple[Any, Any]:
+        data = source_data(self, X, y)
+        data.X.map_reduce(_check_finite, _nothing)
+        return data.X, data.y
+
+    def _condensation(self, X: Any, codes: Indices) -> Centroids:
+        find = find_centroids_of_rows if isinstance(X, Rows) else find_centroids
+        return find(
+            X,
+            codes,
+            self.classes_,
+            keep=self.keep,
+            min_per_class=self.min_per_class,
+            n_init=self.n_init,
+            random_state=check_random_state(self.random_state),
+        )
+
+    def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
+        if is_source(X):
+            return self.condensation_.rows, self.classes_[self.condensation_.codes]
+        first = np.unique(codes, return_index=True)[1]  # a row of each class, for its label
+        labels = _safe_indexing(rows_by_number(y), first[self.condensation_.codes])
+        if hasattr(labels, "reset_index"):
+            labels = labels.reset_index(drop=True)
+        return _like(X, self.condensation_.rows), labels
+
+
+def _check_finite(X: Any) -> None:
+    assert_all_finite(X, input_name="X")
+
+
+def _nothing(total: None, value: None) -> None:
+    """Nothing is summed up."""
+
+
+def _like(X: Any, rows: Floats) -> Any:
+    """Rows in the kind of container that X is."""
+    if isinstance(X, list):
+        return rows.tolist()
+    if sparse.issparse(X):
+        return X.tocsr()[:0].__class__(rows)
+    if hasattr(X, "iloc"):
+        return _pandas_like(X, rows)
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return _frame_like(frame, rows) if isinstance(frame, nw.DataFrame) else rows
+
+
+def _pandas_like(X: Any, rows: Floats) -> Any:
+    """A pandas frame; its columns may have any names, and be sparse."""
+    frame = type(X)(rows)
+    for number, dtype in enumerate(X.dtypes):
+        if dtype.kind == "f":
+            frame[number] = frame[number].astype(dtype)
+    frame.columns = X.columns
+    return frame
+
+
+def _frame_like(frame: nw.DataFrame[Any], rows: Floats) -> Any:
+    made = nw.from_numpy(rows, list(frame.columns), backend=frame.implementation)
+    floats = [nw.col(name).cast(dtype) for name, dtype in frame.schema.items() if dtype.is_float()]
+    return made.with_columns(*floats).to_native()

@@ -14,13 +14,11 @@ from sklearn.base import (
 )
 from sklearn.utils.metaestimators import available_if
 
-from kernlet.estimators.adopt import Adopted
-from kernlet.estimators.base import rows_to_predict
-from kernlet.estimators.sources import values_of_rows
-from kernlet.export.rounding import rows_of
-from kernlet.export.shipped import ShippedModel
-from kernlet.kernels.kernel import Floats
-from kernlet.rows import is_source
+from kernlet._typing import Floats
+from kernlet.export.c_tables import rows_of
+from kernlet.model.model import Adopted, ShippedModel
+from kernlet.rows.opening import is_source
+from kernlet.sklearn_base import rows_to_predict, values_of_rows
 
 
 class ShippedPredictor(BaseEstimator):

@@ -1,8 +1,8 @@
 """Kernels k(x, z), one small file each, and the blocks of their values."""
 
 from kernlet.kernels.bandwidth import resolve_gamma
+from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram, kernel_matrix
-from kernlet.kernels.kernel import Kernel
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.named import KERNEL_NAMES, make_kernel
 from kernlet.kernels.polynomial import Polynomial

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
+from kernlet._typing import Floats
 from kernlet.kernels.gram import merged_entries, row_slices
-from kernlet.kernels.kernel import Floats
 
 
 def resolve_gamma(gamma: str | float, X: Any, sample_weight: Any = None) -> float:
@@ -34,7 +34,7 @@ def resolve_gamma(gamma: str | float, X: Any, sample_weight: Any = None) -> floa
     Examples
     --------
     >>> import numpy as np
-    >>> from kernlet.kernels import resolve_gamma
+    >>> from kernlet.kernels.bandwidth import resolve_gamma
     >>> resolve_gamma("mean_distance", np.array([[0.0], [2.0]]))
     0.5
     """

@@ -9,6 +9,7 @@ fill them in; they are multiplied in float64 instead, and keep fewer digits ther
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -17,7 +18,8 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from kernlet.kernels.kernel import Floats, Kernel
+from kernlet._typing import Floats, Indices
+from kernlet.kernels.base import Kernel
 
 BLOCK_BYTES = 16 * 2**20
 _NEAR = 10.0  # the origin is near enough where the points spread about it: one digit is lost
@@ -99,7 +101,7 @@ class Gram:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernlet.kernels import RBF
+    >>> from kernlet.kernels.rbf import RBF
     >>> from kernlet.kernels.gram import Gram
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> Gram(RBF(1.0), X).dot(np.ones(3)).round(3)
@@ -186,7 +188,8 @@ def kernel_matrix(kernel: Kernel, X: Any, Z: Any, *, dtype: DTypeLike = np.float
 
     Examples
     --------
-    >>> from kernlet.kernels import Linear, kernel_matrix
+    >>> from kernlet.kernels.linear import Linear
+    >>> from kernlet.kernels.gram import kernel_matrix
     >>> kernel_matrix(Linear(), [[1.0, 2.0]], [[3.0, 4.0]])
     array([[11.]])
     """
@@ -238,3 +241,154 @@ def merged_entries(X: Any) -> Any:
     X = X.copy()
     X.sum_duplicates()
     return X
+
+
+_BATCH_BYTES = 64 * 2**20
+
+
+class ColumnStore:
+    """Weighted sums of the columns of K(X, Z), computing each column once.
+
+    A solver works with few columns of a large kernel matrix, over and over. The columns it
+    names are computed in batches and kept in the precision of ``gram`` until ``max_bytes``
+    are full; then columns that the solver no longer names give way, and what still does not
+    fit is computed anew at each call.
+
+    Memory grows as n_x times the number of distinct columns named, at most ``max_bytes``
+    plus one batch.
+
+    Parameters
+    ----------
+    gram : Gram
+    max_bytes : int
+    """
+
+    def __init__(self, gram: Gram, max_bytes: int) -> None:
+        self.gram = gram.T  # columns are computed as rows of the transpose: contiguous
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        self._is_kept = np.zeros(len(gram.z), dtype=bool)
+        self._chunks: list[tuple[Indices, Floats]] = []
+        self._column_bytes = max(1, len(gram.x) * gram.x.dtype.itemsize)
+        self._batch = max(1, _BATCH_BYTES // self._column_bytes)
+
+    def combine(self, columns: Indices, weights: Floats) -> Floats:
+        """The sums K(X, Z[columns]) @ weights.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_columns,)
+            Distinct column numbers.
+        weights : ndarray of shape (n_columns, n_sums)
+
+        Returns
+        -------
+        sums : ndarray of shape (n_sums, n_x), float64
+        """
+        spread = np.zeros((len(self._is_kept), weights.shape[1]))
+        spread[columns] = weights
+        total = np.zeros((weights.shape[1], self.gram.shape[1]))
+        for kept, block in self._chunks:
+            _accumulate(total, spread[kept], block)
+        missing = columns[~self._is_kept[columns]]
+        for start in range(0, len(missing), self._batch):
+            numbers = missing[start : start + self._batch]
+            block = self.gram.block(numbers, slice(None))
+            _accumulate(total, spread[numbers], block)
+            self._keep(numbers, block, columns)
+        return total
+
+    def _keep(self, numbers: Indices, block: Floats, wanted: Indices) -> None:
+        """Keep of a block what there is room for."""
+        if self.nbytes + block.nbytes > self.max_bytes:
+            self._drop_all_but(wanted)
+        room = (self.max_bytes - self.nbytes) // self._column_bytes
+        if room < len(numbers):
+            numbers, block = numbers[:room], block[:room].copy()
+        if len(numbers):
+            self._chunks.append((numbers, block))
+            self._is_kept[numbers] = True
+            self.nbytes += block.nbytes
+
+    def _drop_all_but(self, wanted: Indices) -> None:
+        """Let the columns go that are not named now."""
+        is_wanted = np.zeros_like(self._is_kept)
+        is_wanted[wanted] = True
+        chunks = [(kept[is_wanted[kept]], block[is_wanted[kept]]) for kept, block in self._chunks]
+        self._chunks = [chunk for chunk in chunks if len(chunk[0])]
+        self._is_kept &= is_wanted
+        self.nbytes = sum(block.nbytes for _, block in self._chunks)
+
+
+def _accumulate(total: Floats, weights: Floats, block: Floats) -> None:
+    """Add weights' block to the float64 total; the product is in the block's precision."""
+    if weights.any():
+        total += weights.T.astype(block.dtype) @ block
+
+
+def as_indices(values: Any) -> Indices:
+    """Row or column numbers as an index array."""
+    return np.asarray(values, dtype=np.intp)
+
+
+_TILE_BYTES = 2 * 2**20  # about what a processor's cache holds
+
+
+class KernelTiles:
+    """K(X, Z) for a block of rows, a few hundred or thousand rows at a time.
+
+    Parameters
+    ----------
+    gram : Gram
+        Of the block.
+    """
+
+    def __init__(self, gram: Gram) -> None:
+        self.gram: Gram | None = gram
+        self.n_rows, self.n_centers = gram.shape
+        self.nbytes = self.n_rows * self.n_centers * gram.x.dtype.itemsize
+        self._values: Floats | None = None
+        row_bytes = max(1, self.n_centers * gram.x.dtype.itemsize)
+        self._step = max(64, 2 ** int(np.log2(max(1, _TILE_BYTES // row_bytes))))
+
+    def kept(self) -> KernelTiles:
+        """The same tiles, computed now and held; the rows are let go."""
+        assert self.gram is not None
+        values = np.empty((self.n_rows, self.n_centers), self.gram.x.dtype)
+        for rows, tile in self:
+            values[rows] = tile
+        self._values, self.gram = values, None
+        return self
+
+    def __iter__(self) -> Iterator[tuple[slice, Floats]]:
+        for start in range(0, self.n_rows, self._step):
+            rows = slice(start, min(start + self._step, self.n_rows))
+            if self._values is not None:
+                yield rows, self._values[rows]
+            else:
+                assert self.gram is not None
+                yield rows, self.gram.block(rows, slice(None))
+
+
+@dataclass(frozen=True, eq=False)
+class TileMaker:
+    """Makes the kernel tiles of any block of rows; picklable.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    centers : {ndarray, sparse matrix} of shape (n_centers, n_features)
+    dtype : dtype
+        float64 is used in its place where :class:`Gram` says so.
+    """
+
+    kernel: Kernel
+    centers: Any
+    dtype: DTypeLike
+
+    def __call__(self, X: Any) -> KernelTiles:
+        """The tiles of a block."""
+        shift = shift_for(self.kernel, X, self.centers)  # by the centers: the same for all blocks
+        return KernelTiles(
+            Gram(self.kernel, X, self.centers, dtype=self.dtype, hold=True, shift=shift)
+        )

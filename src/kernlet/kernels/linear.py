@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, Slopes
+from kernlet._typing import Floats
+from kernlet.kernels.base import FLOAT32_LARGEST, Kernel, Slopes
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Linear(Kernel):
 
     Examples
     --------
-    >>> from kernlet.kernels import Linear
+    >>> from kernlet.kernels.linear import Linear
     >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
     array([[11.]])
     """

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from kernlet.kernels.bandwidth import resolve_gamma
-from kernlet.kernels.kernel import Kernel
+from kernlet.kernels.base import Kernel
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
-from kernlet.kernels.rbf import RBF
+from kernlet.kernels.rbf import RBF, CenterWidths
 from kernlet.kernels.sigmoid import Sigmoid
 
 _MAKERS: dict[str, Callable[[float, int, float], Kernel]] = {
@@ -55,3 +55,34 @@ def make_kernel(
     if kernel == "linear":  # has no width: a rule would look at all rows for nothing
         return Linear()
     return _MAKERS[kernel](resolve_gamma(gamma, X, sample_weight), degree, coef0)
+
+
+def describe_kernel(kernel: Kernel) -> dict[str, Any]:
+    """A kernel in words.
+
+    Examples
+    --------
+    >>> from kernlet.kernels.named import describe_kernel
+    >>> from kernlet.kernels.rbf import RBF
+    >>> describe_kernel(RBF(0.5))
+    {'name': 'rbf', 'gamma': 0.5}
+    """
+    if type(kernel) is RBF:
+        return {"name": "rbf", "gamma": float(kernel.gamma)}
+    if type(kernel) is CenterWidths:
+        return {"name": "rbf of several widths"}
+    if type(kernel) is Linear:
+        return {"name": "linear"}
+    if type(kernel) is Sigmoid:
+        return {"name": "sigmoid", "gamma": float(kernel.gamma), "coef0": float(kernel.coef0)}
+    if type(kernel) is Polynomial:
+        return {
+            "name": "poly",
+            "gamma": float(kernel.gamma),
+            "degree": int(kernel.degree),
+            "coef0": float(kernel.coef0),
+        }
+    raise ValueError(
+        f"{kernel!r} is code, and a file holds none: machines of rbf, poly, linear and sigmoid "
+        "kernels can be saved and exported."
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, Slopes
+from kernlet._typing import Floats
+from kernlet.kernels.base import FLOAT32_LARGEST, Kernel, Slopes
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Polynomial(Kernel):
 
     Examples
     --------
-    >>> from kernlet.kernels import Polynomial
+    >>> from kernlet.kernels.polynomial import Polynomial
     >>> Polynomial(gamma=1.0, degree=2, coef0=1.0)([[1.0, 2.0]], [[3.0, 0.0]])
     array([[16.]])
     """

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernlet.kernels.kernel import FLOAT32_LARGEST, Floats, Kernel, Slopes
+from kernlet._typing import Floats
+from kernlet.kernels.base import FLOAT32_LARGEST, Kernel, Slopes
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Sigmoid(Kernel):
 
     Examples
     --------
-    >>> from kernlet.kernels import Sigmoid
+    >>> from kernlet.kernels.sigmoid import Sigmoid
     >>> Sigmoid(gamma=1.0)([[1.0]], [[0.5]]).round(3)
     array([[0.462]])
     """

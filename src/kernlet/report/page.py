@@ -10,12 +10,11 @@ import jinja2
 import numpy as np
 
 from kernlet import __version__
-from kernlet.export import ShippedModel
-from kernlet.export.model_file import describe_kernel
-from kernlet.files import written_whole
-from kernlet.report import drawings
-from kernlet.report.evaluation import Evaluation, evaluate
-from kernlet.report.sizes import Sizes, try_sizes
+from kernlet.atomic import written_whole
+from kernlet.kernels.named import describe_kernel
+from kernlet.model.model import ShippedModel
+from kernlet.report import draw as drawings
+from kernlet.report.evaluate import Evaluation, Sizes, evaluate, try_sizes
 
 Rows = list[tuple[str, str]]
 _MOST_CONFUSED = 30  # classes up to which the matrix is shown

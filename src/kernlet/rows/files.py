@@ -65,7 +65,7 @@ def open_npy(path: str | Path) -> FileRows:
     --------
     >>> import numpy as np, tempfile
     >>> from pathlib import Path
-    >>> from kernlet.rows import open_npy
+    >>> from kernlet.rows.files import open_npy
     >>> path = Path(tempfile.mkdtemp()) / "rows.npy"
     >>> np.save(path, np.arange(6.0).reshape(3, 2))
     >>> open_npy(path).read(slice(1, 3))

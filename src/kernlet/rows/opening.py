@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernlet.rows.arrays import ArrayRows
 from kernlet.rows.files import open_npy
 from kernlet.rows.parquet import ParquetRows
-from kernlet.rows.source import Rows
+from kernlet.rows.source import ArrayRows, Rows
 
 
 def is_source(X: Any) -> bool:
@@ -30,7 +29,7 @@ def as_rows(X: Any) -> Rows:
     if isinstance(X, Rows):
         return X
     if is_source(X):
-        from kernlet.rows.dask_rows import DaskRows
+        from kernlet.rows.dask import DaskRows
 
         return DaskRows(X)
     return ArrayRows(X)

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 BLOCK_BYTES = 128 * 2**20
@@ -89,8 +90,6 @@ class Rows(ABC):
 
     def some(self, numbers: NDArray[np.intp]) -> Rows:
         """Some of the rows by their numbers, which ascend; they stay where they are."""
-        from kernlet.rows.part import SomeRows
-
         return SomeRows(self, numbers)
 
     def take(self, numbers: NDArray[np.intp]) -> Any:
@@ -205,3 +204,152 @@ def stack(parts: list[Any]) -> Any:
     from scipy import sparse
 
     return sparse.vstack(parts, format="csr")
+
+
+class SomeRows(Rows):
+    """Rows of a source by their numbers, which ascend.
+
+    A block is read from one block of the source after the other, so that few rows far apart
+    never bring more than one of these into memory.
+
+    Parameters
+    ----------
+    rows : Rows
+    numbers : ndarray of int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.rows.source import ArrayRows, SomeRows
+    >>> rows = ArrayRows(np.arange(8.0).reshape(4, 2))
+    >>> SomeRows(rows, np.array([1, 3])).read(slice(0, 2))
+    array([[2., 3.],
+           [6., 7.]])
+    """
+
+    def __init__(self, rows: Rows, numbers: Any) -> None:
+        self.rows, self.numbers = rows, np.asarray(numbers)
+        self.shape, self.dtype = (len(self.numbers), rows.shape[1]), rows.dtype
+        if (np.diff(self.numbers) <= 0).any():
+            raise ValueError("The numbers of rows must ascend: give np.unique(numbers).")
+
+    def read(self, rows: slice) -> Any:
+        """Consecutive rows of these."""
+        numbers = self.numbers[slice(*consecutive(rows, len(self)))]
+        if not len(numbers):
+            return self.rows.read(slice(0, 0))
+        ends = np.flatnonzero(np.diff(numbers // self.rows.block_rows)) + 1
+        return stack([self._within(part) for part in np.split(numbers, ends)])
+
+    def _within(self, numbers: Any) -> Any:
+        """Rows of a single block of the source."""
+        first = int(numbers[0])
+        return self.rows.read(slice(first, int(numbers[-1]) + 1))[numbers - first]
+
+    def take(self, numbers: Any) -> Any:
+        """Rows by their numbers among these, in the order given."""
+        return self.rows.take(self.numbers[row_numbers(numbers, len(self))])
+
+
+class RowReader:
+    """Reads rows of a source as ``reader[slice]`` or ``reader[numbers]``.
+
+    The last block is kept: numbers that stay within a block for a while cost one reading of
+    it, numbers all over the rows a reading of every block.
+
+    Parameters
+    ----------
+    rows : Rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.rows.source import ArrayRows, RowReader
+    >>> reader = RowReader(ArrayRows(np.arange(6.0).reshape(3, 2)))
+    >>> reader[np.array([2, 0])]
+    array([[4., 5.],
+           [0., 1.]])
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
+        self._last: tuple[int, Any] = (-1, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": (-1, None)}
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, numbers: Any) -> Any:
+        step = self.rows.block_rows
+        if isinstance(numbers, slice):
+            start, stop, stride = numbers.indices(len(self))
+            if stride == 1 and start < stop and start // step == (stop - 1) // step:
+                return self._block(start // step)[start % step :][: stop - start]
+            numbers = np.arange(start, stop, stride)
+        numbers = row_numbers(numbers, len(self))
+        blocks = np.unique(numbers // step)
+        if len(blocks) > 1:
+            return self._gather(numbers, blocks, step)
+        return self._block(int(blocks[0]))[numbers % step] if len(blocks) else self._nothing()
+
+    def shuffled(self, numbers: Any, random: np.random.RandomState) -> Any:
+        """The places of row numbers in a random order that goes block by block."""
+        blocks = numbers // self.rows.block_rows
+        turns = random.permutation(-(-len(self) // self.rows.block_rows))
+        return np.lexsort((random.random_sample(len(numbers)), turns[blocks]))
+
+    def _gather(self, numbers: Any, blocks: Any, step: int) -> Any:
+        chosen = np.empty((len(numbers), self.shape[1]), self.dtype)
+        for block in blocks.tolist():
+            mine = np.flatnonzero(numbers // step == block)
+            chosen[mine] = self._block(block)[numbers[mine] % step]
+        return chosen
+
+    def _block(self, number: int) -> Any:
+        if self._last[0] != number:
+            block = self.rows.read(self.rows.slices()[number])
+            self._last = (number, block.toarray() if hasattr(block, "toarray") else block)
+        return self._last[1]
+
+    def _nothing(self) -> Any:
+        return np.empty((0, self.shape[1]), self.dtype)
+
+
+class ArrayRows(Rows):
+    """Rows of an array or of a sparse matrix.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
+        Numbers other than float32 become float64, a block at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.rows.source import ArrayRows
+    >>> rows = ArrayRows(np.arange(6.0).reshape(3, 2))
+    >>> float(rows.map_reduce(np.sum, lambda total, value: total + value))
+    15.0
+    """
+
+    def __init__(self, X: Any) -> None:
+        if sparse.issparse(X):
+            X = X.tocsr()
+        elif not hasattr(X, "dtype"):
+            X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"Rows are an array of two dimensions, not {X.ndim}.")
+        self.X = X
+        self.shape = (int(X.shape[0]), int(X.shape[1]))
+        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+
+    def read(self, rows: slice) -> Any:
+        """Consecutive rows; a view where nothing is to be converted."""
+        start, stop = consecutive(rows, len(self))
+        return self.X[start:stop].astype(self.dtype, copy=False)
+
+    def take(self, numbers: Any) -> Any:
+        """Rows by their numbers, in the order given."""
+        return self.X[row_numbers(numbers, len(self))].astype(self.dtype, copy=False)

@@ -1,0 +1,1 @@
+"""Chunking with synthetic points."""

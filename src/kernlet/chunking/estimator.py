@@ -1,0 +1,434 @@
+"""The chunking-synthetic classifier."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.callback import CallbackContext
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from kernlet._typing import Floats, Indices
+from kernlet.atomic import DAMAGE, fingerprint, written_whole
+from kernlet.chunking.stage import Plan, Rows, Run, RunRecord, run_stage
+from kernlet.expansion import distinct_rows
+from kernlet.kernels.base import Kernel, require_mercer
+from kernlet.rows.source import RowReader
+from kernlet.rows.source import Rows as RowSource
+from kernlet.sampling import hold_out, seed_of, some_rows, stratified_sample
+from kernlet.sklearn_base import (
+    KERNEL_CONSTRAINTS,
+    ExpansionClassifier,
+    TrainingData,
+    error_weights,
+)
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class StagesDone:
+    """What a later stage needs of those before it.
+
+    Parameters
+    ----------
+    records : tuple of tuples of RunRecord
+        One tuple a finished stage.
+    candidates : ndarray of shape (n_candidates, n_features) or None
+        The union of the synthetic points of the last stage; None before the first.
+    start : ndarray of shape (n_points, n_features) or None
+        The synthetic points from which the next search starts.
+    """
+
+    records: tuple[tuple[RunRecord, ...], ...] = ()
+    candidates: Floats | None = None
+    start: Floats | None = None
+
+
+class Checkpoint:
+    """Finished stages in a folder, for one fit: these parameters on these data.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made where it does not exist.
+    fingerprint : str
+        Of parameters and data; a checkpoint of another fit is refused.
+    """
+
+    def __init__(self, folder: str | Path, fingerprint: str) -> None:
+        self.path = Path(folder) / "stages.npz"
+        self.fingerprint = fingerprint
+        self.path.parent.mkdir(parents=True, exist_ok=True)  # now, not after the first stage
+
+    def save(self, done: StagesDone) -> None:
+        """Write the finished stages; the file is there whole or not at all."""
+        header = {
+            "format": _FORMAT,
+            "fingerprint": self.fingerprint,
+            "records": [[asdict(record) for record in stage] for stage in done.records],
+        }
+        with written_whole(self.path) as temporary, open(temporary, "wb") as file:
+            np.savez(
+                file,
+                header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
+                candidates=np.asarray(done.candidates),
+                start=np.asarray(done.start),
+            )
+
+    def load(self) -> StagesDone:
+        """The finished stages, none where there is no file."""
+        if not self.path.exists():
+            return StagesDone()
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                header = json.loads(stored["header"].tobytes())
+                done = StagesDone(
+                    tuple(tuple(_record(r) for r in stage) for stage in header["records"]),
+                    stored["candidates"],
+                    stored["start"],
+                )
+        except PermissionError:
+            raise
+        except DAMAGE as error:
+            raise ValueError(
+                f"The checkpoint {self.path} is damaged ({error}). Delete it to start anew."
+            ) from error
+        if header.get("format") != _FORMAT or header.get("fingerprint") != self.fingerprint:
+            raise ValueError(
+                f"The checkpoint {self.path} belongs to another fit: parameters or data differ. "
+                "Give another folder, or delete it to start anew."
+            )
+        return done
+
+
+def _record(stored: dict[str, Any]) -> RunRecord:
+    return RunRecord(**{**stored, "scores": tuple(stored["scores"])})
+
+
+# of rows that are not in memory
+_LARGEST_VALIDATION, _LARGEST_SAMPLE = 10_000, 50_000
+
+
+class ChunkingSyntheticClassifier(ExpansionClassifier):
+    """Kernel classifier made of a few synthetic points, found on growing samples of the rows.
+
+    Each stage draws several samples. A run on a sample trains a 1-norm machine over the
+    current candidates (step b), rebuilds it from ``n_points`` synthetic points in the
+    kernel's feature space (step c), and trains on the sample again over these (step d). The
+    synthetic points of all runs are the candidates of the next stage, on larger samples; the
+    last stage has all rows. The method is that of [1]_, with its choices made on an internal
+    validation part where the paper makes them on the test set.
+
+    Parameters
+    ----------
+    n_points : int, default=10
+        Synthetic points of a run: the centers of the machine.
+    n_runs : int, default=10
+        Runs of a stage.
+    stage_sizes : "auto" or sequence of int, default="auto"
+        Rows of the samples of each stage. ``"auto"`` is 500, 1000, 2000 and 4000 as far as
+        there are more rows, and half of the rows where there are fewer.
+    final : {"synthetic", "union"}, default="synthetic"
+        What the last stage ends with: step (d), a machine of ``n_points`` centers, or step (b),
+        which chooses its centers from all candidates.
+    C : float or sequence of float, default=(1.5, 5.0, 15.0)
+        Weight of the errors; of several, each run takes the one that validates best.
+    kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
+        Positive semi-definite, with slopes.
+    gamma, degree, coef0 : see L1KernelClassifier
+    two_sets : bool, default=False
+        Let step (d) choose from two sets of synthetic points, searched for from two starts:
+        the paper's alternate algorithm.
+    box : float or None, default=None
+        Limit on the coefficients in step (c), as a multiple of those of step (b); the paper
+        has 1.25. It makes step (c) much worse.
+    solver : {"lp", "quadratic"}, default="lp"
+        Steps (b) and (d) by the linear program, or by the paper's closed forms (6) and (7).
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for the rows of a class.
+    validation_fraction : float, default=0.15
+        Share of the rows on which choices are made; they join the last stage.
+    checkpoint : str, Path or None, default=None
+        Folder in which finished stages are kept. A fit with the same parameters and data goes
+        on from the last of them. Needs a whole number as ``random_state``.
+    n_jobs : int or None, default=None
+        Runs under way at the same time; the answer does not depend on it. The backend is
+        joblib's: loky unless ``parallel_config`` says otherwise.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+    n_centers_ : int
+    classes_ : ndarray of shape (n_classes,)
+    stages_ : list of tuples of RunRecord
+        One tuple a stage, the last stage being the single run on all rows.
+    n_iter_ : int
+        Stages.
+    n_features_in_, feature_names_in_ : see L1KernelClassifier
+
+    Notes
+    -----
+    Time for a stage grows with the size of its samples and with n_runs * n_points candidates,
+    not with their squares; memory is one sample's kernel block over the candidates for each
+    run under way. More than two classes share one set of synthetic points.
+
+    References
+    ----------
+    .. [1] F. J. Gonzalez-Castano and R. R. Meyer, "Chunking-synthetic approaches to
+       large-scale kernel machines", Data Mining Institute, University of Wisconsin, 2000.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernlet import ChunkingSyntheticClassifier
+    >>> X, y = make_moons(600, noise=0.15, random_state=0)
+    >>> machine = ChunkingSyntheticClassifier(n_points=5, n_runs=3, random_state=0).fit(X, y)
+    >>> machine.n_centers_ <= 5
+    True
+    >>> machine.score(X, y) > 0.95
+    True
+    """
+
+    _takes_sources = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_points": [Interval(Integral, 1, None, closed="left")],
+        "n_runs": [Interval(Integral, 1, None, closed="left")],
+        "stage_sizes": [StrOptions({"auto"}), "array-like"],
+        "final": [StrOptions({"synthetic", "union"})],
+        "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        **KERNEL_CONSTRAINTS,
+        "two_sets": ["boolean"],
+        "box": [Interval(Real, 0, None, closed="neither"), None],
+        "solver": [StrOptions({"lp", "quadratic"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "checkpoint": [str, Path, None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_points: int = 10,
+        *,
+        n_runs: int = 10,
+        stage_sizes: Any = "auto",
+        final: str = "synthetic",
+        C: Any = (1.5, 5.0, 15.0),
+        kernel: str | Kernel = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        two_sets: bool = False,
+        box: float | None = None,
+        solver: str = "lp",
+        class_weight: Any = None,
+        validation_fraction: float = 0.15,
+        checkpoint: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_points = n_points
+        self.n_runs = n_runs
+        self.stage_sizes = stage_sizes
+        self.final = final
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.two_sets = two_sets
+        self.box = box
+        self.solver = solver
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ChunkingSyntheticClassifier:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+            Of rows that are not in memory, the last stage has a sample of 50,000 at most, and
+            choices are made on 10,000.
+        y : array-like of shape (n_samples,) or str
+            The name of a column, where X is a source of rows that has one.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies C for each row.
+
+        Returns
+        -------
+        self : object
+        """
+        data = self._validate_training_data(X, y, sample_weight)
+        plan, rows = self._plan(data), self._rows(data)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        kept, held_out = hold_out(data.y, self.validation_fraction, np.random.RandomState(seed))
+        if isinstance(data.X, RowSource):
+            held_out = some_rows(data.y, held_out, _LARGEST_VALIDATION, seed)
+        sizes = self._sizes(len(kept))
+        checkpoint = self._checkpoint(data)
+        done = checkpoint.load() if checkpoint else StagesDone()
+        context = self._init_callback_context(max_subtasks=len(sizes) + 1)
+        context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
+        for stage in range(len(done.records), len(sizes)):
+            samples = self._samples(data.y, kept, sizes[stage], [seed, stage])
+            runs = self._run_all(plan, rows, samples, held_out, done, [seed, stage], context)
+            done = _after(done, runs)
+            if checkpoint:
+                checkpoint.save(done)
+        last = self._last_stage(plan, rows, held_out, done, [seed, len(sizes)], context)
+        self.expansion_ = last.d if self.final == "synthetic" else last.b
+        self.stages_ = [*done.records, (last.record,)]
+        self.n_iter_ = len(self.stages_)
+        context.call_on_fit_task_end(
+            estimator=self, **data.for_callbacks, reconstruction_attributes={}
+        )
+        return self
+
+    def _plan(self, data: TrainingData) -> Plan:
+        kernel = self._make_kernel(data)
+        require_mercer(kernel, "The chunking-synthetic method")
+        Cs = tuple(float(C) for C in np.atleast_1d(self.C))
+        if not Cs or not all(np.isfinite(C) and C > 0 for C in Cs):
+            raise ValueError(f"C={self.C!r} must be positive, or several positive numbers.")
+        return Plan(kernel, self.classes_, Cs, self.n_points, self.two_sets, self.box, self.solver)
+
+    def _rows(self, data: TrainingData) -> Rows:
+        weights = error_weights(1.0, data.y, self.classes_, self.class_weight, data.sample_weight)
+        X = RowReader(data.X) if isinstance(data.X, RowSource) else data.X
+        return Rows(X, data.y, weights)
+
+    def _sizes(self, n_rows: int) -> list[int]:
+        if isinstance(self.stage_sizes, str):
+            return [size for size in (500, 1000, 2000, 4000) if size < n_rows] or [
+                max(1, n_rows // 2)
+            ]
+        sizes = list(self.stage_sizes)
+        in_range = all(
+            isinstance(size, Integral) and len(self.classes_) <= int(size) <= n_rows
+            for size in sizes
+        )
+        if not sizes or not in_range or sizes != sorted(sizes):
+            raise ValueError(
+                f"stage_sizes={self.stage_sizes!r} must be whole numbers that do not fall, between "
+                f"the number of classes, {len(self.classes_)}, and the {n_rows} rows that are left "
+                "after the validation part."
+            )
+        return [int(size) for size in sizes]
+
+    def _checkpoint(self, data: TrainingData) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        if not isinstance(self.random_state, Integral):
+            raise ValueError(
+                "A checkpoint needs a whole number as random_state; otherwise a later fit would "
+                "draw other samples."
+            )
+        parameters = self.get_params(deep=False)
+        for name in ("checkpoint", "n_jobs", "final"):
+            del parameters[name]
+        X = data.X
+        if isinstance(X, RowSource):
+            X = X.take(np.unique(np.linspace(0, len(X) - 1, 1000).astype(np.intp)))
+        weights = np.ascontiguousarray(data.sample_weight)
+        return Checkpoint(self.checkpoint, fingerprint(parameters, X, data.y, weights))
+
+    def _run_all(
+        self,
+        plan: Plan,
+        rows: Rows,
+        samples: list[Indices],
+        held_out: Indices,
+        done: StagesDone,
+        seeds: list[int],
+        context: CallbackContext,
+    ) -> list[Run]:
+        """All runs of a stage, side by side."""
+        stage = context.subcontext(
+            task_name="stage", max_subtasks=len(samples), sequential_subtasks=False
+        )
+        stage.call_on_fit_task_begin(estimator=self)
+        tasks = [stage.subcontext(task_name="run", task_id=run) for run in range(len(samples))]
+        runs: list[Run] = Parallel(n_jobs=self.n_jobs)(
+            delayed(_run)(
+                self,
+                task,
+                plan,
+                rows.take(sample),
+                rows.take(held_out),
+                done.candidates,
+                done.start,
+                seed_of(*seeds, number),
+            )
+            for number, (task, sample) in enumerate(zip(tasks, samples, strict=True))
+        )
+        stage.call_on_fit_task_end(estimator=self)
+        return runs
+
+    def _samples(self, y: Any, kept: Indices, size: int, seeds: list[int]) -> list[Indices]:
+        """Random rows for each run, the classes in proportion and none missing."""
+        return [
+            stratified_sample(y, kept, size, np.random.RandomState(seed_of(*seeds, run, 1)))
+            for run in range(self.n_runs)
+        ]
+
+    def _last_stage(
+        self,
+        plan: Plan,
+        rows: Rows,
+        held_out: Indices,
+        done: StagesDone,
+        seeds: list[int],
+        context: CallbackContext,
+    ) -> Run:
+        """One run on all rows, with the C that validated best over all runs of the stage before."""
+        scores = np.array([record.scores for record in done.records[-1]])
+        best = int(scores.mean(axis=0).argmax()) if scores.size else 0
+        plan = replace(plan, Cs=(plan.Cs[best],))
+        everything = np.arange(len(rows.y))
+        if isinstance(rows.X, RowReader):
+            everything = some_rows(rows.y, everything, _LARGEST_SAMPLE, seed_of(*seeds))
+        (run,) = self._run_all(plan, rows, [everything], held_out[:0], done, seeds, context)
+        return run
+
+
+def _run(
+    estimator: ChunkingSyntheticClassifier,
+    task: CallbackContext,
+    plan: Plan,
+    rows: Rows,
+    validation: Rows,
+    candidates: Any,
+    start: Any,
+    seed: int,
+) -> Run:
+    """A run in whatever process it is sent to; one BLAS thread, for equal rounding everywhere."""
+    task.call_on_fit_task_begin(estimator=estimator)
+    with threadpool_limits(1):
+        run = run_stage(plan, rows, validation, candidates, start, seed)
+    task.call_on_fit_task_end(estimator=estimator)
+    return run
+
+
+def _after(done: StagesDone, runs: list[Run]) -> StagesDone:
+    """The coordination step: all synthetic points, and the best of them to start from."""
+    points = np.vstack([run.points for run in runs])
+    _, first = distinct_rows(points)
+    best = int(np.argmax([run.record.validation_c or 0.0 for run in runs]))
+    records = (*done.records, tuple(run.record for run in runs))
+    return StagesDone(records, points[first], runs[best].points[: runs[best].c.n_centers])

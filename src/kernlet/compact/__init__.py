@@ -1,0 +1,1 @@
+"""Compact kernel machines, trained to a number of bytes."""

@@ -1,0 +1,1 @@
+"""From an expansion to a smaller one."""

@@ -1,0 +1,352 @@
+"""Coefficients for given centers: project, match, refit, remove and refine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kernlet._typing import Floats, Indices
+from kernlet.compact.initialise import scaled_machine
+from kernlet.compact.network import (
+    CrossEntropy,
+    Examples,
+    JointMargin,
+    Machine,
+    SquaredHingeLoss,
+    mean_and_deviation,
+)
+from kernlet.compact.train import RATES, Recipe, descend
+from kernlet.devices import find_device, to_numpy
+from kernlet.expansion import KernelExpansion
+from kernlet.kernels.base import Kernel, require_mercer
+from kernlet.kernels.gram import Gram, kernel_matrix, row_slices
+from kernlet.kernels.linalg import solve_definite
+from kernlet.kernels.rbf import RBF
+from kernlet.squared.newton import solve_squared_hinge
+from kernlet.squared.problem import SquaredHinge
+
+
+def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
+    """The machine over given centers that is nearest in feature space.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    centers : ndarray of shape (n_centers, n_features)
+
+    Returns
+    -------
+    expansion : KernelExpansion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet import KernelExpansion
+    >>> from kernlet.kernels.rbf import RBF
+    >>> from kernlet.compression.refit import project
+    >>> f = KernelExpansion(RBF(1.0), np.array([[0.0], [1.0]]), np.array([[1.0, 2.0]]), np.zeros(1))
+    >>> project(f, f.centers).coef.round(6)
+    array([[1., 2.]])
+    """
+    expansion = expansion.unfolded()
+    require_mercer(expansion.kernel, "A projection in feature space")
+    targets = Gram(expansion.kernel, centers, expansion.centers).dot(expansion.coef.T)
+    penalty = kernel_matrix(expansion.kernel, centers, centers)
+    coef = solve_definite(penalty, targets, _ridge(penalty)).T
+    return KernelExpansion(expansion.kernel, centers, coef, expansion.intercept)
+
+
+def match(
+    kernel: Kernel, centers: Any, X: Any, values: Floats, *, ridge: float = 1e-6
+) -> KernelExpansion:
+    """The machine over given centers whose decision values on X are nearest to given ones.
+
+    Least squares with a small penalty on the norm in feature space. Time is
+    n_rows * n_centers^2, memory one block of rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    centers : ndarray of shape (n_centers, n_features)
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    values : ndarray of shape (n_rows, n_outputs)
+    ridge : float, default=1e-6
+        Penalty for each row.
+
+    Returns
+    -------
+    expansion : KernelExpansion
+    """
+    require_mercer(kernel, "Matching decision values")
+    gram = Gram(kernel, X, centers)
+    n = centers.shape[0]
+    normal, right = np.zeros((n + 1, n + 1)), np.zeros((n + 1, values.shape[1]))
+    for rows in row_slices(len(gram.x), 8 * max(n + 1, X.shape[1])):
+        block = gram.block(rows, slice(None))
+        features = np.hstack([block, np.ones((len(block), 1))])
+        normal += features.T @ features
+        right += features.T @ values[rows]
+    normal[:n, :n] += ridge * len(gram.x) * kernel_matrix(kernel, centers, centers)
+    solved = solve_definite(normal, right, 1e-12 * np.trace(normal) / n).T
+    return KernelExpansion(kernel, centers, solved[:, :n], solved[:, n])
+
+
+def refit(
+    kernel: Kernel, centers: Any, X: Any, signs: Floats, *, C: float = 10.0, weights: Any = None
+) -> KernelExpansion:
+    """The squared-hinge machine over given centers, one output for each line of signs.
+
+    Time is n_rows * n_centers^2 a Newton step; the kernel block of n_rows x n_centers is held.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    centers : ndarray of shape (n_centers, n_features)
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    signs : ndarray of shape (n_outputs, n_rows)
+    C : float, default=10.0
+        Weight of the errors: the machine has least 1/2 |f|^2 + 1/2 C sum slack^2.
+    weights : ndarray of shape (n_rows,) or None
+        Multiplies C row by row.
+
+    Returns
+    -------
+    expansion : KernelExpansion
+    """
+    require_mercer(kernel, "A machine with a norm in feature space")
+    signs = np.atleast_2d(signs)
+    if signs.shape[1] != X.shape[0]:
+        raise ValueError(
+            f"There are {X.shape[0]} rows and signs of {signs.shape[1]}; give a line of signs for "
+            "each output."
+        )
+    features = kernel_matrix(kernel, X, centers)
+    penalty = kernel_matrix(kernel, centers, centers)
+    penalty[np.diag_indices(len(penalty))] += _ridge(penalty)
+    costs = np.full(len(features), C) if weights is None else C * np.asarray(weights)
+    solutions = [
+        solve_squared_hinge(SquaredHinge(features, penalty, row, costs), tol=1e-6) for row in signs
+    ]
+    coef = np.array([s.weights for s in solutions])
+    intercept = np.array([s.intercept for s in solutions])
+    return KernelExpansion(kernel, centers, coef, intercept)
+
+
+def _ridge(penalty: Floats) -> float:
+    """Rounding of a kernel matrix, more or less."""
+    return float(max(1e-10 * np.trace(penalty) / len(penalty), np.finfo(float).tiny))
+
+
+def remove(
+    expansion: KernelExpansion,
+    n_centers: int,
+    X: Any = None,
+    signs: Floats | None = None,
+    *,
+    n_rounds: int = 1,
+    C: float = 10.0,
+    weights: Any = None,
+) -> KernelExpansion:
+    """Leave out the centers of smallest coefficients, and fit the others anew.
+
+    With rows and signs the squared-hinge machine over the centers left is trained on all rows
+    (``refit``); without, the machine nearest in feature space is taken (``project``). Several
+    rounds leave out a like share each, and look at the new coefficients in between.
+
+    The largest coefficients of an SVM belong to its outliers, so that centers drawn at random
+    or by k-means are often the better choice for :func:`~kernlet.compression.refit`.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    n_centers : int
+        Centers to keep.
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features) or None
+    signs : ndarray of shape (n_outputs, n_rows) or None
+        One line for each output.
+    n_rounds : int, default=1
+    C : float, default=10.0
+        Weight of the errors: 1/2 C sum slack^2, so twice the C of a hull perceptron.
+    weights : ndarray of shape (n_rows,) or None
+        Multiplies C row by row.
+
+    Returns
+    -------
+    expansion : KernelExpansion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet import KernelExpansion
+    >>> from kernlet.kernels.rbf import RBF
+    >>> from kernlet.compression.refit import remove
+    >>> centers = np.array([[0.0], [1.0], [9.0]])
+    >>> f = KernelExpansion(RBF(1.0), centers, np.array([[1.0, 2.0, 0.1]]), np.zeros(1))
+    >>> remove(f, 2).centers.ravel()
+    array([0., 1.])
+    """
+    expansion = expansion.unfolded()
+    if not 1 <= n_centers <= expansion.n_centers:
+        raise ValueError(
+            f"n_centers={n_centers} is out of range: the machine has {expansion.n_centers} centers."
+        )
+    if n_rounds < 1:
+        raise ValueError(f"n_rounds={n_rounds} is out of range: one round is the least.")
+    if (X is None) != (signs is None):
+        raise ValueError("Give both rows X and their signs to train on them, or neither.")
+    if X is None and weights is not None:
+        raise ValueError("weights belong to rows: give X and signs too.")
+    for count in _counts(expansion.n_centers, n_centers, n_rounds):
+        centers = expansion.centers[largest_coefficients(expansion, count)]
+        if signs is None:
+            expansion = project(expansion, centers)
+        else:
+            expansion = refit(expansion.kernel, centers, X, signs, C=C, weights=weights)
+    return expansion
+
+
+def largest_coefficients(expansion: KernelExpansion, n_centers: int) -> Indices:
+    """The centers of largest |coef| in any output, ascending; of equals the first.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    n_centers : int
+
+    Returns
+    -------
+    numbers : ndarray of shape (n_centers,)
+    """
+    largest = np.abs(expansion.coef).max(axis=0)
+    return np.sort(np.argsort(-largest, kind="stable")[:n_centers])
+
+
+def _counts(now: int, then: int, n_rounds: int) -> list[int]:
+    """Centers after each round, in even ratios."""
+    shares = np.arange(1, n_rounds + 1) / n_rounds
+    counts = np.round(now * (then / now) ** shares).astype(int)
+    return [*counts[:-1].tolist(), then]
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """A refined machine, and how the loss went.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        With as many centers as before, elsewhere.
+    losses : tuple of float
+        Mean loss of each epoch.
+    """
+
+    expansion: KernelExpansion
+    losses: tuple[float, ...]
+
+
+def refine(
+    expansion: KernelExpansion,
+    X: Any,
+    codes: Any,
+    *,
+    loss: Literal["cross_entropy", "squared_hinge"] = "cross_entropy",
+    smoothing: float = 0.1,
+    noise: float = 0.1,
+    n_epochs: int = 60,
+    batch_size: int = 256,
+    rates: dict[str, float] | None = None,
+    sample_weight: Any = None,
+    device: str | None = None,
+    random_state: Any = None,
+) -> Refinement:
+    """Train all numbers of a Gaussian machine together, from where they are.
+
+    Mini-batches and Adam in float32; the rows are shifted and scaled by one mean and one
+    deviation, which is undone in the answer. Time is about 4 n_rows n_centers n_features an
+    epoch; memory is a float32 copy of X, if that is small, and a few matrices of
+    batch_size x n_centers. :class:`~kernlet.CompactKernelClassifier` does the same and more with
+    ``init=``: projection, small storage, probabilities.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        With an rbf kernel and one output (two classes) or one a class.
+    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
+    codes : ndarray of shape (n_rows,)
+        Class numbers, from 0.
+    loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
+    smoothing : float, default=0.1
+        Of the labels, with cross-entropy.
+    noise : float, default=0.1
+        Deviation of the noise added to the inputs, in their own deviation.
+    n_epochs : int, default=60
+    batch_size : int, default=256
+    rates : dict, default=None
+        Learning rates of "centers", "weights", "intercept" and "log_gamma" where they should
+        differ from .1, .5, .5 and .05.
+    sample_weight : array-like of shape (n_rows,), default=None
+    device : str, default=None
+        "cuda" trains on a GPU, through torch; None with numpy.
+    random_state : int, RandomState instance or None
+
+    Returns
+    -------
+    refinement : Refinement
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernlet import MinimalKernelClassifier
+    >>> from kernlet.compression.refit import refine
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> machine = MinimalKernelClassifier(random_state=0).fit(X, y)
+    >>> fine = refine(machine.expansion_, X, y, n_epochs=20, random_state=0)
+    >>> fine.losses[-1] < fine.losses[0]
+    True
+    """
+    expansion = expansion.unfolded()
+    _check(expansion, codes)
+    kind = CrossEntropy(smoothing) if loss == "cross_entropy" else SquaredHingeLoss()
+    shift, scale = mean_and_deviation(X)
+    weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
+    rows = np.flatnonzero(weights)
+    examples = Examples(
+        X[rows],
+        np.asarray(codes)[rows],
+        weights[rows] / weights[rows].mean(),
+        table=kind.target_table(max(2, expansion.n_outputs)),
+        shift=shift,
+        scale=scale,
+        device=find_device(device),
+    )
+    start = scaled_machine(expansion, shift, scale)
+    start = Machine(**{name: examples.device.send(a) for name, a in start.arrays().items()})
+    recipe = Recipe(n_epochs, batch_size, noise, {**RATES, **(rates or {})})
+    found = descend(JointMargin(kind), start, examples, recipe, check_random_state(random_state))
+    return Refinement(_unscaled(found.machine, expansion, shift, scale), found.losses)
+
+
+def _check(expansion: KernelExpansion, codes: Any) -> None:
+    if not isinstance(expansion.kernel, RBF):
+        raise ValueError(f"Only rbf machines can be refined, not {expansion.kernel!r}.")
+    n_classes = int(np.max(codes)) + 1
+    if not expansion.n_centers:
+        raise ValueError("The machine has no centers to refine.")
+    if max(2, n_classes) > max(2, expansion.n_outputs):
+        raise ValueError(
+            f"codes hold {n_classes} classes, but the machine has {expansion.n_outputs} outputs; "
+            "give it one output a class."
+        )
+
+
+def _unscaled(
+    machine: Machine, expansion: KernelExpansion, shift: float, scale: float
+) -> KernelExpansion:
+    machine = Machine(**{name: to_numpy(array) for name, array in machine.arrays().items()})
+    gamma = float(np.exp(machine.log_gamma[0])) / scale**2
+    centers = (machine.centers.astype(np.float64) * scale + shift).astype(expansion.centers.dtype)
+    coef, intercept = machine.weights.astype(np.float64), machine.intercept.astype(np.float64)
+    return KernelExpansion(RBF(gamma), centers, coef, intercept)

@@ -1,1 +1,0 @@
-"""The compact kernel machine: start, training, storage and choice of size."""

@@ -1,1 +1,0 @@
-"""Fewer training rows, as steps of a pipeline."""

@@ -1,0 +1,389 @@
+"""Export to ONNX."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from kernlet._typing import Floats
+from kernlet.affine import AffineMap, compose
+from kernlet.export.c_tables import close_calls, dense, likely_rows, rows_of
+from kernlet.kernels.named import describe_kernel
+from kernlet.model.model import ShippedModel, ship
+
+
+class Graph:
+    """A graph under construction.
+
+    Parameters
+    ----------
+    onnx : module
+        The package, which is optional and therefore handed in.
+    """
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx, self.helper, self.types = onnx, onnx.helper, onnx.TensorProto
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+
+    def input(self, name: str, n_features: int) -> str:
+        """Rows of float32 numbers."""
+        kind = self.helper.make_tensor_value_info(name, self.types.FLOAT, ["rows", n_features])
+        self.inputs.append(kind)
+        return name
+
+    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """An operator; the name of its output is returned."""
+        name = f"{operator.lower()}_{len(self.nodes)}"
+        self.nodes.append(self.helper.make_node(operator, list(inputs), [name], **attributes))
+        return name
+
+    def constant(self, values: Any) -> str:
+        """An array that is part of the graph."""
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(values, name))
+        return name
+
+    def floats(self, values: Any) -> str:
+        """Numbers in float32."""
+        return self.constant(np.ascontiguousarray(values, dtype=np.float32))
+
+    def scalar(self, value: float) -> str:
+        """One number in float32."""
+        return self.constant(np.array(value, dtype=np.float32))
+
+    def wholes(self, values: Any) -> str:
+        """Whole numbers."""
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def flat(self, values: str) -> str:
+        """One number a row."""
+        return self.node("Reshape", values, self.wholes([-1]))
+
+    def whole(self, values: str) -> str:
+        """Booleans as whole numbers."""
+        return self.node("Cast", values, to=self.types.INT64)
+
+    def argmax(self, values: str) -> str:
+        """The first of the largest values of each row."""
+        return self.node("ArgMax", values, axis=1, keepdims=0)
+
+    def gather(self, classes: Any, codes: str) -> str:
+        """Labels of class numbers."""
+        return self.node("Gather", self.constant(label_array(classes)), codes)
+
+    def pairs_won(self, first_wins: str, n_classes: int) -> str:
+        """How many pairs each class wins."""
+        signs = self.pair_signs(n_classes)
+        wins = self.node("Cast", first_wins, to=self.types.FLOAT)
+        return self.node("Gemm", wins, self.floats(signs), self.floats((signs < 0).sum(axis=0)))
+
+    def pair_signs(self, n_classes: int) -> Floats:
+        """For each pair i < j, +1 at i and -1 at j."""
+        pairs = list(combinations(range(n_classes), 2))
+        signs: Floats = np.zeros((len(pairs), n_classes))
+        for pair, (i, j) in enumerate(pairs):
+            signs[pair, i], signs[pair, j] = 1, -1
+        return signs
+
+    def output(self, name: str, values: str, width: int | None, labels: Any = None) -> None:
+        """Name what the graph gives: so many numbers a row, or one (None)."""
+        self.nodes.append(self.helper.make_node("Identity", [values], [name]))
+        shape: list[Any] = ["rows"] if width is None else ["rows", width]
+        kind = self.types.FLOAT
+        if labels is not None:
+            kind = self.helper.np_dtype_to_tensor_dtype(label_array(labels).dtype)
+        self.outputs.append(self.helper.make_tensor_value_info(name, kind, shape))
+
+    def model(self, name: str, opset: int, ir_version: int, facts: dict[str, str]) -> Any:
+        """The whole."""
+        graph = self.helper.make_graph(
+            self.nodes, name, self.inputs, self.outputs, initializer=self.constants
+        )
+        opsets = [self.helper.make_opsetid("", opset)]
+        made = self.helper.make_model(
+            graph, opset_imports=opsets, producer_name="kernlet", ir_version=ir_version
+        )
+        self.helper.set_model_props(made, facts)
+        return made
+
+
+def label_array(classes: Any) -> Any:
+    """Classes in a type that ONNX knows: int64, float64, booleans or texts."""
+    if classes.dtype.kind in "iu":
+        if int(classes.max()) > 2**63 - 1:
+            raise ValueError(f"The class {classes.max()} is too large for an ONNX graph.")
+        return classes.astype(np.int64)
+    if classes.dtype.kind == "f":
+        return classes.astype(np.float64)
+    return classes if classes.dtype.kind == "b" else classes.astype(object)
+
+
+OPSET = 17
+IR_VERSION = 8
+_MOST_ROWS = 2000
+_NAMES = {"regressor": "values", "transformer": "features"}  # of outputs; scores otherwise
+
+
+def to_onnx(model: Any, *, X: Any = None, check: bool = True) -> Any:
+    """Make an ONNX model of a machine.
+
+    Matrix products, exponentials and the like of the standard domain, in float32, for any number of
+    rows. Distances are computed about the mean of the centers, so that features far from 0 lose no
+    digits. The scaler of a pipeline is part of the graph.
+
+    Parameters
+    ----------
+    model : fitted estimator, KernelExpansion or what kernlet.load gave
+        See :func:`kernlet.save`.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to check the graph on; the centers of the machine, moved a little, unless given.
+    check : bool, default=True
+        Run the graph in onnxruntime and compare it with Python.
+
+    Returns
+    -------
+    graph : onnx.ModelProto
+        Input ``X``: float32, (n_rows, n_features). Outputs of a classifier: ``label``, ``scores``
+        as ``decision_function`` gives them and, where the machine has them, ``probabilities``. Of a
+        regressor: ``values``; of an expansion: ``scores``.
+
+    Raises
+    ------
+    ImportError
+        Where onnx, or onnxruntime for the check, is missing.
+    ValueError
+        Where the graph in float32 predicts other classes than the machine.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> import kernlet
+    >>> X, y = load_iris(return_X_y=True)
+    >>> graph = kernlet.to_onnx(SVC().fit(X, y))
+    >>> [output.name for output in graph.graph.output]
+    ['label', 'scores']
+    """
+    shipped = ship(model)
+    onnx = require("onnx")
+    graph = Graph(onnx)
+    add_machine(graph, shipped, graph.input("X", shipped.n_features))
+    made = graph.model("kernlet", OPSET, IR_VERSION, _facts(shipped))
+    onnx.checker.check_model(made, full_check=True)
+    if check:
+        check_graph(made, shipped, X)
+    return made
+
+
+def require(name: str) -> Any:
+    """A package of the extra ``onnx``."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ImportError(
+            f"{name} is not installed: pip install 'kernlet[onnx]'"
+            + (", or give check=False." if name == "onnxruntime" else ".")
+        ) from None
+
+
+def check_graph(made: Any, model: ShippedModel, X: Any = None) -> float:
+    """Compare a graph with the machine.
+
+    Parameters
+    ----------
+    made : onnx.ModelProto
+    model : ShippedModel
+    X : array-like or None
+        Rows; made up unless given.
+
+    Returns
+    -------
+    error : float
+        The largest difference of a score.
+
+    Raises
+    ------
+    ValueError
+        Where classes differ though their scores are clearly apart, or scores by a thousandth of
+        the largest.
+    """
+    runtime = require("onnxruntime")
+    rows = likely_rows(model) if X is None else rows_of(model, X)[:_MOST_ROWS]
+    rows = rows.astype(np.float32)
+    session = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    found = dict(zip(names, session.run(None, {"X": rows}), strict=True))
+    outputs = model.outputs(rows.astype(np.float64))
+    scores = model.scores(outputs)
+    values = found[_NAMES.get(model.kind, "scores")]
+    error = float(np.abs(values - scores).max())
+    far = ~np.isin(np.arange(len(rows)), close_calls(model, outputs))
+    same = True
+    if model.kind == "classifier":
+        same = np.array_equal(found["label"][far], model.classes[model.codes(outputs)][far])
+    size = max(1.0, float(np.abs(scores).max()))
+    is_votes = model.kind == "classifier" and model.votes
+    if not same or (error > 1e-3 * size and not is_votes):
+        raise ValueError(
+            f"In float32 the graph is off by {error:.3g} where scores go up to {size:.3g}: scale "
+            "the features, for example with a StandardScaler in front."
+        )
+    return error
+
+
+def add_machine(graph: Graph, model: ShippedModel, x: str) -> None:
+    """Everything from rows to answers."""
+    outputs = add_outputs(graph, model, x)
+    if model.kind in ("expansion", "transformer"):
+        name = _NAMES.get(model.kind, "scores")
+        graph.output(name, outputs, model.expansion.n_outputs)
+        return
+    if model.kind == "regressor":
+        flat = graph.flat(outputs) if model.is_flat else outputs
+        graph.output("values", flat, None if model.is_flat else model.expansion.n_outputs)
+        return
+    codes, scores, width = add_classes(graph, model, outputs)
+    graph.output("label", graph.gather(model.classes, codes), None, model.classes)
+    graph.output("scores", scores, width)
+    if model.temperature is not None:
+        probabilities = add_probabilities(graph, model, scores)
+        graph.output("probabilities", probabilities, len(model.classes))
+
+
+def add_outputs(graph: Graph, model: ShippedModel, x: str) -> str:
+    """Outputs of the expansion."""
+    expansion = model.expansion
+    kernel = describe_kernel(expansion.kernel)
+    centers = dense(expansion.centers)
+    front, centers = _front(model, centers)
+    u = _add_front(graph, front, x)
+    if front is not None and front.matrix is not None and expansion.kernel.is_translation_invariant:
+        mean = centers.mean(axis=0)
+        u, centers = graph.node("Sub", u, graph.floats(mean)), centers - mean
+    if expansion.kernel.is_translation_invariant:
+        values = _add_gaussian(graph, u, centers, _gamma(expansion.kernel))
+    else:
+        values = _add_product_kernel(graph, u, centers, kernel)
+    coef, intercept = graph.floats(expansion.coef.T), graph.floats(expansion.intercept)
+    return graph.node("Gemm", values, coef, intercept)
+
+
+def _gamma(kernel: Any) -> Floats:
+    return np.atleast_1d(kernel.gamma)
+
+
+def _front(model: ShippedModel, centers: Floats) -> tuple[AffineMap | None, Floats]:
+    """Scaler and map as one, about the mean of the centers where the kernel allows it."""
+    front = model.expansion.front
+    if model.scaler is not None:
+        front = model.scaler if front is None else compose(model.scaler, front)
+    has_matrix = front is not None and front.matrix is not None
+    if has_matrix or not model.expansion.kernel.is_translation_invariant:
+        return front, centers
+    mean = centers.mean(axis=0)
+    around = AffineMap(mean, np.ones(1))
+    return around if front is None else compose(front, around), centers - mean
+
+
+def _add_front(graph: Graph, front: AffineMap | None, x: str) -> str:
+    if front is None:
+        return x
+    x = graph.node("Sub", x, graph.floats(front.shift))
+    if not (front.scale == 1).all():
+        x = graph.node("Mul", x, graph.floats(front.scale))
+    return x if front.matrix is None else graph.node("MatMul", x, graph.floats(front.matrix.T))
+
+
+def _add_gaussian(graph: Graph, u: str, centers: Floats, gamma: Floats) -> str:
+    """exp(min(0, 2 gamma u.z - gamma |z|^2 - gamma |u|^2))."""
+    gamma = gamma.astype(float)
+    squares = np.einsum("ij,ij->i", centers, centers)
+    products = graph.node(
+        "Gemm",
+        u,
+        graph.floats(2 * gamma * centers.T),
+        graph.floats(-gamma * squares),
+    )
+    norms = graph.node("ReduceSum", graph.node("Mul", u, u), graph.wholes([1]), keepdims=1)
+    exponents = graph.node("Sub", products, graph.node("Mul", norms, graph.floats(gamma)))
+    clipped = graph.node("Clip", exponents, graph.scalar(-60.0), graph.scalar(0.0))
+    return graph.node("Exp", clipped)
+
+
+def _add_product_kernel(graph: Graph, u: str, centers: Floats, kernel: dict[str, Any]) -> str:
+    if kernel["name"] == "linear":
+        return graph.node("MatMul", u, graph.floats(centers.T))
+    scaled = graph.floats(kernel["gamma"] * centers.T)
+    offset = graph.floats(np.full(len(centers), kernel["coef0"]))
+    q = graph.node("Gemm", u, scaled, offset)
+    if kernel["name"] == "sigmoid":
+        return graph.node("Tanh", q)
+    return graph.node("Pow", q, graph.scalar(float(kernel["degree"])))
+
+
+def add_classes(graph: Graph, model: ShippedModel, outputs: str) -> tuple[str, str, int | None]:
+    """Class numbers, scores, and the width of the scores (None for one number a row)."""
+    n_classes = len(model.classes)
+    if model.scheme == "one output":
+        scores = graph.flat(outputs)
+        wins = "Greater" if model.break_ties else "GreaterOrEqual"
+        return graph.whole(graph.node(wins, scores, graph.scalar(0.0))), scores, None
+    if model.scheme == "one vs rest":
+        return graph.argmax(outputs), outputs, n_classes
+    values = _add_votes(graph, outputs, n_classes)
+    won = graph.pairs_won(graph.node("Greater", outputs, graph.scalar(0.0)), n_classes)
+    codes = graph.argmax(values if model.break_ties else won)
+    if not model.votes:
+        return codes, outputs, model.expansion.n_outputs
+    if n_classes == 2:
+        second = graph.node("Gather", values, graph.wholes([1]), axis=1)
+        return codes, graph.flat(second), None
+    return codes, values, n_classes
+
+
+def _add_votes(graph: Graph, outputs: str, n_classes: int) -> str:
+    """Won + s / (3 (abs(s) + 1)), as :func:`kernlet.model.model.vote_values`."""
+    lost = graph.node("Less", outputs, graph.scalar(0.0))
+    won = graph.pairs_won(graph.node("Not", lost), n_classes)
+    sums = graph.node("MatMul", outputs, graph.floats(graph.pair_signs(n_classes)))
+    sizes = graph.node("Add", graph.node("Abs", sums), graph.scalar(1.0))
+    share = graph.node("Div", sums, graph.node("Mul", sizes, graph.scalar(3.0)))
+    return graph.node("Add", won, share)
+
+
+def add_probabilities(graph: Graph, model: ShippedModel, scores: str) -> str:
+    """Softmax of the scores over the temperature."""
+    assert model.temperature is not None
+    cooled = graph.node("Mul", scores, graph.scalar(1 / model.temperature))
+    if model.scheme != "one output":
+        return graph.node("Softmax", cooled, axis=1)
+    second = graph.node("Unsqueeze", cooled, graph.wholes([1]))
+    first = graph.node("Neg", second)
+    both = graph.node("Concat", first, second, axis=1)
+    return graph.node("Sigmoid", both)
+
+
+def _facts(model: ShippedModel) -> dict[str, str]:
+    """What goes into the metadata of the graph."""
+    facts = {
+        "centers": str(model.expansion.n_centers),
+        "kernel": describe_kernel(model.expansion.kernel)["name"],
+        "estimator": str(model.summary.get("estimator", "")),
+    }
+    if model.feature_names is not None:
+        facts["features"] = "\n".join(model.feature_names)
+    if model.encoding is not None:
+        facts["encoding"] = (
+            "Features named column=category are 1 for the category of the column and 0 for the "
+            "others; missing numbers are: "
+            + ", ".join(
+                f"{c.name} {c.fill:g}" for c in model.encoding.columns if hasattr(c, "fill")
+            )
+        )
+    return facts

@@ -1,0 +1,1 @@
+"""The least-squares machines: proximal classifiers and kernel Fisher discriminants."""

@@ -1,0 +1,1 @@
+"""The 1-norm and minimal kernel machines, by linear programming."""

@@ -1,0 +1,307 @@
+"""Packed tables of integers, and the expansion that evaluates exactly what they say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernlet._typing import Floats
+from kernlet.affine import AffineMap
+from kernlet.expansion import KernelExpansion
+from kernlet.kernels.rbf import RBF, CenterWidths
+
+Bytes = NDArray[np.uint8]
+_TRITS = 5  # ternary codes in a byte: 3^5 = 243 values
+_LARGEST_SHORT = 2.0**15  # of a float16 table; larger numbers go into its step
+_SAMPLE = 100_000  # numbers that tell the best step
+_TRIT_VALUES = 3 ** np.arange(_TRITS)
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the numbers of a table are stored.
+
+    Parameters
+    ----------
+    name : str
+    n_levels : int or None
+        Multiples of a step on either side of 0; None for floating-point numbers.
+    bits : float
+        Bits a number takes.
+    """
+
+    name: str
+    n_levels: int | None
+    bits: float
+
+    def n_bytes(self, n_numbers: int) -> int:
+        """Bytes of a table of so many numbers, its step included.
+
+        Examples
+        --------
+        >>> from kernlet.quantization import FORMATS
+        >>> FORMATS["int4"].n_bytes(101), FORMATS["ternary"].n_bytes(11)
+        (55, 7)
+        """
+        if self.name == "ternary":
+            return -(-n_numbers // _TRITS) + 4
+        return math.ceil(n_numbers * self.bits / 8) + (4 if self.has_step else 0)
+
+    @property
+    def has_step(self) -> bool:
+        """Whether a step multiplies what is stored."""
+        return self.name != "float32"
+
+
+FORMATS = {
+    format.name: format
+    for format in (
+        Format("float32", None, 32),
+        Format("float16", None, 16),
+        Format("int8", 127, 8),
+        Format("int6", 31, 6),
+        Format("int4", 7, 4),
+        Format("ternary", 1, 8 / _TRITS),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """An array as it is stored.
+
+    Numbers of all formats but float32 are codes times a step, in float32. A code of float16 is a
+    float16 number; other codes are whole numbers from -n_levels to n_levels. These are written as
+    code + n_levels, in the order of the rows, the first one in the lowest bits of the first byte;
+    five ternary codes share a byte as digits of a number in base 3, the first one lowest.
+
+    Parameters
+    ----------
+    format : Format
+    shape : tuple of int
+    data : ndarray
+        Bytes, or numbers of a floating-point format.
+    step : float, default=1.0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.quantization import FORMATS, encode
+    >>> table = encode(np.array([[0.5, -1.0, 0.1]]), FORMATS["int4"], step=0.25)
+    >>> table.data, table.nbytes, table.decoded()
+    (array([57,  7], dtype=uint8), 6, array([[ 0.5, -1. ,  0. ]], dtype=float32))
+    """
+
+    format: Format
+    shape: tuple[int, ...]
+    data: Any
+    step: float = 1.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes and of the step."""
+        return int(self.data.nbytes) + (4 if self.format.has_step else 0)
+
+    def codes(self) -> NDArray[np.int8]:
+        """The whole numbers that the step multiplies."""
+        if self.format.n_levels is None:
+            raise ValueError(f"A {self.format.name} table has no codes.")
+        count = math.prod(self.shape)
+        unpacked = _unpack(self.data, self.format, count).astype(np.int16)
+        return (unpacked - self.format.n_levels).astype(np.int8).reshape(self.shape)
+
+    def decoded(self) -> Floats:
+        """The numbers, in float32."""
+        if self.format.n_levels is None:
+            return self.data.astype(np.float32).reshape(self.shape) * np.float32(self.step)
+        return self.codes().astype(np.float32) * np.float32(self.step)
+
+
+def encode(values: Any, format: Format, step: float | None = None) -> Table:
+    """Store an array.
+
+    Parameters
+    ----------
+    values : array-like
+    format : Format
+    step : float, default=None
+        Of the codes; the best one for these values unless given.
+
+    Returns
+    -------
+    table : Table
+    """
+    values = np.asarray(values)
+    if not np.isfinite(values).all():
+        raise ValueError("A table cannot hold NaN or infinity; the training has failed.")
+    if step is not None and not step > 0:
+        raise ValueError(f"The step of a table must be positive, not {step}.")
+    if format.n_levels is None:
+        largest = float(np.abs(values).max(initial=0.0))
+        if format.has_step and step is None:
+            step = max(1.0, largest / _LARGEST_SHORT)
+        step = float(np.float32(step or 1.0))
+        if largest / step > float(np.finfo(format.name).max):
+            raise ValueError(f"The machine has numbers of {largest:g}: scale the data.")
+        return Table(format, values.shape, (values / step).astype(format.name), step)
+    step = float(np.float32(best_step(values, format.n_levels) if step is None else step))
+    codes = np.clip(np.rint(values / np.float32(step)), -format.n_levels, format.n_levels)
+    packed = _pack((codes + format.n_levels).astype(np.uint8).ravel(), format)
+    return Table(format, values.shape, packed, step)
+
+
+def best_step(values: Any, n_levels: int) -> float:
+    """The step of least squared rounding error, among forty fractions of the largest value.
+
+    Parameters
+    ----------
+    values : ndarray
+    n_levels : int
+
+    Returns
+    -------
+    step : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.quantization import best_step
+    >>> best_step(np.array([-3.0, 1.0, 2.0]), 3)
+    1.0
+    """
+    values = np.asarray(values, dtype=np.float32).ravel()
+    largest = float(np.abs(values).max(initial=0.0)) / n_levels
+    if not largest:
+        return 1.0
+    some = values
+    if len(values) > _SAMPLE:
+        some = np.random.RandomState(0).choice(values, _SAMPLE, replace=False)
+    steps = largest * np.linspace(1.0, 0.05 if n_levels < 100 else 0.5, 40)
+    errors = [
+        np.sum((np.clip(np.rint(some / step), -n_levels, n_levels) * step - some) ** 2)
+        for step in steps
+    ]
+    return float(steps[int(np.argmin(errors))])
+
+
+def _pack(codes: Bytes, format: Format) -> Bytes:
+    if format.name == "ternary":
+        padded = np.zeros(-(-len(codes) // _TRITS) * _TRITS, np.uint8)
+        padded[: len(codes)] = codes
+        return (padded.reshape(-1, _TRITS) @ _TRIT_VALUES).astype(np.uint8)
+    bits = np.unpackbits(codes[:, None], axis=1, count=int(format.bits), bitorder="little")
+    return np.packbits(bits, bitorder="little")
+
+
+def _unpack(data: Bytes, format: Format, count: int) -> Bytes:
+    if format.name == "ternary":
+        digits = data[:, None] // _TRIT_VALUES % 3
+        return digits.astype(np.uint8).ravel()[:count]
+    width = int(format.bits)
+    bits = np.unpackbits(data, count=count * width, bitorder="little").reshape(count, width)
+    return np.packbits(bits, axis=1, bitorder="little")[:, 0]
+
+
+class QuantizedExpansion(KernelExpansion):
+    """A Gaussian :class:`KernelExpansion` held in packed tables.
+
+    f_c(x) = sum_j coef[c, j] exp(-gamma_j |P (x - shift) / scale - centers[j]|^2) + intercept[c].
+
+    ``centers``, ``coef`` and ``front`` are the numbers that the tables stand for, decoded in
+    float32: what is evaluated is what is stored. ``nbytes`` counts everything stored: tables with
+    their steps, intercepts, widths, shift and scale. A pickle holds the tables alone.
+
+    Parameters
+    ----------
+    gamma : ndarray of shape (1,) or (n_centers,)
+        One width, or one for each center; held in float32.
+    centers : Table of shape (n_centers, rank)
+    coef : Table of shape (n_outputs, n_centers)
+    intercept : ndarray of shape (n_outputs,)
+        Held in float64 where it comes so, otherwise in float32.
+    shift, scale : float
+        Of all inputs; held in float32.
+    projection : Table of shape (rank, n_features), default=None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet import QuantizedExpansion
+    >>> from kernlet.quantization import FORMATS, encode
+    >>> centers = encode(np.array([[0.0, 1.0], [2.0, 0.0]]), FORMATS["int4"])
+    >>> coef = encode(np.array([[1.0, -1.0]]), FORMATS["int4"])
+    >>> f = QuantizedExpansion(np.array([0.5]), centers, coef, np.zeros(1, np.float32))
+    >>> f.nbytes  # 2 + 1 bytes of codes, 2 steps, 1 width, 1 intercept, shift and scale
+    27
+    """
+
+    def __init__(
+        self,
+        gamma: Any,
+        centers: Table,
+        coef: Table,
+        intercept: Any,
+        shift: float = 0.0,
+        scale: float = 1.0,
+        projection: Table | None = None,
+    ) -> None:
+        widths: Floats = np.atleast_1d(np.asarray(gamma, dtype=np.float32))
+        if widths.shape not in {(1,), centers.shape[:1]} - {(0,)}:
+            raise ValueError(
+                f"gamma has shape {widths.shape}; give one width, or one for each of the "
+                f"{centers.shape[0]} centers."
+            )
+        if not (np.isfinite(widths) & (widths > 0)).all():
+            raise ValueError("gamma must be positive and finite.")
+        kernel = RBF(float(widths[0])) if len(widths) == 1 else CenterWidths(widths)
+        tables = {"centers": centers, "coef": coef, "projection": projection}
+        object.__setattr__(self, "tables", tables)
+        object.__setattr__(self, "gamma", widths)
+        front = AffineMap(
+            np.array([shift], dtype=np.float32),
+            1 / np.array([scale], dtype=np.float32),
+            None if projection is None else projection.decoded(),
+        )
+        intercept = np.asarray(intercept)
+        if intercept.dtype != np.float64:
+            intercept = intercept.astype(np.float32)
+        super().__init__(kernel, centers.decoded(), coef.decoded(), intercept, front)
+        object.__setattr__(self, "input_scale", float(np.float32(scale)))
+
+    tables: dict[str, Any]
+    gamma: Floats
+    input_scale: float
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """The format of each table."""
+        return {name: table.format.name for name, table in self.tables.items() if table is not None}
+
+    @property
+    def rank(self) -> int:
+        """Numbers that a center has."""
+        return int(self.centers.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything stored."""
+        tables = sum(table.nbytes for table in self.tables.values() if table is not None)
+        return tables + self.gamma.nbytes + self.intercept.nbytes + 8
+
+    def __reduce__(self) -> Any:
+        assert self.front is not None
+        shift, scale = float(self.front.shift[0]), self.input_scale
+        tables = self.tables
+        return type(self), (
+            self.gamma,
+            tables["centers"],
+            tables["coef"],
+            self.intercept,
+            shift,
+            scale,
+            tables["projection"],
+        )

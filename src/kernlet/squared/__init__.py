@@ -1,0 +1,1 @@
+"""The squared-hinge machines: hull perceptron, core vectors and MMDA."""

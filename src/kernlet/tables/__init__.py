@@ -1,0 +1,1 @@
+"""Tables of data: reading, encoding and splitting them."""

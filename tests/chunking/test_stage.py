@@ -1,0 +1,307 @@
+"""A run of a stage: what steps (b), (c) and (d) make, and what the record says of them."""
+
+import math
+import pickle
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_moons
+
+from kernlet import L1KernelClassifier
+from kernlet.chunking.stage import Plan, QuadraticMargin, Rows, chosen, run_stage, weigh_rows
+from kernlet.kernels.gram import Gram
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rbf import RBF
+
+PLAN = Plan(
+    kernel=RBF(1.5),
+    classes=np.array([0, 1]),
+    Cs=(3.0,),
+    n_points=4,
+    two_sets=False,
+    box=None,
+    solver="lp",
+)
+NONE = np.empty(0, dtype=int)
+
+
+def as_rows(X, y, weights=None):
+    return Rows(X, y, np.ones(len(y)) if weights is None else weights)
+
+
+def moons(m=120, seed=0):
+    return as_rows(*make_moons(m, noise=0.25, random_state=seed))
+
+
+def three_blobs(seed=0):
+    return as_rows(*make_blobs(90, centers=3, cluster_std=2.0, random_state=seed))
+
+
+THREE = replace(PLAN, kernel=RBF(0.1), classes=np.arange(3))
+CASES = {
+    "rbf": (PLAN, moons),
+    "poly": (replace(PLAN, kernel=Polynomial(0.5, 3, 1.0)), moons),
+    "linear": (replace(PLAN, kernel=Linear()), moons),
+    "two sets": (replace(PLAN, two_sets=True), moons),
+    "box": (replace(PLAN, box=1.25), moons),
+    "quadratic": (replace(PLAN, solver="quadratic", Cs=(0.01,)), moons),
+    "three classes": (THREE, three_blobs),
+    "three classes, quadratic": (replace(THREE, solver="quadratic"), three_blobs),
+}
+
+
+@pytest.fixture(params=CASES.values(), ids=CASES)
+def case(request):
+    """A plan, rows, rows to validate on, and the run."""
+    plan, make = request.param
+    rows, validation = make(), make(seed=1)
+    return plan, rows, validation, run_stage(plan, rows, validation, None, None, 0)
+
+
+def one_norm(C, rows, candidates=None, kernel=PLAN.kernel):
+    machine = L1KernelClassifier(C, kernel=kernel, candidates=candidates, random_state=0)
+    return machine.fit(rows.X, rows.y, rows.weights)
+
+
+def same_function(expansion, machine, X):
+    values = machine.decision_function(X).reshape(len(X), -1)
+    np.testing.assert_allclose(expansion.decision_values(X), values, atol=1e-6)
+
+
+def objective(expansion, rows, C):
+    """The linear program's value for two classes."""
+    margins = np.where(rows.y == 1, 1, -1) * expansion.decision_values(rows.X)[:, 0]
+    return C * np.maximum(0.0, 1.0 - margins).sum() + np.abs(expansion.coef).sum()
+
+
+def is_among(points, others):
+    return {tuple(p) for p in points} <= {tuple(p) for p in others}
+
+
+@pytest.mark.parametrize("candidates", [None, moons(30, seed=5).X], ids=["rows", "points"])
+@pytest.mark.parametrize("C", [0.5, 3.0])
+def test_step_b_is_the_1_norm_machine(candidates, C):
+    rows = moons()
+    run = run_stage(replace(PLAN, Cs=(C,)), rows, moons(seed=1), candidates, None, 0)
+    machine = one_norm(C, rows, candidates)
+    same_function(run.b, machine, moons(seed=2).X)
+    assert run.record.n_centers_b == machine.n_centers_
+    assert run.record.n_support_b == len(machine.margin_indices_)
+    assert run.record.n_candidates == (120 if candidates is None else 30)
+
+
+def test_step_d_is_the_1_norm_machine_over_the_synthetic_points():
+    rows = moons()
+    run = run_stage(PLAN, rows, moons(seed=1), None, None, 0)
+    machine = one_norm(3.0, rows, run.points)
+    same_function(run.d, machine, rows.X)
+    assert run.record.n_centers_d == machine.n_centers_ <= 4
+    assert run.record.n_support_d == len(machine.margin_indices_)
+    assert is_among(run.d.centers, run.points)
+    assert not is_among(run.points, rows.X)
+
+
+def test_steps_b_and_d_of_more_classes_share_centers():
+    rows = three_blobs()
+    run = run_stage(THREE, rows, three_blobs(1), None, None, 0)
+    same_function(run.b, one_norm(3.0, rows, kernel=THREE.kernel), rows.X)
+    same_function(run.d, one_norm(3.0, rows, run.points, THREE.kernel), rows.X)
+    assert run.points.shape == (4, 2)
+    assert run.d.coef.shape == (3, run.d.n_centers)
+    assert run.d.n_centers <= 4
+
+
+def test_step_c_approximates_step_b(case):
+    """The residual is |f_b - f_c| / |f_b| in feature space, all outputs together."""
+    plan, _, _, run = case
+    assert run.c.n_centers <= plan.n_points
+    np.testing.assert_array_equal(run.c.intercept, run.b.intercept)
+    centers = np.vstack([run.b.centers, run.c.centers])
+    K = plan.kernel(centers, centers)
+    both = np.hstack([run.b.coef, -run.c.coef])
+    alone = np.hstack([run.b.coef, 0.0 * run.c.coef])
+    square = lambda u: np.einsum("cj,jk,ck->", u, K, u)  # noqa: E731
+    residual = math.sqrt(max(0.0, square(both)) / square(alone))
+    assert run.record.residual == pytest.approx(residual, rel=1e-3, abs=1e-6)
+    assert 0.0 <= run.record.residual <= 1.0
+
+
+def test_the_record_tells_what_happened(case):
+    plan, rows, validation, run = case
+    record = run.record
+    assert (record.n_rows, record.n_candidates) == (len(rows.y), len(rows.y))
+    assert record.n_centers_b == run.b.n_centers
+    assert record.n_centers_d == run.d.n_centers <= len(run.points)
+    assert 0 < record.n_support_b <= record.n_rows
+    assert 0 < record.n_support_d <= record.n_rows
+    assert plan.Cs[0] == record.C
+    assert record.scores == (record.validation_b,)
+    assert record.seconds > 0
+    for step, machine in {"b": run.b, "c": run.c, "d": run.d}.items():
+        for part, of in {"train": rows, "validation": validation}.items():
+            values = machine.decision_values(of.X)
+            codes = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
+            assert getattr(record, f"{part}_{step}") == np.mean(codes == of.y)
+    assert (record.gap is None) == (plan.solver == "quadratic")
+    numbers = {**asdict(record), "scores": 0.0, "gap": record.gap or 0.0}
+    assert all(math.isfinite(value) for value in numbers.values())
+
+
+def test_a_machine_of_few_centers_is_its_own_approximation():
+    run = run_stage(replace(PLAN, n_points=200), moons(), moons(seed=1), None, None, 0)
+    assert run.c is run.b
+    assert run.record.residual == 0.0
+    assert is_among(run.points, moons().X)
+    same_function(run.d, one_norm(3.0, moons()), moons().X)
+
+
+def test_the_alternate_algorithm_chooses_from_two_sets():
+    rows = moons()
+    one = run_stage(PLAN, rows, moons(seed=1), None, None, 0)
+    two = run_stage(replace(PLAN, two_sets=True), rows, moons(seed=1), None, None, 0)
+    assert two.points.shape == (8, 2)
+    assert len(np.unique(two.points, axis=0)) == 8
+    np.testing.assert_array_equal(two.points[:4], one.points)
+    assert 4 < two.d.n_centers <= 8
+    assert objective(two.d, rows, 3.0) <= objective(one.d, rows, 3.0) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("Cs", [(0.05, 0.5, 5.0), (5.0, 0.05, 0.5)])
+def test_of_several_c_the_one_that_validates_best(Cs):
+    rows, validation = moons(), moons(seed=1)
+    run = run_stage(replace(PLAN, Cs=Cs), rows, validation, None, None, 0)
+    alone = [run_stage(replace(PLAN, Cs=(C,)), rows, validation, None, None, 0) for C in Cs]
+    assert run.record.scores == tuple(one.record.validation_b for one in alone)
+    assert len(set(run.record.scores)) > 1
+    best = int(np.argmax(run.record.scores))
+    assert Cs[best] == run.record.C
+    same_function(run.b, one_norm(Cs[best], rows), rows.X)
+    same_function(run.d, one_norm(Cs[best], rows, run.points), rows.X)
+
+
+def test_without_rows_to_validate_on_the_first_c_is_taken():
+    rows = moons()
+    run = run_stage(replace(PLAN, Cs=(2.0, 5.0)), rows, rows.take(NONE), None, None, 0)
+    assert run.record.C == 2.0
+    assert run.record.scores == ()
+    for name, value in asdict(run.record).items():
+        assert (value is None) == name.startswith("validation")
+
+
+def test_the_linear_kernel_needs_one_center():
+    plan = replace(PLAN, kernel=Linear(), n_points=1)
+    run = run_stage(plan, moons(), moons(seed=1), None, None, 0)
+    assert run.b.n_centers > 1
+    assert run.points.shape == (1, 2)
+    np.testing.assert_allclose(run.c.coef @ run.c.centers, run.b.coef @ run.b.centers)
+    assert run.record.residual < 1e-7
+    assert run.record.train_c == run.record.train_b
+
+
+def closed_form(gram, signs, cost):
+    """Model (7) with its row weights: the machine, and the rows that it rests on."""
+    problem = weigh_rows(QuadraticMargin(gram, signs, cost, np.ones(len(signs))))
+    u, b = problem.solve()
+    return u, b, problem.row_weights > 0
+
+
+@pytest.mark.parametrize("candidates", [None, moons(30, seed=5).X], ids=["rows", "points"])
+def test_the_quadratic_solver_is_the_closed_form(candidates):
+    random = np.random.RandomState(0)
+    rows = as_rows(*make_moons(80, noise=0.25, random_state=0), random.uniform(0.5, 2.0, 80))
+    plan = replace(PLAN, solver="quadratic", Cs=(0.02,))
+    run = run_stage(plan, rows, moons(seed=1), candidates, None, 0)
+    centers = rows.X if candidates is None else candidates
+    signs = np.where(rows.y == 1, 1.0, -1.0)
+    for machine, points, support in (
+        (run.b, centers, run.record.n_support_b),
+        (run.d, run.points, run.record.n_support_d),
+    ):
+        u, b, short = closed_form(Gram(PLAN.kernel, rows.X, points), signs, 0.02 * rows.weights)
+        np.testing.assert_allclose(machine.coef, u[None, :])
+        np.testing.assert_allclose(machine.intercept, [b], atol=1e-12)
+        np.testing.assert_array_equal(machine.centers, points)
+        assert support == short.sum()
+
+
+def test_the_quadratic_solver_with_more_classes():
+    rows = three_blobs()
+    plan = replace(THREE, solver="quadratic", Cs=(0.02,))
+    run = run_stage(plan, rows, three_blobs(1), None, None, 0)
+    K, short = Gram(THREE.kernel, rows.X), np.zeros(90, dtype=bool)
+    for number in range(3):
+        signs = np.where(rows.y == number, 1.0, -1.0)
+        u, b, is_short = closed_form(K, signs, np.full(90, 0.02))
+        np.testing.assert_allclose(run.b.coef[number], u)
+        assert run.b.intercept[number] == pytest.approx(b)
+        short |= is_short
+    assert run.record.n_support_b == short.sum()
+
+
+@pytest.mark.parametrize("two_sets", [False, True])
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_rows_give_the_same_run(container, two_sets):
+    plan, dense = replace(PLAN, two_sets=two_sets), moons()
+    thin = replace(dense, X=container(dense.X))
+    one = run_stage(plan, dense, moons(seed=1), None, None, 0)
+    other = run_stage(plan, thin, moons(seed=1), None, None, 0)
+    assert isinstance(other.points, np.ndarray)
+    np.testing.assert_allclose(other.points, one.points, atol=1e-3)
+    np.testing.assert_allclose(
+        other.d.decision_values(thin.X), one.d.decision_values(dense.X), atol=1e-3
+    )
+    again = run_stage(plan, thin, moons(seed=1), other.points, None, 0)
+    assert again.record.n_candidates == len(other.points)
+
+
+def test_weights_multiply_c():
+    X, y = make_moons(80, noise=0.25, random_state=0)
+    heavy = run_stage(PLAN, as_rows(X, y, np.full(80, 2.0)), moons(seed=1), None, None, 0)
+    twice = run_stage(replace(PLAN, Cs=(6.0,)), as_rows(X, y), moons(seed=1), None, None, 0)
+    np.testing.assert_array_equal(heavy.d.coef, twice.d.coef)
+    np.testing.assert_array_equal(heavy.points, twice.points)
+
+
+def test_a_start_is_searched_from():
+    rows, validation = moons(), moons(seed=1)
+    first = run_stage(PLAN, rows, validation, None, None, 0)
+    again = run_stage(PLAN, rows, validation, None, first.points, 7)
+    assert again.record.residual <= first.record.residual * (1 + 1e-9)
+    np.testing.assert_allclose(again.points, first.points, atol=1e-2)
+
+
+def test_the_box_limits_the_coefficients():
+    rows, validation = moons(), moons(seed=1)
+    free = run_stage(PLAN, rows, validation, None, None, 0)
+    members = free.b.centers[:4]
+    boxed = run_stage(replace(PLAN, box=0.5), rows, validation, None, members, 0)
+    limit = 0.5 * np.abs(free.b.coef[:, :4])
+    assert (np.abs(boxed.c.coef) <= limit * (1 + 1e-9)).all()
+    assert boxed.record.residual >= free.record.residual
+
+
+def test_the_seed_is_all_that_is_random(case):
+    plan, rows, validation, run = case
+    again = run_stage(plan, rows, validation, None, None, 0)
+    assert replace(again.record, seconds=0.0) == replace(run.record, seconds=0.0)
+    np.testing.assert_array_equal(again.points, run.points)
+    np.testing.assert_array_equal(again.d.coef, run.d.coef)
+
+
+def test_a_run_travels_between_processes(case):
+    *_, run = case
+    again = pickle.loads(pickle.dumps(run))
+    assert again.record == run.record
+    np.testing.assert_array_equal(again.points, run.points)
+
+
+def test_the_smallest_machine_within_one_standard_error_is_chosen():
+    plan = replace(PLAN, rule="smallest")
+    scores, sizes = (0.70, 0.79, 0.80, 0.78), [3, 20, 30, 8]
+    assert chosen(scores, sizes, 400, plan) == 3  # 0.80 less 0.02
+    assert chosen(scores, sizes, 4000, plan) == 2  # 0.80 less 0.006
+    assert chosen(scores, sizes, 400, replace(plan, rule="best")) == 2
+    assert chosen((np.nan, np.nan), [5, 3], 0, plan) == 0

@@ -1,0 +1,288 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from scipy.special import log_softmax
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernlet.compact.classifier import _temperature
+from support.compact_machines import machine
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8", "int4"])
+def test_few_centers_tell_digits_apart(digits, storage):
+    X, X_test, y, y_test = digits
+    small = machine(20, storage=storage).fit(X, y)
+    assert small.score(X_test, y_test) > 0.95
+    assert small.expansion_.storage == dict.fromkeys(("centers", "coef"), storage)
+    assert small.n_centers_ == small.expansion_.n_centers == 20
+    assert small.nbytes_ == small.expansion_.nbytes
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared_hinge"])
+@pytest.mark.parametrize("width", ["shared", "per_center"])
+@pytest.mark.parametrize("projection", [None, 12])
+def test_losses_widths_and_projections(digits, loss, width, projection):
+    X, X_test, y, y_test = digits
+    small = machine(20, loss=loss, width=width, projection=projection).fit(X, y)
+    assert small.score(X_test, y_test) > 0.93
+    assert small.expansion_.rank == (projection or 64)
+    assert len(small.expansion_.gamma) == (20 if width == "per_center" else 1)
+
+
+@pytest.mark.parametrize("max_bytes", [1000, 2000, 4000])
+def test_everything_fits_in_the_bytes(digits, max_bytes):
+    X, X_test, y, y_test = digits
+    small = machine(None, max_bytes=max_bytes, n_epochs=6).fit(X, y)
+    assert 0.9 * max_bytes < small.nbytes_ <= max_bytes
+    assert small.score(X_test, y_test) > 0.93
+    assert f"of {max_bytes} bytes" in small.choice_
+    assert small.path_
+    assert all(point.nbytes <= max_bytes for point in small.path_)
+    assert small.nbytes_ in {point.nbytes for point in small.path_}
+
+
+@pytest.mark.parametrize("storage", ["float32", "int8"])
+def test_bytes_with_storage_and_projection_given(digits, storage):
+    X, _, y, _ = digits
+    small = machine(
+        None, max_bytes=5000, storage=storage, projection=8, validation_fraction=None, n_epochs=2
+    ).fit(X, y)
+    assert small.nbytes_ <= 5000
+    assert small.expansion_.rank == 8
+    assert len(small.path_) == 1
+    assert np.isnan(small.validation_score_)
+
+
+def test_a_number_of_centers_limits_what_fills_the_bytes(moons):
+    X, _, y, _ = moons
+    small = machine(5, max_bytes=2000, n_epochs=2).fit(X, y)
+    assert small.n_centers_ == 5
+
+
+def test_the_path_tells_what_was_tried(digits):
+    X, X_test, y, y_test = digits
+    small = machine("auto", n_epochs=8).fit(X, y)
+    sizes = [point.n_centers for point in small.path_]
+    assert sizes[:3] == [10, 20, 40]
+    assert small.n_centers_ in sizes
+    assert small.choice_.startswith(f"{small.n_centers_} centers: the smallest of {sizes}")
+    for point in small.path_:
+        assert 0 <= point.score <= 1
+        assert 0 < point.standard_error < 0.05
+        assert (point.rank, point.n_epochs) == (None, 8)
+        assert point.storage == ("float32", "float32")
+    assert small.score(X_test, y_test) > 0.95
+    chosen = next(point for point in small.path_ if point.n_centers == small.n_centers_)
+    assert small.validation_score_ == chosen.score
+    assert small.nbytes_ == chosen.nbytes
+
+
+def test_one_size_is_a_path_of_one(moons):
+    X, _, y, _ = moons
+    small = machine().fit(X, y)
+    assert [point.n_centers for point in small.path_] == [10]
+    assert "as the parameters say" in small.choice_
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [-1, 1], [3.0, 7.0]])
+def test_two_classes_of_any_kind(moons, labels):
+    X, X_test, y, y_test = moons
+    labels = np.array(labels)
+    small = machine().fit(X, labels[y])
+    assert small.classes_.tolist() == labels.tolist()
+    assert small.score(X_test, labels[y_test]) > 0.93
+    assert small.predict(X_test).dtype == labels.dtype
+    assert small.expansion_.n_outputs == 1
+    np.testing.assert_array_equal(
+        small.predict(X_test) == labels[1], small.decision_function(X_test) > 0
+    )
+
+
+def test_many_classes():
+    X, y = make_blobs(1500, n_features=8, centers=150, cluster_std=0.5, random_state=0)
+    small = machine(150, n_epochs=15).fit(X, y)
+    assert small.score(X, y) > 0.98
+    assert small.predict_proba(X).shape == (1500, 150)
+
+
+def test_fewer_centers_than_classes():
+    X, y = make_blobs(400, n_features=4, centers=12, random_state=0)
+    small = machine(5, n_epochs=60).fit(X, y)
+    assert small.n_centers_ == 5
+    assert small.score(X, y) > 0.6
+
+
+def test_rows_of_weight_zero_are_not_there(moons):
+    X, X_test, y, _ = moons
+    weight = np.r_[np.zeros(80), np.ones(220)]
+    weighted, without = machine().fit(X, y, weight), machine().fit(X[80:], y[80:])
+    np.testing.assert_array_equal(
+        weighted.decision_function(X_test), without.decision_function(X_test)
+    )
+
+
+def test_weights_count_in_proportion_only(moons):
+    X, X_test, y, _ = moons
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    one, eight = machine().fit(X, y, weights), machine().fit(X, y, 8 * weights)
+    np.testing.assert_allclose(
+        one.decision_function(X_test), eight.decision_function(X_test), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_a_heavier_class_is_predicted_more_often():
+    X, y = make_blobs(400, centers=[[0, 0], [1, 1]], random_state=0)
+    shares = [
+        np.mean(machine(6).fit(X, y, np.where(y == 1, weight, 1.0)).predict(X) == 1)
+        for weight in (0.1, 1.0, 10.0)
+    ]
+    assert shares[0] < shares[1] - 0.1
+    assert shares[2] > shares[1] + 0.1
+
+
+def test_class_weight_is_a_sample_weight(moons):
+    X, X_test, y, _ = moons
+    by_class = machine(class_weight={0: 3.0, 1: 1.0}).fit(X, y)
+    by_row = machine().fit(X, y, np.array([3.0, 1.0])[y])
+    np.testing.assert_array_equal(
+        by_class.decision_function(X_test), by_row.decision_function(X_test)
+    )
+
+
+def test_balanced_weights_find_the_rare_class():
+    X, y = make_blobs([400, 40], centers=[[0, 0], [1.5, 1.5]], random_state=0)
+    plain, balanced = machine(6).fit(X, y), machine(6, class_weight="balanced").fit(X, y)
+    rare = y == 1
+    assert np.mean(balanced.predict(X[rare]) == 1) > np.mean(plain.predict(X[rare]) == 1) + 0.1
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize("projection", [None, 8])
+def test_sparse_rows_give_about_the_same_machine(digits, container, projection):
+    X, X_test, y, _ = digits
+    dense = machine(15, n_epochs=5, projection=projection).fit(X, y)
+    thin = machine(15, n_epochs=5, projection=projection).fit(container(X), y)
+    assert np.mean(thin.predict(container(X_test)) == dense.predict(X_test)) > 0.99
+    np.testing.assert_allclose(
+        dense.decision_function(container(X_test)), dense.decision_function(X_test), atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_give_feature_names_and_are_checked_against_them(moons, frame):
+    X, _, y, _ = moons
+    table = frame({"east": X[:, 0], "north": X[:, 1]})
+    small = machine(n_epochs=3).fit(table, y)
+    assert small.feature_names_in_.tolist() == ["east", "north"]
+    np.testing.assert_array_equal(small.predict(table), machine(n_epochs=3).fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        small.predict(table[["north", "east"]])
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared_hinge"])
+def test_probabilities(digits, n_classes, loss):
+    X, X_test, y, _ = digits
+    small = machine(15, n_epochs=8, loss=loss).fit(X[y < n_classes], y[y < n_classes])
+    probabilities = small.predict_proba(X_test)
+    assert probabilities.shape == (len(X_test), n_classes)
+    assert (probabilities >= 0).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_array_equal(
+        small.classes_[probabilities.argmax(axis=1)], small.predict(X_test)
+    )
+    logs = small.predict_log_proba(X_test)
+    assert np.isfinite(logs).all()
+    np.testing.assert_allclose(np.exp(logs), probabilities, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared_hinge"])
+def test_the_temperature_makes_new_rows_likelier(digits, loss):
+    X, X_test, y, y_test = digits
+    small = machine(15, loss=loss, n_epochs=10).fit(X, y)
+
+    def surprise(temperature):
+        logs = log_softmax(small.decision_function(X_test) / temperature, axis=1)
+        return -np.mean(logs[np.arange(len(y_test)), y_test])
+
+    assert small.temperature_ != 1.0
+    assert surprise(small.temperature_) < surprise(1.0)
+
+
+def test_rows_all_told_apart_do_not_make_the_temperature_extreme():
+    """One row more of any class keeps probabilities away from certainty."""
+    codes = np.arange(60) % 3
+    outputs = 4.0 * np.eye(3)[codes]
+    weights = np.ones(60)
+    temperature = _temperature(outputs, codes, weights)
+    right = 1 / 61 / 3 + 60 / 61
+    assert np.exp(log_softmax(outputs / temperature, axis=1)).max() == pytest.approx(
+        right, abs=1e-4
+    )
+    assert _temperature(outputs[:6], codes[:6], weights[:6]) > temperature
+    assert _temperature(outputs[:0], codes[:0], weights[:0]) == 1.0
+
+
+def test_without_a_validation_part_there_is_no_temperature(moons):
+    X, X_test, y, y_test = moons
+    small = machine(validation_fraction=None).fit(X, y)
+    assert small.temperature_ == 1.0
+    assert np.isnan(small.validation_score_)
+    assert small.n_iter_ == len(small.history_) == 20
+    assert small.score(X_test, y_test) > 0.93
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"n_centers": 10}, {"n_centers": "auto"}, {"n_centers": None, "max_bytes": 300}],
+    ids=["one size", "auto", "bytes"],
+)
+def test_same_answer_with_the_same_seed_whatever_n_jobs(moons, parameters):
+    X, X_test, y, _ = moons
+    parameters = {**parameters, "n_epochs": 4}
+    one = machine(**parameters).fit(X, y)
+    values = one.decision_function(X_test)
+    for n_jobs in (1, 2):
+        other = machine(**parameters, n_jobs=n_jobs).fit(X, y)
+        np.testing.assert_array_equal(other.decision_function(X_test), values)
+        assert other.path_ == one.path_
+    another = machine(**{**parameters, "random_state": 1}).fit(X, y)
+    assert not np.array_equal(another.decision_function(X_test), values)
+
+
+def test_pickles_and_clones(digits):
+    X, X_test, y, _ = digits
+    small = machine(15, storage="int4", n_epochs=3).fit(X, y)
+    again = pickle.loads(pickle.dumps(small))
+    np.testing.assert_array_equal(again.decision_function(X_test), small.decision_function(X_test))
+    np.testing.assert_array_equal(
+        clone(small).fit(X, y).decision_function(X_test), small.decision_function(X_test)
+    )
+    assert len(pickle.dumps(small.expansion_)) < small.nbytes_ + 2000
+
+
+def test_searches_and_pipes(moons):
+    X, X_test, y, y_test = moons
+    units = np.array([1.0, 1000.0])
+    piped = make_pipeline(StandardScaler(), machine(n_epochs=10))
+    search = GridSearchCV(piped, {"compactkernelclassifier__n_centers": [1, 8]}, cv=2)
+    search.fit(X * units, y)
+    assert search.best_params_["compactkernelclassifier__n_centers"] == 8
+    assert search.score(X_test * units, y_test) > 0.93
+
+
+def test_heavy_rows_are_not_outvoted_by_batches_of_light_ones():
+    random = np.random.RandomState(0)
+    X = np.repeat(2 * random.randn(4, 2), 500, axis=0)
+    y = np.tile(np.arange(500) == 0, 4).astype(int)
+    weights = np.where(y == 1, 5000.0, 1.0)
+    small = machine(8, n_epochs=40).fit(X, y, weights)
+    assert small.score(X, y, weights) > 0.9

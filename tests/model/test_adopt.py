@@ -1,0 +1,271 @@
+"""An adopted machine is the machine it was."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
+
+from kernlet import L1KernelClassifier
+from kernlet.kernels.rbf import RBF
+from kernlet.model.model import adopt, decision_values, predicted_codes
+
+KERNELS = [
+    {"kernel": "rbf"},
+    {"kernel": "rbf", "gamma": 0.7},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": "auto"},
+    {"kernel": "linear"},
+    {"kernel": "sigmoid", "gamma": 0.05, "coef0": -0.3},
+]
+
+
+def problem(n_classes, n_rows=240):
+    X, y = make_classification(
+        n_rows,
+        5,
+        n_informative=5,
+        n_redundant=0,
+        n_classes=n_classes,
+        n_clusters_per_class=1,
+        class_sep=0.6,
+        random_state=n_classes,
+    )
+    return X, np.array(["lynx", "asp", "elk", "bee", "owl", "cod"])[y]
+
+
+def assert_same(model, X, tolerance=1e-10):
+    """Decision values to the tolerance, classes exactly."""
+    adopted = adopt(model)
+    rows = X
+    for _, step in adopted.preprocessing:
+        rows = step.transform(rows)
+    outputs = adopted.expansion.decision_values(rows)
+    how = (adopted.scheme, len(adopted.classes), adopted.votes)
+    expected = model.decision_function(X)
+    assert decision_values(outputs, *how).shape == expected.shape
+    np.testing.assert_allclose(decision_values(outputs, *how), expected, atol=tolerance, rtol=0)
+    codes = predicted_codes(outputs, *how, adopted.break_ties)
+    np.testing.assert_array_equal(adopted.classes[codes], model.predict(X))
+    np.testing.assert_array_equal(adopted.classes, model.classes_)
+    assert adopted.n_features == X.shape[1]
+    return adopted
+
+
+@pytest.mark.parametrize("parameters", KERNELS, ids=str)
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 6])
+@pytest.mark.parametrize("shape", ["ovr", "ovo"])
+def test_svc(parameters, n_classes, shape):
+    X, y = problem(n_classes)
+    adopted = assert_same(SVC(**parameters, decision_function_shape=shape).fit(X, y), X)
+    assert adopted.scheme == ("one output" if n_classes == 2 else "one vs one")
+    assert adopted.votes == (n_classes > 2 and shape == "ovr")
+    assert adopted.preprocessing == ()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("shape", ["ovr", "ovo"])
+def test_nu_svc(n_classes, shape):
+    X, y = problem(n_classes)
+    assert_same(NuSVC(nu=0.2, decision_function_shape=shape).fit(X, y), X)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_broken_ties(n_classes):
+    X, y = problem(n_classes)
+    machine = SVC(gamma=0.1, break_ties=True).fit(X, y)
+    everywhere = np.random.RandomState(0).uniform(-4, 4, size=(2000, 5))
+    assert assert_same(machine, everywhere).break_ties == (n_classes > 2)
+    if n_classes == 6:
+        plain = SVC(gamma=0.1).fit(X, y)
+        assert (plain.predict(everywhere) != machine.predict(everywhere)).any()
+        assert_same(plain, everywhere)
+
+
+@pytest.mark.parametrize("parameters", KERNELS, ids=str)
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_sparse_rows(parameters, n_classes):
+    X, y = problem(n_classes)
+    X = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
+    adopted = assert_same(SVC(**parameters).fit(X, y), X)
+    assert sparse.issparse(adopted.expansion.centers)
+
+
+def test_equal_support_vectors_are_one_center():
+    X, y = problem(3)
+    machine = SVC().fit(np.vstack([X, X]), np.hstack([y, y]))
+    adopted = assert_same(machine, X)
+    assert adopted.expansion.n_centers == len(np.unique(machine.support_vectors_, axis=0))
+    assert adopted.expansion.n_centers < len(machine.support_vectors_)
+
+
+def test_weights_need_nothing():
+    X, y = problem(3)
+    weights = np.random.RandomState(0).randint(3, size=len(y))
+    assert_same(SVC(class_weight="balanced").fit(X, y, sample_weight=weights), X)
+
+
+@pytest.mark.parametrize("machine", [SVC(), NuSVC(nu=0.1), L1KernelClassifier()], ids=str)
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_one_vs_rest(machine, n_classes):
+    X, y = problem(n_classes)
+    model = OneVsRestClassifier(machine).fit(X, y)
+    adopted = assert_same(model, X)
+    assert adopted.scheme == ("one output" if n_classes == 2 else "one vs rest")
+    assert adopted.expansion.n_centers == len(np.unique(adopted.expansion.centers, axis=0))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("make_rows", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_one_vs_one(n_classes, make_rows):
+    X, y = problem(n_classes)
+    X = make_rows(X)
+    adopted = assert_same(OneVsOneClassifier(SVC(gamma=0.2)).fit(X, y), X)
+    assert adopted.scheme == "one vs one"
+    assert adopted.votes
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_kernlet_classifiers(n_classes):
+    X, y = problem(n_classes)
+    machine = L1KernelClassifier(random_state=0).fit(X, y)
+    adopted = assert_same(machine, X)
+    assert adopted.expansion is machine.expansion_
+    assert adopted.scheme == ("one output" if n_classes == 2 else "one vs rest")
+
+
+@pytest.mark.parametrize(
+    "machine", [SVC(), OneVsRestClassifier(SVC()), OneVsOneClassifier(SVC(gamma=0.2))], ids=str
+)
+def test_pipelines(machine):
+    X, y = problem(4)
+    table = pd.DataFrame(X * [1, 10, 100, 1, 1] + 3, columns=list("abcde"))
+    steps = [
+        ("nothing", "passthrough"),
+        ("scaler", StandardScaler()),
+        ("none", None),
+        ("rest", make_pipeline(MinMaxScaler(), machine)),
+    ]
+    adopted = assert_same(Pipeline(steps).fit(table, y), table)
+    assert [name for name, _ in adopted.preprocessing] == ["scaler", "minmaxscaler"]
+    np.testing.assert_array_equal(adopted.feature_names, list("abcde"))
+
+
+def test_width_of_the_raw_input():
+    X, y = problem(3)
+    model = make_pipeline(_Halved(), SVC()).fit(X, y)
+    adopted = assert_same(model, X)
+    assert (adopted.n_features, adopted.expansion.n_features) == (5, 2)
+
+
+class _Halved(StandardScaler):
+    def transform(self, X):
+        return super().transform(X)[:, :2]
+
+    def fit_transform(self, X, y=None):
+        return self.fit(X).transform(X)
+
+
+def test_pipeline_of_one_step():
+    X, y = problem(3)
+    assert assert_same(make_pipeline(SVC()).fit(X, y), X).preprocessing == ()
+
+
+def test_searches():
+    X, y = problem(3)
+    inner = GridSearchCV(SVC(), {"gamma": [0.1, 0.3]}, cv=2)
+    assert assert_same(inner.fit(X, y), X).expansion.kernel == RBF(inner.best_params_["gamma"])
+    assert_same(make_pipeline(StandardScaler(), inner).fit(X, y), X)
+    outer = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 3]}, cv=2)
+    assert len(assert_same(outer.fit(X, y), X).preprocessing) == 1
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVC(),
+        NuSVC(),
+        L1KernelClassifier(),
+        OneVsRestClassifier(SVC()),
+        OneVsOneClassifier(SVC()),
+        make_pipeline(StandardScaler(), SVC()),
+        GridSearchCV(SVC(), {"C": [1]}),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_not_fitted(model):
+    with pytest.raises(NotFittedError):
+        adopt(model)
+
+
+@pytest.mark.parametrize(
+    "model", [LinearSVC(), LogisticRegression(), SVR(), OneClassSVM(), SVC, None, 3.0], ids=str
+)
+def test_no_kernel_classifier(model):
+    X, y = problem(2)
+    if hasattr(model, "fit") and not isinstance(model, type):
+        model.fit(X, y == "asp")
+    with pytest.raises(TypeError, match=r"is no kernel classifier with support vectors\. Give a"):
+        adopt(model)
+
+
+def test_pipeline_without_a_classifier():
+    with pytest.raises(TypeError, match="str is no kernel classifier"):
+        adopt(Pipeline([("scaler", StandardScaler()), ("end", "passthrough")]))
+
+
+def test_kernels_without_points():
+    X, y = problem(2)
+    with pytest.raises(ValueError, match="The kernel of this SVC is 'precomputed'"):
+        adopt(SVC(kernel="precomputed").fit(X @ X.T, y))
+    with pytest.raises(ValueError, match="The kernel of this NuSVC is a function"):
+        adopt(NuSVC(nu=0.1, kernel=lambda A, B: A @ B.T).fit(X, y))
+    with pytest.raises(ValueError, match="degree 0 is constant"):
+        adopt(SVC(kernel="poly", degree=0).fit(X, y))
+
+
+def test_different_kernels():
+    X, y = problem(3)
+    with pytest.raises(ValueError, match=r"different kernels.*Fit it with a number for gamma"):
+        adopt(OneVsOneClassifier(SVC(gamma="scale")).fit(X, y))
+
+
+def test_pipelines_inside():
+    X, y = problem(3)
+    with pytest.raises(ValueError, match="OneVsRestClassifier into one Pipeline instead"):
+        adopt(OneVsRestClassifier(make_pipeline(StandardScaler(), SVC())).fit(X, y))
+
+
+def test_several_labels_at_once():
+    X, _ = problem(2)
+    with pytest.raises(ValueError, match="several labels at once"):
+        adopt(OneVsRestClassifier(SVC()).fit(X, X[:, :3] > 0))
+
+
+def test_search_that_kept_nothing():
+    X, y = problem(2)
+    with pytest.raises(ValueError, match="Fit the GridSearchCV with refit=True"):
+        adopt(GridSearchCV(SVC(), {"C": [1]}, refit=False, cv=2).fit(X, y))
+
+
+def test_text():
+    texts, y = ["a lynx", "an asp", "lynx lynx", "asp asp"], [0, 1, 0, 1]
+    model = make_pipeline(TfidfVectorizer(), SVC()).fit(texts, y)
+    adopted = adopt(model)
+    assert (adopted.n_features, adopted.feature_names) == (None, None)
+    assert [name for name, _ in adopted.preprocessing] == ["tfidfvectorizer"]
+    assert_same(model[-1], model[:-1].transform(texts))
+
+
+def test_class_without_weight():
+    X, y = problem(3)
+    machine = SVC().fit(X, y, sample_weight=(y != "asp").astype(float))
+    with pytest.raises(ValueError, match="3 classes and support vectors of 2"):
+        adopt(machine)

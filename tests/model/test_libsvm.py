@@ -1,0 +1,298 @@
+"""LIBSVM's model files."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.svm import SVC, NuSVC
+
+from kernlet.kernels.polynomial import Polynomial
+from kernlet.model.libsvm import read_libsvm
+from kernlet.model.model import adopt, decision_values, pairs_won, predicted_codes
+
+KERNELS = [
+    {"kernel": "rbf", "gamma": 0.3},
+    {"kernel": "poly", "degree": 2, "gamma": 0.5, "coef0": 1.5},
+    {"kernel": "linear"},
+    {"kernel": "sigmoid", "gamma": 0.05, "coef0": -0.3},
+]
+FIELDS = {"poly": ("degree", "gamma", "coef0"), "rbf": ("gamma",), "sigmoid": ("gamma", "coef0")}
+
+
+def rows_and_codes(n_classes, n_rows=150):
+    random = np.random.RandomState(n_classes)
+    codes = np.arange(n_rows) % n_classes
+    X = random.randn(n_rows, 4) + 1.5 * random.randn(n_classes, 4)[codes]
+    return np.where(np.abs(X) > 0.3, X, 0.0), codes
+
+
+def model_text(machine, labels):
+    """A fitted SVC as svm-train would save it, its classes named by ``labels``."""
+    name = {"poly": "polynomial"}.get(machine.kernel, machine.kernel)
+    header = [f"svm_type {machine._impl}", f"kernel_type {name}"]
+    for field in FIELDS.get(machine.kernel, ()):
+        header.append(f"{field} {getattr(machine, field):.17g}")
+    header += [
+        f"nr_class {len(labels)}",
+        f"total_sv {len(machine.support_vectors_)}",
+        "rho " + " ".join(f"{-value:.17g}" for value in machine._intercept_),
+        "label " + " ".join(map(str, labels)),
+        "nr_sv " + " ".join(map(str, machine.n_support_)),
+        "SV",
+    ]
+    lines = [
+        " ".join(f"{value:.17g}" for value in coef) + "".join(_entries(row)) + " "
+        for coef, row in zip(machine._dual_coef_.T, machine.support_vectors_, strict=True)
+    ]
+    return "\n".join(header + lines) + "\n"
+
+
+def _entries(row):
+    return [f" {feature + 1}:{row[feature]:.17g}" for feature in np.flatnonzero(row)]
+
+
+def write(folder, text):
+    path = folder / "a.model"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def evaluate(adopted, X):
+    outputs = adopted.expansion.decision_values(X)
+    how = (adopted.scheme, len(adopted.classes), adopted.votes)
+    codes = predicted_codes(outputs, *how, adopted.break_ties)
+    return decision_values(outputs, *how), adopted.classes[codes]
+
+
+@pytest.mark.parametrize("parameters", KERNELS, ids=str)
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("kind", [SVC, NuSVC])
+def test_the_machine_that_was_written(tmp_path, parameters, n_classes, kind):
+    X, codes = rows_and_codes(n_classes)
+    if kind is NuSVC:
+        parameters = {**parameters, "nu": 0.2}
+    machine = kind(**parameters).fit(X, codes)
+    adopted = adopt(write(tmp_path, model_text(machine, range(n_classes))))
+    values, classes = evaluate(adopted, X)
+    np.testing.assert_allclose(values, machine.decision_function(X), atol=1e-10)
+    np.testing.assert_array_equal(classes, machine.predict(X))
+    assert adopted.n_features == 4
+    assert adopted.feature_names is None
+
+
+@pytest.mark.parametrize("labels", [(1, -1), (-1, 1), (7, 2)])
+def test_two_labels_in_any_order(tmp_path, labels):
+    X, codes = rows_and_codes(2)
+    machine = SVC(gamma=0.3).fit(X, codes)
+    adopted = adopt(str(write(tmp_path, model_text(machine, labels))))
+    np.testing.assert_array_equal(adopted.classes, sorted(labels))
+    values, classes = evaluate(adopted, X)
+    sign = 1 if labels[0] < labels[1] else -1  # positive means the larger label
+    np.testing.assert_allclose(values, sign * machine.decision_function(X), atol=1e-10)
+    np.testing.assert_array_equal(classes, np.array(labels)[machine.predict(X)])
+
+
+def test_more_labels_in_any_order(tmp_path):
+    X, codes = rows_and_codes(4)
+    labels = np.array([5, -2, 9, 0])
+    machine = SVC(gamma=0.3, decision_function_shape="ovo").fit(X, codes)
+    adopted = adopt(write(tmp_path, model_text(machine, labels)))
+    np.testing.assert_array_equal(adopted.classes, [-2, 0, 5, 9])
+    expected = dict(zip(combinations(labels, 2), machine.decision_function(X).T, strict=True))
+    found = adopted.expansion.decision_values(X).T
+    for values, (i, j) in zip(found, combinations(adopted.classes, 2), strict=True):
+        pair = expected[i, j] if (i, j) in expected else -expected[j, i]
+        np.testing.assert_allclose(values, pair, atol=1e-10)
+    won = np.sort(pairs_won(found.T > 0, 4), axis=1)
+    clear = won[:, -1] > won[:, -2]
+    assert clear.sum() > 100
+    _, classes = evaluate(adopted, X)
+    np.testing.assert_array_equal(classes[clear], labels[machine.predict(X)][clear])
+
+
+TINY = """svm_type c_svc
+kernel_type polynomial
+degree 2
+gamma 0.5
+coef0 1
+nr_class 2
+total_sv 3
+rho 0.25
+label 1 -1
+probA -1.5
+probB 0.1
+nr_sv 2 1
+SV
+1 1:1 3:2
+0.5
+-1.5 2:-1
+"""
+
+
+def test_by_hand(tmp_path):
+    model = read_libsvm(write(tmp_path, TINY))
+    assert model.kernel == Polynomial(0.5, 2, 1.0)
+    centers = [[1, 0, 2], [0, 0, 0], [0, -1, 0]]
+    np.testing.assert_array_equal(sparse.csr_array(model.centers).toarray(), centers)
+    np.testing.assert_array_equal(model.dual_coef, [[1.0, 0.5, -1.5]])
+    values, classes = evaluate(adopt(model), np.array([[2.0, 0.0, 0.0]]))
+    np.testing.assert_allclose(values, 4 + 0.5 - 1.5 - 0.25)  # positive means 1, not -1
+    np.testing.assert_array_equal(classes, [1])
+
+
+def test_windows_lines_and_blank_lines(tmp_path):
+    text = TINY.replace("\n", "\r\n") + "\r\n"
+    np.testing.assert_array_equal(read_libsvm(write(tmp_path, text)).n_support, [2, 1])
+
+
+def test_width_of_the_input(tmp_path):
+    path = write(tmp_path, TINY)
+    assert adopt(read_libsvm(path, n_features=10)).n_features == 10
+    with pytest.raises(ValueError, match="line 14: feature 3 does not fit into n_features=2"):
+        read_libsvm(path, n_features=2)
+
+
+def test_dense_or_sparse_by_size(tmp_path):
+    X, codes = rows_and_codes(2)
+    path = write(tmp_path, model_text(SVC(gamma=0.3).fit(X, codes), (0, 1)))
+    assert isinstance(read_libsvm(path).centers, np.ndarray)
+    assert sparse.issparse(read_libsvm(path, n_features=1000).centers)
+
+
+DAMAGES = {
+    "another type": ("c_svc", "one_class", 1, "svm_type one_class is no classifier"),
+    "regression": ("c_svc", "epsilon_svr", 1, "svm_type epsilon_svr is no classifier"),
+    "unknown type": ("c_svc", "d_svc", 1, "svm_type 'd_svc' is none of c_svc, nu_svc"),
+    "precomputed": ("polynomial", "precomputed", 2, "a precomputed kernel has no points"),
+    "unknown kernel": ("polynomial", "cubic", 2, "kernel_type 'cubic' is none of linear, poly"),
+    "degree 0": ("degree 2", "degree 0", 3, "'0' is no whole number from 1"),
+    "half a degree": ("degree 2", "degree 2.5", 3, "'2.5' is no whole number"),
+    "two gammas": ("gamma 0.5", "gamma 0.5 1", 4, "one value is expected, not 2"),
+    "gamma nan": ("gamma 0.5", "gamma nan", 4, "'nan' is no finite number"),
+    "negative gamma": ("gamma 0.5", "gamma -1", 4, "gamma -1.0 is negative"),
+    "underscore": ("gamma 0.5", "gamma 1_0", 4, "'1_0' is no finite number"),
+    "no gamma": ("gamma 0.5\n", "", 12, "the header ends without gamma"),
+    "no rho": ("rho 0.25\n", "", 12, "the header ends without rho"),
+    "twice": ("coef0 1", "degree 2", 5, "degree is given twice"),
+    "one class": ("nr_class 2", "nr_class 1", 6, "'1' is no whole number from 2"),
+    "many classes": ("nr_class 2", "nr_class 2000000000", 13, "needs 2000000000 values of label"),
+    "too many classes": ("nr_class 2", f"nr_class {10**30}", 6, "is no whole number"),
+    "many vectors": ("total_sv 3", "total_sv 2000000000", 13, "nr_sv adds up to 3, not to 2000"),
+    "many of both": (
+        "total_sv 3\nrho 0.25\nlabel 1 -1\nprobA -1.5\nprobB 0.1\nnr_sv 2 1",
+        "total_sv 2000000000\nrho 0\nlabel 1 -1\nnr_sv 1000000000 1000000000",
+        14,
+        "the file ends after 3 of 2000000000 support vectors",
+    ),
+    "no vectors": ("total_sv 3", "total_sv 0", 7, "'0' is no whole number from 1"),
+    "two rhos": ("rho 0.25", "rho 0.25 1", 13, "nr_class 2 needs 1 values of rho, not 2"),
+    "equal labels": ("label 1 -1", "label 1 1", 13, "a label is given twice"),
+    "word as label": ("label 1 -1", "label 1 asp", 9, "'asp' is no whole number"),
+    "unknown field": ("probB", "probC", 11, "'probC' is no field of a LIBSVM model file"),
+    "no SV": ("\nSV\n", "\n", 13, "'1' is no field"),
+    "coef nan": ("0.5\n-1.5", "nan\n-1.5", 15, "'nan' is no finite number"),
+    "coef inf": ("0.5\n-1.5", "1e999\n-1.5", 15, "'1e999' is no finite number"),
+    "value nan": ("3:2", "3:nan", 14, "'nan' is no finite number"),
+    "no colon": ("3:2", "3", 14, "'3' is no feature:value"),
+    "feature 0": ("1:1 3:2", "0:1 3:2", 14, "'0' is no whole number from 1"),
+    "far feature": ("3:2", "99999999999:2", 14, "'99999999999' is no whole number"),
+    "order": ("1:1 3:2", "3:1 1:2", 14, "feature 1 comes after feature 3"),
+    "same feature": ("1:1 3:2", "3:1 3:2", 14, "feature 3 comes after feature 3"),
+    "one more": ("-1.5 2:-1", "-1.5 2:-1\n1 1:1", 17, "more support vectors than total_sv 3"),
+    "one fewer": ("-1.5 2:-1\n", "", 15, "the file ends after 2 of 3 support vectors"),
+    "cut": ("2:-1\n", "2:-", 16, "the file seems cut short"),
+    "not text": ("gamma", "g\xe4mma", 4, "is no field"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), DAMAGES.values(), ids=DAMAGES)
+def test_damaged_files(tmp_path, old, new, line, message):
+    assert TINY.count(old) == 1
+    path = write(tmp_path, TINY.replace(old, new))
+    with pytest.raises(ValueError, match=message) as caught:
+        adopt(path)
+    assert str(caught.value).startswith(f"{path}, line {line}: ")
+
+
+def test_too_few_coefficients(tmp_path):
+    X, codes = rows_and_codes(3)
+    text = model_text(SVC(gamma=0.3).fit(X, codes), range(3))
+    with pytest.raises(ValueError, match="a support vector needs 2 coefficients, not 1"):
+        adopt(write(tmp_path, text.split("SV\n")[0] + "SV\n0.5\n"))
+
+
+def test_empty_files(tmp_path):
+    with pytest.raises(ValueError, match="line 1: the file ends before its support vectors"):
+        adopt(write(tmp_path, ""))
+
+
+def test_no_features(tmp_path):
+    text = TINY.replace(" 1:1 3:2", "").replace(" 2:-1", "")
+    with pytest.raises(ValueError, match="no support vector has a nonzero feature"):
+        adopt(write(tmp_path, text))
+    assert read_libsvm(write(tmp_path, text), n_features=3).centers.shape == (3, 3)
+
+
+def test_far_features_take_no_memory(tmp_path):
+    model = read_libsvm(write(tmp_path, TINY.replace("3:2", "2147483647:2")))
+    assert model.centers.shape == (3, 2**31 - 1)
+    assert model.centers.data.nbytes < 100
+
+
+def test_missing_files(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        adopt(tmp_path / "none.model")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("damaged")
+
+
+WORDS = ["nan", "-1", "0", "1e308", "inf", ":", "1:", ":1", "9" * 30, "SV", "label", "\n", "x", ""]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_words_changed_at_random(folder, data):
+    words = TINY.replace("\n", " \n ").split(" ")
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(words) - 1))
+        words[place] = data.draw(st.sampled_from(WORDS) | st.sampled_from(words))
+    only_value_errors(folder, " ".join(words).encode())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(TINY)), st.integers(0, 20), st.binary(max_size=20))
+def test_bytes_changed_at_random(folder, start, length, new):
+    old = TINY.encode()
+    only_value_errors(folder, old[:start] + new + old[start + length :])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=300))
+def test_any_bytes(folder, text):
+    only_value_errors(folder, text)
+
+
+@pytest.mark.parametrize("length", range(len(TINY)))
+def test_cut_anywhere(tmp_path, length):
+    with pytest.raises(ValueError, match=r"a\.model, line \d+: "):
+        adopt(write(tmp_path, TINY[:length]))
+
+
+def only_value_errors(folder, text):
+    """A file either is refused, by its name and line, or gives a machine that evaluates."""
+    path = write(folder, text)
+    try:
+        adopted = adopt(path)
+    except ValueError as error:
+        message = str(error)
+    else:
+        assert np.isfinite(adopted.expansion.coef).all()
+        assert adopted.expansion.n_features == adopted.n_features
+        return
+    assert message.startswith(f"{path}, line ")

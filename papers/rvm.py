@@ -121,7 +121,7 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         -------
         self : object
         """
-        data = self._validate_training_data(X, y, None)
+        data = self._check_training_data(X, y, None)
         kernel = self._make_kernel(data)
         rows = _candidates(len(data.y), self.n_candidates, self.random_state)
         design = Design(kernel_matrix(kernel, data.X, data.X[rows], dtype=np.float32))

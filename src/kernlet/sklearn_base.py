@@ -1,9 +1,17 @@
-"""From class labels to signs, and from weights to the cost of an error."""
+"""What all estimators share: validation, progress, warnings, the thread limit and base classes.
+
+Nothing else in the package imports ``sklearn.callback``.
+"""
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Sequence
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Number, Real
 from typing import Any, Protocol
@@ -14,8 +22,9 @@ from sklearn.base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
+    _fit_context,
 )
-from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
@@ -27,6 +36,7 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
+from threadpoolctl import ThreadpoolController
 
 from kernlet._typing import Floats, Indices
 from kernlet.devices import is_foreign, require_finite, to_numpy
@@ -38,29 +48,202 @@ from kernlet.kernels.named import KERNEL_NAMES, make_kernel
 from kernlet.rows.opening import as_rows, is_source
 from kernlet.rows.source import Rows, added
 
+try:
+    from sklearn.callback import CallbackSupportMixin, ProgressBar
+except ImportError:  # scikit-learn before 1.9: ``verbose`` still reports progress
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for the mixin that later versions have."""
+
+    ProgressBar = None
+
+#: Warn of a relative duality gap above this, whatever ``tol`` is: below it is round-off.
+GAP_WORTH_WARNING = 1e-8
+
+_HIDDEN_PACKAGES = {"contextlib", "joblib", "kernlet", "sklearn", "threadpoolctl"}
+
+
+# -- Threads ---------------------------------------------------------------------------------
+#
+# The matrix products of a fit are small, and BLAS on all threads is 10 to 50 times slower on
+# them than on one, worst where other processes compete for the cores. One limit stands around
+# every fit. Products of large blocks, which would gain, are rare enough to leave to n_jobs.
+
+
+@functools.cache
+def _threadpools() -> ThreadpoolController:
+    return ThreadpoolController()  # takes milliseconds: it looks at every loaded library
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Run BLAS and OpenMP on one thread; also a decorator, for functions sent to workers."""
+    with _threadpools().limit(limits=1):
+        yield
+
+
+def fit_method(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate ``fit`` and its kind: parameters are validated, BLAS runs on one thread."""
+    return functools.wraps(method)(
+        single_thread()(_fit_context(prefer_skip_nested_validation=True)(method))
+    )
+
+
+# -- Warnings --------------------------------------------------------------------------------
+
+
+class Certified(Protocol):
+    """A solution with a certificate."""
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """How the solver ended; "stopped" where a callback asked for it."""
+        ...
+
+
+def is_unconverged(solution: Certified, tol: float) -> bool:
+    """Whether a solver ended far from the optimum without being asked to stop."""
+    if solution.status == "stopped":
+        return False
+    limit = tol if solution.status == "iteration limit" else max(tol, GAP_WORTH_WARNING)
+    return not solution.gap <= limit  # true for a gap that is not a number
+
+
+def warn_unconverged(
+    solutions: Sequence[Certified], tol: float, what: str, reasons: Mapping[str, str]
+) -> None:
+    """Warn of the solutions whose gap exceeds ``tol``, with the reason and a remedy by status."""
+    unconverged = [solution for solution in solutions if is_unconverged(solution, tol)]
+    if unconverged:
+        worst = max(unconverged, key=lambda solution: solution.gap)
+        warn_user(
+            f"{len(unconverged)} of {len(solutions)} {what} ended at a relative duality gap of "
+            f"up to {worst.gap:.1e} (tol={tol:.1e}): {reasons[worst.status]}"
+        )
+
+
+def warn_user(message: str, category: type[Warning] = ConvergenceWarning) -> None:
+    """Warn at the line of the user's code that called into the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _HIDDEN_PACKAGES:
+            break
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+# -- Progress --------------------------------------------------------------------------------
+
+
+class Progress:
+    """A task of a fit, reported to scikit-learn's callbacks and, with ``verbose``, to people.
+
+    A fit is a tree of tasks (outputs, rounds, epochs)::
+
+        with Progress.start(self, data, n_tasks=len(problems)) as progress:
+            for problem in problems:
+                with progress.task("output") as output:
+                    solve(problem, report=lambda state: output.step("round", ...))
+
+    ``verbose=1`` prints the tasks directly below the fit, 2 also those below them, and so on.
+    Instances can be sent to worker processes.
+    """
+
+    def __init__(
+        self, estimator: Any, context: Any, data: TrainingData | None, name: str, depth: int
+    ) -> None:
+        self.estimator, self.context, self.data = estimator, context, data
+        self.name, self.depth = name, depth
+        self.began = time.monotonic()
+
+    @classmethod
+    def start(
+        cls,
+        estimator: Any,
+        data: TrainingData | None = None,
+        n_tasks: int | None = None,
+        *,
+        sequential: bool = True,
+    ) -> Progress:
+        """Begin the task of a whole fit, of ``n_tasks`` tasks where their number is known."""
+        context = None
+        if hasattr(estimator, "_init_callback_context"):
+            context = estimator._init_callback_context(
+                max_subtasks=n_tasks, sequential_subtasks=sequential
+            )
+        return cls(estimator, context, data, "fit", 0)
+
+    def task(
+        self,
+        name: str,
+        number: int | None = None,
+        n_tasks: int | None = None,
+        *,
+        sequential: bool = True,
+    ) -> Progress:
+        """A task below this one, for a ``with`` statement; parallel tasks have a ``number``."""
+        context = None
+        if self.context is not None:
+            context = self.context.subcontext(
+                task_name=name,
+                task_id=number,
+                max_subtasks=n_tasks,
+                sequential_subtasks=sequential,
+            )
+        title = name if number is None else f"{name} {number}"
+        return Progress(self.estimator, context, self.data, title, self.depth + 1)
+
+    def step(self, name: str, attributes: Any = None, *, number: int | None = None) -> bool:
+        """Report a task that is done; true where a callback asks to stop.
+
+        ``attributes`` (or a function that returns them) are the fitted attributes with which a
+        copy of the estimator could predict at this point.
+        """
+        task = self.task(name, number, n_tasks=0)
+        task.begin()
+        return task.end(attributes)
+
+    def begin(self) -> None:
+        """Say that the task begins."""
+        self.began = time.monotonic()
+        if self.context is not None:
+            self.context.call_on_fit_task_begin(estimator=self.estimator, **self._rows)
+
+    def end(self, attributes: Any = None) -> bool:
+        """Say that the task is done; true where a callback asks to stop."""
+        if 0 < self.depth <= getattr(self.estimator, "verbose", 0):
+            seconds = time.monotonic() - self.began
+            print(f"[{type(self.estimator).__name__}] {self.name}: {seconds:.1f} s")
+        if self.context is None:
+            return False
+        stop = self.context.call_on_fit_task_end(
+            estimator=self.estimator, **self._rows, reconstruction_attributes=attributes
+        )
+        return bool(stop)
+
+    def __enter__(self) -> Progress:
+        self.begin()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is None:
+            self.end({} if self.depth == 0 else None)
+
+    @property
+    def _rows(self) -> dict[str, Any]:
+        return {} if self.data is None else self.data.for_callbacks
+
+
+# -- Labels and costs ------------------------------------------------------------------------
+
 
 def one_vs_rest_signs(y: Any, classes: Any) -> Floats:
-    """Signs of the rows in each one-vs-rest problem.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        Labels.
-    classes : ndarray of shape (n_classes,)
-        The distinct labels, two at least.
-
-    Returns
-    -------
-    signs : ndarray of shape (n_outputs, n_rows)
-        +1 or -1. Two classes make one output, positive for the second.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.sklearn_base import one_vs_rest_signs
-    >>> one_vs_rest_signs(np.array([0, 1, 1]), np.array([0, 1]))
-    array([[-1.,  1.,  1.]])
-    """
+    """Signs of the rows in each one-vs-rest problem."""
     positives = classes if len(classes) > 2 else classes[1:]
     return np.where(y == positives[:, None], 1.0, -1.0)
 
@@ -68,30 +251,7 @@ def one_vs_rest_signs(y: Any, classes: Any) -> Floats:
 def error_weights(
     C: float, y: Any, classes: Any, class_weight: Any, sample_weight: Floats
 ) -> Floats:
-    """The cost of a unit of error in each row: C times its class weight times its own.
-
-    Parameters
-    ----------
-    C : float
-    y : ndarray of shape (n_rows,)
-        Labels.
-    classes : ndarray of shape (n_classes,)
-        The distinct labels, ascending.
-    class_weight : dict of label to weight, "balanced" or None
-    sample_weight : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    weights : ndarray of shape (n_rows,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.sklearn_base import error_weights
-    >>> y = np.array(["a", "b", "b", "b"])
-    >>> error_weights(3.0, y, np.unique(y), "balanced", np.ones(4))
-    array([6., 2., 2., 2.])
-    """
+    """The cost of a unit of error in each row: C times its class weight times its own."""
     if class_weight is None:
         return _cost(C, sample_weight)
     with np.errstate(divide="ignore"):
@@ -107,12 +267,7 @@ def error_weights(
 
 
 def require_squares(costs: Floats) -> None:
-    """Refuse costs whose squares overflow: gaps of squared errors are made of them.
-
-    Parameters
-    ----------
-    costs : ndarray of shape (n_rows,)
-    """
+    """Refuse costs whose squares overflow: gaps of squared errors are made of them."""
     with np.errstate(over="ignore"):
         total = costs.sum()
         if not np.isfinite(total * total):
@@ -140,19 +295,7 @@ def label_codes(classes: Any, y: Any) -> Indices:
 
 
 def labelled_rows(X: Any, y: Any) -> tuple[Rows, Any]:
-    """Rows and their labels, which may be a column of the rows.
-
-    Parameters
-    ----------
-    X : Rows or dask collection
-    y : str or array-like of shape (n_rows,)
-        A dask collection of labels is computed.
-
-    Returns
-    -------
-    rows : Rows
-    labels : ndarray of shape (n_rows,)
-    """
+    """Rows and their labels, which may be a column of the rows."""
     rows = as_rows(X)
     if isinstance(y, str):
         rows, y = rows.split(y)
@@ -165,20 +308,7 @@ def labelled_rows(X: Any, y: Any) -> tuple[Rows, Any]:
 
 
 def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:
-    """Outputs of a fitted estimator for a source of rows, block by block.
-
-    Parameters
-    ----------
-    estimator : estimator
-    X : Rows or dask collection
-    function : callable, default=None
-        Takes rows and gives an array with as many; picklable, for it may run elsewhere. The
-        values of the estimator's expansion unless given.
-
-    Returns
-    -------
-    values : ndarray of shape (n_rows, ...)
-    """
+    """Outputs of a fitted estimator for a source of rows, block by block."""
     check_is_fitted(estimator)
     rows = _with_features(estimator, as_rows(X))
     function = estimator.expansion_.decision_values if function is None else function
@@ -211,18 +341,7 @@ def _values(X: Any, function: Any) -> list[Any]:
 
 
 def gamma_of_rows(gamma: str | float, rows: Rows, weights: Floats) -> float:
-    """Turn the ``gamma`` parameter into a number, in one pass that checks the rows too.
-
-    Parameters
-    ----------
-    gamma : float or {"scale", "auto", "mean_distance"}
-    rows : Rows
-    weights : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    gamma : float
-    """
+    """Turn the ``gamma`` parameter into a number, in one pass that checks the rows too."""
     origin = rows.read(slice(0, 1))
     origin = np.zeros(rows.shape[1]) if not isinstance(origin, np.ndarray) else origin[0]
     total, sums, squares = rows.map_reduce(_sums, added, by_row=(weights,), shared=(origin,))
@@ -259,20 +378,11 @@ class KernelTrainer:
     #: Whether a fit may read its rows block by block.
     _takes_sources = False
 
-    def _validate_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """Check rows, labels and weights, set ``classes_``, and leave rows of no weight out."""
-        if is_source(X):
-            return self._validate_training_rows(X, y, sample_weight)
-        data = training_data(self, X, y, sample_weight, order="C")
-        self.classes_ = np.unique(data.y)
-        check_classes(self.classes_)
-        return data
-
-    def _validate_training_rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """The same for a source of rows."""
-        if not self._takes_sources:
-            require_memory(self, X)
-        data = source_data(self, X, y, sample_weight)
+    def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Validate rows, labels and weights, set ``classes_``, drop rows of zero weight."""
+        data = check_training_data(
+            self, X, y, sample_weight, takes_sources=self._takes_sources, order="C"
+        )
         self.classes_ = np.unique(data.y)
         check_classes(self.classes_)
         return data
@@ -287,16 +397,11 @@ class KernelTrainer:
             kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
         )
 
-    def _rows_that_cost(self, data: TrainingData) -> tuple[TrainingData, Floats]:
-        """The rows with an error of any weight, and these weights: C, by class and by row."""
+    def _drop_zero_cost(self, data: TrainingData) -> tuple[TrainingData, Floats]:
+        """The rows whose errors cost something, and the cost: C times class and row weights."""
         C, class_weight = (getattr(self, name) for name in ("C", "class_weight"))
         costs = error_weights(C, data.y, self.classes_, class_weight, data.sample_weight)
-        kept = np.flatnonzero(costs)
-        if len(kept) == len(costs):
-            return data, costs
-        X = data.X.some(kept) if isinstance(data.X, Rows) else data.X[kept]
-        some = TrainingData(X, data.y[kept], data.sample_weight[kept], data.rows[kept])
-        return some, costs[kept]
+        return data.subset(costs > 0), costs[costs > 0]
 
 
 class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, BaseEstimator):
@@ -351,32 +456,30 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, 
         return tags
 
 
-def training_data(
+def check_training_data(
     estimator: Any,
     X: Any,
     y: Any,
     sample_weight: Any = None,
     *,
+    takes_sources: bool = False,
+    is_regression: bool = False,
     order: str | None = None,
     reset: bool = True,
+    allow_no_weight: bool = False,
 ) -> TrainingData:
-    """Checked rows, labels and weights, without the rows of no weight.
+    """Validate rows, targets and weights, and drop the rows of zero weight.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Learns the number and the names of the features, or is asked for them.
-    X, y, sample_weight : array-like
-    order : {"C", None}, default=None
-        How numbers of a dense X must lie in memory; None for as they are.
-    reset : bool, default=True
-        Whether to learn the features anew.
-
-    Returns
-    -------
-    data : TrainingData
+    ``reset`` learns the number and names of the features; otherwise they must agree. ``order``
+    is the memory layout a dense X must have. Rows of zero weight alone are refused unless
+    ``allow_no_weight``.
     """
-    check_label_types(y)
+    if is_source(X):
+        if not takes_sources:
+            require_memory(estimator, X)
+        return _check_source(estimator, X, y, sample_weight)
+    if not is_regression:
+        check_label_types(y)
     X, y = validate_data(
         estimator,
         X,
@@ -385,30 +488,23 @@ def training_data(
         dtype=[np.float64, np.float32],
         order=order,
         reset=reset,
+        multi_output=is_regression,
+        y_numeric=is_regression,
     )
-    check_classification_targets(y)
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    rows = np.flatnonzero(weights)
-    if len(rows) < len(weights):
-        X, y, weights = X[rows], y[rows], weights[rows]
-    return TrainingData(X, y, weights, rows)
+    if not is_regression:
+        check_classification_targets(y)
+    weights = _check_sample_weight(
+        sample_weight,
+        X,
+        dtype=np.float64,
+        ensure_non_negative=True,
+        allow_all_zero_weights=allow_no_weight,
+    )
+    return TrainingData(X, y, weights, np.arange(len(y))).subset(weights > 0)
 
 
-def source_data(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
-    """Rows of a source with their labels and weights, without the rows of no weight.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Learns the number and the names of the features.
-    X : Rows or dask collection
-    y : str or array-like of shape (n_rows,)
-    sample_weight : array-like of shape (n_rows,), default=None
-
-    Returns
-    -------
-    data : TrainingData
-    """
+def _check_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    """The same for rows that are read block by block."""
     rows, y = labelled_rows(X, y)
     check_label_types(y)
     check_classification_targets(y)
@@ -420,10 +516,7 @@ def source_data(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Tr
     estimator.n_features_in_ = rows.shape[1]
     if hasattr(rows, "columns"):
         estimator.feature_names_in_ = np.array(rows.columns, dtype=object)
-    numbers = np.flatnonzero(weights)
-    if len(numbers) < len(weights):
-        rows, y, weights = rows.some(numbers), y[numbers], weights[numbers]
-    return TrainingData(rows, y, weights, numbers)
+    return TrainingData(rows, y, weights, np.arange(len(y))).subset(weights > 0)
 
 
 def require_memory(estimator: Any, X: Any) -> None:
@@ -462,6 +555,14 @@ class TrainingData:
     y: Any
     sample_weight: Floats
     rows: Indices
+
+    def subset(self, mask: Any) -> TrainingData:
+        """The rows where ``mask`` is true."""
+        if mask.all():
+            return self
+        kept = np.flatnonzero(mask)
+        X = self.X.some(kept) if isinstance(self.X, Rows) else self.X[kept]
+        return TrainingData(X, self.y[kept], self.sample_weight[kept], self.rows[kept])
 
     @property
     def for_callbacks(self) -> dict[str, Any]:
@@ -579,20 +680,7 @@ class Output(Protocol):
 
 
 def join_centers(gram: Gram, solutions: Sequence[Output]) -> tuple[KernelExpansion, Indices]:
-    """One expansion for all outputs over the centers that any of them uses.
-
-    Parameters
-    ----------
-    gram : Gram
-    solutions : sequence of MarginSolution or another machine of one output
-
-    Returns
-    -------
-    expansion : KernelExpansion
-        Equal candidates are one center.
-    centers : ndarray of shape (n_centers,)
-        The candidate that each center is.
-    """
+    """One expansion for all outputs over the centers that any of them uses."""
     used = np.unique(np.concatenate([s.centers for s in solutions]))
     group, first = distinct_rows(gram.z.X[used])
     coef = np.zeros((len(solutions), len(first)))

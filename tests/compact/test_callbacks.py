@@ -1,3 +1,4 @@
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -67,6 +68,8 @@ def test_a_last_training_that_makes_the_loss_larger_is_thrown_away(moons, monkey
 
     def ruinous(*arguments, **options):
         found = plain(*arguments, **options)
+        if sys._getframe(1).f_code.co_name != "settle":
+            return found
         return replace(found, machine=replace(found.machine, weights=-found.machine.weights))
 
     monkeypatch.setattr(workshop, "descend", ruinous)

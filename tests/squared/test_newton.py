@@ -108,7 +108,7 @@ def test_a_search_cut_short_is_honest():
     assert solution.gradient_norm == pytest.approx(np.abs(slope[0]).max() / np.abs(slope[1]).max())
 
 
-def test_rows_that_cost_nothing_leave_the_zero_machine():
+def test_drop_zero_cost_nothing_leave_the_zero_machine():
     problem = _problem(cost=0.0)
     solution = solve_squared_hinge(problem)
     assert solution.n_iter == 0

@@ -274,7 +274,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         -------
         self : object
         """
-        data = self._validate_training_data(X, y, sample_weight)
+        data = self._check_training_data(X, y, sample_weight)
         plan, rows = self._plan(data), self._rows(data)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         kept, held_out = hold_out(data.y, self.validation_fraction, np.random.RandomState(seed))

@@ -211,7 +211,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self : object
         """
         before = self._machine_before()
-        data = self._validate_training_data(X, y, sample_weight)
+        data = self._check_training_data(X, y, sample_weight)
         task = self._task(data)
         trial = self._fit_task(task, self._initial(before, data.X.shape[1]))
         self.validation_score_ = trial.score

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from kernlet._typing import Floats, Indices
 from kernlet.compact.base import COMPACT_CONSTRAINTS, CompactMachine
@@ -19,7 +18,7 @@ from kernlet.compact.initialise import Initial, initial_regressor
 from kernlet.compact.network import Huber, SquaredError, Task
 from kernlet.compact.train import RATES
 from kernlet.quantization import QuantizedExpansion, encode
-from kernlet.sklearn_base import expansion_values, require_memory
+from kernlet.sklearn_base import check_training_data, expansion_values
 
 
 class CompactKernelRegressor(RegressorMixin, CompactMachine):
@@ -157,22 +156,9 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         -------
         self : object
         """
-        require_memory(self, X)
         before = self.expansion_ if self.warm_start and hasattr(self, "expansion_") else None
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            multi_output=True,
-            y_numeric=True,
-        )
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        rows = np.flatnonzero(weights)
-        if len(rows) < len(weights):
-            X, y, weights = X[rows], y[rows], weights[rows]
+        data = check_training_data(self, X, y, sample_weight, is_regression=True, order="C")
+        X, y, weights = data.X, data.y, data.sample_weight
         self._is_flat = y.ndim == 1
         mean, scale = self._scale_targets(y, weights)
         targets = (y.reshape(len(y), -1) - mean) / scale

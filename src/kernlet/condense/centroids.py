@@ -20,7 +20,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.condense.base import Condenser, rows_by_number
 from kernlet.rows.opening import is_source
 from kernlet.rows.source import Rows, added
-from kernlet.sklearn_base import source_data
+from kernlet.sklearn_base import check_training_data
 
 #: Means, their sizes, and the sum of squared distances.
 Cluster = tuple[Floats, Indices, float]
@@ -329,7 +329,7 @@ class CentroidCondenser(Condenser):
         )
 
     def _source(self, X: Any, y: Any) -> tuple[Any, Any]:
-        data = source_data(self, X, y)
+        data = check_training_data(self, X, y, takes_sources=True)
         data.X.map_reduce(_check_finite, _nothing)
         return data.X, data.y
 

@@ -269,7 +269,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         -------
         self : object
         """
-        data = self._validate_training_data(X, y, sample_weight)
+        data = self._check_training_data(X, y, sample_weight)
         kernel = self._make_kernel(data)
         require_mercer(kernel, "A scatter in feature space")
         context = self._init_callback_context(max_subtasks=0)

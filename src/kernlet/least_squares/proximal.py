@@ -37,9 +37,9 @@ from kernlet.sklearn_base import (
     ExpansionClassifier,
     TrainingData,
     check_classes,
+    check_training_data,
     error_weights,
     require_memory,
-    training_data,
 )
 
 _MOST_BYTES = 8 * 2**30
@@ -516,7 +516,7 @@ class ProximalClassifier(ExpansionClassifier):
         self : object
         """
         if is_source(X):
-            return self._fit_rows(self._validate_training_rows(X, y, sample_weight))
+            return self._fit_rows(self._check_training_data(X, y, sample_weight))
         return self._fit_anew([(X, y, sample_weight)], None)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -573,7 +573,7 @@ class ProximalClassifier(ExpansionClassifier):
         is_first = not hasattr(self, "_learned")
         if not is_first:
             self._learned.require_same(self._settled(), classes)
-        data = training_data(self, X, y, sample_weight, reset=is_first)
+        data = check_training_data(self, X, y, sample_weight, reset=is_first)
         learned = self._start(data, classes) if is_first else self._learned
         learned = learned.learn(data, self.class_weight)
         check_classes(learned.classes)
@@ -604,7 +604,7 @@ class ProximalClassifier(ExpansionClassifier):
         """
         check_is_fitted(self)
         self._learned.require_same(self._settled())
-        data = training_data(self, X, y, sample_weight, reset=False)
+        data = check_training_data(self, X, y, sample_weight, reset=False)
         return self._set_machine(self._learned.forget(data, self.class_weight))
 
     def _fit_anew(self, blocks: Iterable[Any], classes: Any) -> ProximalClassifier:
@@ -614,7 +614,7 @@ class ProximalClassifier(ExpansionClassifier):
         for block in blocks:
             X, y, *weights = _parts(block)
             task = context.subcontext(task_name="block")
-            data = training_data(self, X, y, *weights, reset=learned is None)
+            data = check_training_data(self, X, y, *weights, reset=learned is None)
             task.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
             learned = self._start(data, classes) if learned is None else learned
             learned = learned.learn(data, self.class_weight)

@@ -685,7 +685,7 @@ class L1KernelClassifier(ExpansionClassifier):
         -------
         self : object
         """
-        data = self._validate_training_data(X, y, sample_weight)
+        data = self._check_training_data(X, y, sample_weight)
         return self._fit(data, self._make_kernel(data))
 
     def _fit(self, data: TrainingData, kernel: Kernel, wanted: Any = None) -> Self:

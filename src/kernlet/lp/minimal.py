@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
@@ -23,7 +22,7 @@ from kernlet.lp.l1 import L1KernelClassifier, Outcome
 from kernlet.lp.linearization import linearize_successively, linearize_tall
 from kernlet.lp.problem import PoundLoss
 from kernlet.lp.streaming import TallLP, TallReport
-from kernlet.sklearn_base import TrainingData, check_label_types, label_codes, require_memory
+from kernlet.sklearn_base import TrainingData, check_training_data, label_codes
 
 _OF_FIRST_BLOCK = ("classes_", "n_features_in_", "feature_names_in_")
 
@@ -60,25 +59,10 @@ def checked_block(
 def _checked(
     estimator: Any, X: Any, y: Any, classes: Any, sample_weight: Any, is_first: bool
 ) -> TrainingData:
-    require_memory(estimator, X)
-    check_label_types(y)
-    X, y = validate_data(
-        estimator,
-        X,
-        y,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        order="C",
-        reset=is_first,
+    data = check_training_data(
+        estimator, X, y, sample_weight, order="C", reset=is_first, allow_no_weight=not is_first
     )
-    check_classification_targets(y)
-    weights = _check_sample_weight(
-        sample_weight,
-        X,
-        dtype=np.float64,
-        ensure_non_negative=True,
-        allow_all_zero_weights=not is_first,
-    )
+    y = column_or_1d(y)
     if is_first:
         estimator.classes_ = np.unique(y if classes is None else classes)
     elif classes is not None and not np.array_equal(np.unique(classes), estimator.classes_):
@@ -92,8 +76,7 @@ def _checked(
             "that may come as classes=[...]."
         )
     label_codes(estimator.classes_, y)
-    rows = np.flatnonzero(weights)
-    return TrainingData(X[rows], y[rows], weights[rows], rows)
+    return data
 
 
 @dataclass(frozen=True, eq=False)

@@ -671,7 +671,7 @@ def ship(model: Any) -> ShippedModel:
     shipped = getattr(last, "shipped_", None)
     if shipped is not None:
         return _behind(shipped, steps)
-    if is_regressor(last) and hasattr(last, "expansion_"):
+    if hasattr(last, "expansion_") and is_regressor(last):
         return _shipped_plainly(last, "regressor", steps, last._is_flat)
     if isinstance(last, ExpansionTransformer):
         return _shipped_plainly(last, "transformer", steps)

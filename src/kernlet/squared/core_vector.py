@@ -202,9 +202,9 @@ class CoreVectorClassifier(ExpansionClassifier):
         -------
         self : object
         """
-        data = self._validate_training_data(X, y, sample_weight)
+        data = self._check_training_data(X, y, sample_weight)
         kernel = self._make_kernel(data)
-        data, costs = self._rows_that_cost(data)
+        data, costs = self._drop_zero_cost(data)
         require_squares(costs)
         gram = Gram(kernel, data.X, hold=True)
         balls = [

@@ -664,9 +664,9 @@ class HullPerceptronClassifier(ExpansionClassifier):
         -------
         self : object
         """
-        data = self._validate_training_data(X, y, sample_weight)
+        data = self._check_training_data(X, y, sample_weight)
         kernel = self._make_kernel(data)
-        data, costs = self._rows_that_cost(data)
+        data, costs = self._drop_zero_cost(data)
         gram = Gram(kernel, data.X, hold=True)
         hulls = [Hull(gram, signs, costs) for signs in one_vs_rest_signs(data.y, self.classes_)]
         outcomes = self._solve_all(hulls, data)

@@ -220,11 +220,11 @@ class MMDA(ExpansionTransformer):
         -------
         self : object
         """
-        data = self._validate_training_data(X, y, sample_weight)
+        data = self._check_training_data(X, y, sample_weight)
         self._require_landmarks(data)
         kernel = self._make_kernel(data)
         require_mercer(kernel, "A direction in feature space")
-        data, costs = self._rows_that_cost(data)
+        data, costs = self._drop_zero_cost(data)
         require_squares(costs)
         signs = one_vs_rest_signs(data.y, self.classes_)
         rows = RowReader(data.X) if isinstance(data.X, Rows) else data.X

@@ -10,7 +10,7 @@ endif
 # One BLAS thread: steadier figures, and no worse on matrices of this size.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench reproduce results walk docs clean
+.PHONY: demo test test-all lint bench reproduce results walk docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,10 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 test: lint
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses=2 -m "not slow" $(ARGS)
+
+# With the slow tests too, as continuous integration does.
+test-all: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses=2 $(ARGS)
 
 bench: $(VENV)/.bench

@@ -29,7 +29,7 @@ from benchmarks.frontier.summary import (
     records_at,
 )
 from benchmarks.tables import Table
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 from papers.reproduce import PAPERS
 from papers.tables import counts_table, read_tables, summarize, table_markdown
 
@@ -158,7 +158,7 @@ def main(check: bool) -> None:
             if path.read_text("utf-8") != text:
                 found.append(f"{path.relative_to(ROOT)} is out of date; run make results.")
         else:
-            with written_whole(path) as temporary:
+            with atomic_write(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
     if not check:
         draw(document, ROOT / "docs" / "images")

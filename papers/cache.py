@@ -15,7 +15,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 
 JOBS = int(os.environ.get("KERNLET_BENCH_JOBS", "1"))
 
@@ -96,7 +96,7 @@ class ResultCache:
 
     def _write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(self.path) as temporary:
+        with atomic_write(self.path) as temporary:
             temporary.write_text(json.dumps(self.results, indent=1, sort_keys=True) + "\n")
 
 

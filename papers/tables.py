@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 from papers.cache import Experiment, ResultCache
 
 Kind = Literal["accuracy", "size", "time", "other"]
@@ -301,12 +301,12 @@ def write_table(table: Table, facts: dict[str, Any], folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{table.paper}-{table.number}"
     for name, picture in table.pictures.items():
-        with written_whole(folder / name) as part:
+        with atomic_write(folder / name) as part:
             picture.savefig(part, format="png", dpi=110)
     text = table_markdown(facts)
-    with written_whole(folder / f"{stem}.json") as part:
+    with atomic_write(folder / f"{stem}.json") as part:
         part.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    with written_whole(folder / f"{stem}.md") as part:
+    with atomic_write(folder / f"{stem}.md") as part:
         part.write_text(text, encoding="utf-8")
     return text
 
@@ -464,6 +464,6 @@ def write_summary(folder: Path) -> str:
     if not tables:
         raise ValueError(f"There is no table in {folder}; run make reproduce first.")
     text = summarize(tables)
-    with written_whole(folder / NAME) as part:
+    with atomic_write(folder / NAME) as part:
         part.write_text(text, encoding="utf-8")
     return text

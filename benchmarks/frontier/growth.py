@@ -10,7 +10,7 @@ from benchmarks.competitors import COMPETITORS
 from benchmarks.frontier.data import growing
 from benchmarks.frontier.measure import ROOT, cells_of, kept, key_parts, run_once, tuned_setting
 from benchmarks.tables import Table
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 from papers.cache import ResultCache
 
 RESULTS = ROOT / "docs" / "results" / "frontier-growth.json"
@@ -47,7 +47,7 @@ def growth(quick: bool) -> Iterator[Table]:
         "records": records,
     }
     if not quick:
-        with written_whole(RESULTS) as part:
+        with atomic_write(RESULTS) as part:
             part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     yield growth_table(document)
 

@@ -39,7 +39,7 @@ from benchmarks.frontier.data import (
 from benchmarks.frontier.measure import ROOT, cells_of, measure
 from benchmarks.frontier.summary import set_table, verdict_table
 from benchmarks.tables import Table
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 
 RESULTS = ROOT / "docs" / "results" / "frontier.json"
 COMMAND = "make bench ARGS=frontier"
@@ -114,7 +114,7 @@ def _write(records: list[dict[str, Any]]) -> None:
         before = json.loads(RESULTS.read_text(encoding="utf-8"))["records"]
     fresh = {_place(record) for record in records}
     both = [record for record in before if _place(record) not in fresh] + records
-    with written_whole(RESULTS) as part:
+    with atomic_write(RESULTS) as part:
         part.write_text(_lines(_document(sorted(both, key=_place))), encoding="utf-8")
 
 

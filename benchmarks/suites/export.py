@@ -28,7 +28,7 @@ from kernlet import CompactKernelClassifier, to_c, to_onnx
 from kernlet.datasets import load
 from kernlet.export.c import c_float
 from kernlet.export.c_tables import close_calls
-from kernlet.model.model import ship
+from kernlet.model.model import as_model
 
 _OPTIONS = ["gcc", "-std=c99", "-O2"]
 
@@ -272,8 +272,8 @@ def _onnx_line(name: str) -> Iterator[str]:
     theirs = _session(skl2onnx.to_onnx(svc, X[:1], options={"zipmap": False}))
     ours = _session(to_onnx(machine, X=X_test))
     labels = ours.run(["label"], {"X": X_test})[0]
-    outputs = ship(machine).outputs(X_test.astype(np.float64))
-    clear = np.setdiff1d(np.arange(len(X_test)), close_calls(ship(machine), outputs))
+    outputs = as_model(machine).outputs(X_test.astype(np.float64))
+    clear = np.setdiff1d(np.arange(len(X_test)), close_calls(as_model(machine), outputs))
     same = labels[clear] == machine.predict(X_test.astype(np.float64))[clear]
     yield f"{100 * svc.score(X_test, data.y_test):.2f} %"
     yield f"{len(svc.support_):,}"

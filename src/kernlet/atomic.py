@@ -18,7 +18,7 @@ from scipy import sparse
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A temporary name to write to; it becomes ``path`` when all has gone well.
 
     The name is one that nobody can foresee, and the file behind it is new.

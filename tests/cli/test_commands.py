@@ -70,7 +70,7 @@ def test_fit_says_what_came_out(iris):
     assert loaded.n_centers_ == 6
     assert loaded.summary_["data"]["missing"]["length"] > 0
     assert loaded.summary_["test"]["score"] > 0.8
-    assert loaded.shipped_.feature_names[-1] == "color=(missing)"
+    assert loaded.model_.feature_names[-1] == "color=(missing)"
 
 
 def test_predict_applies_the_rule_of_the_training(iris, tmp_path):
@@ -211,7 +211,7 @@ def test_columns_can_be_dropped_or_taken_for_categories(tmp_path):
     words = ["fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m"]
     assert "240 different texts" in kernlet_command(*words, status=1)
     kernlet_command(*words, "--drop", "id", "--category", "code")
-    names = kernlet.load(tmp_path / "m").shipped_.feature_names
+    names = kernlet.load(tmp_path / "m").model_.feature_names
     assert names == ("code=0", "code=1", "code=2", "x")
     assert "to drop" in kernlet_command(*words, "--drop", "nothing", status=1)
 
@@ -232,7 +232,7 @@ def test_regression_with_scaling_and_bytes(tmp_path):
     assert "test R2" in said
     loaded = kernlet.load(tmp_path / "m")
     assert loaded.nbytes_ <= 300  # with the scaler
-    assert loaded.shipped_.scaler is not None
+    assert loaded.model_.scaler is not None
     said = kernlet_command("predict", tmp_path / "m", table)
     assert "prediction\n" in said
 
@@ -331,7 +331,7 @@ def test_too_few_bytes_are_told_without_parameters_of_python(iris, tmp_path):
 @pytest.mark.parametrize("split", [{"test": [1]}, {"test": 7.0}, {"test": 0.2, "seed": "x"}, 3])
 def test_a_report_does_not_trust_what_a_file_says_of_its_split(split, iris, tmp_path):
     table, model, _ = iris
-    shipped = kernlet.load(model).shipped_
+    shipped = kernlet.load(model).model_
     changed = replace(shipped, summary=shipped.summary | {"split": split})
     kernlet.save(changed, tmp_path / "m")
     words = ("report", tmp_path / "m", table, "--no-sizes", "-o", tmp_path / "r.html")

@@ -16,7 +16,7 @@ from kernlet.export.c import EXP_ERROR, c_comment, c_float, c_identifier, c_stri
 from kernlet.export.c_tables import likely_rows
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
-from kernlet.model.model import ShippedModel, ship
+from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
 from support.shipped_machines import (
     CLASSIFIERS,
@@ -97,10 +97,10 @@ def test_rounded_tables_do_what_the_record_says(name, storage, exp, tmp_path):
     some = X[::10]
     source = to_c(model, tmp_path, storage, X=some, exp=exp)
     codes, scores = run(compiled(source), some, True)
-    values = ship(model).scores(ship(model).outputs(some))
+    values = as_model(model).scores(as_model(model).outputs(some))
     agreement = np.mean(model.classes_[codes] == model.predict(some))
     assert agreement == pytest.approx(source.rounding.agreement, abs=2 / len(some))
-    if not ship(model).votes:
+    if not as_model(model).votes:
         error = np.abs(scores - values).max()
         assert error == pytest.approx(source.rounding.largest_score_error, abs=1e-4 * 9)
     assert agreement > 0.95
@@ -181,7 +181,7 @@ def test_names_cannot_break_out_of_the_source(tmp_path):
     classes = np.array(['"; int x[', "*/ #error", "\u00e9\n\\", "a???/", "%d"])
     order = np.argsort(classes)
     expansion = KernelExpansion(RBF(1.0), np.eye(5), np.eye(5), np.zeros(5))
-    shipped = ShippedModel(
+    shipped = Model(
         expansion,
         "classifier",
         classes[order],
@@ -241,8 +241,8 @@ def test_what_rounding_costs_is_returned_and_written(tmp_path):
 def test_the_header_says_features_classes_and_encoding(tmp_path):
     table = {"size": [1.0, None, 3.0, 9.0], "color": ["red", "blue", None, "red"]}
     encoding = ColumnEncoding.learned(table)
-    machine = ship(SVC().fit(encoding.transform(table), ["no", "yes", "no", "yes"]))
-    shipped = ShippedModel(
+    machine = as_model(SVC().fit(encoding.transform(table), ["no", "yes", "no", "yes"]))
+    shipped = Model(
         machine.expansion,
         "classifier",
         machine.classes,
@@ -259,7 +259,7 @@ def test_the_header_says_features_classes_and_encoding(tmp_path):
 @pytest.mark.parametrize("name", ["compact scaled", "compact int4 projected", "svc far away"])
 def test_rows_are_made_up_where_none_are_given(name):
     model, X = classifier(name)
-    rows = likely_rows(ship(model))
+    rows = likely_rows(as_model(model))
     assert rows.shape == (200, X.shape[1])
     assert np.abs(rows.mean() - X.mean()) < 3 * X.std()
 

@@ -16,7 +16,7 @@ import kernlet
 from kernlet import CompactKernelClassifier, KernelExpansion
 from kernlet.export.file import _DTYPES, ModelFileError, digest
 from kernlet.kernels.rbf import RBF
-from kernlet.model.model import ShippedModel
+from kernlet.model.model import Model
 from support.shipped_machines import IRIS, IRIS_LABELS
 
 
@@ -256,8 +256,8 @@ def test_one_long_class_name_is_no_width_for_all(tmp_path):
     names = np.array(["a" * 3_000_000, "b", "c", "d"], dtype=object)
     expansion = KernelExpansion(RBF(1.0), np.eye(4), np.eye(4), np.zeros(4))
     with pytest.raises(ValueError, match="too long to be saved"):
-        kernlet.save(ShippedModel(expansion, "classifier", names), tmp_path / "long")
-    kernlet.save(ShippedModel(expansion, "classifier", np.array(list("abcd"))), tmp_path / "m")
+        kernlet.save(Model(expansion, "classifier", names), tmp_path / "long")
+    kernlet.save(Model(expansion, "classifier", np.array(list("abcd"))), tmp_path / "m")
 
     def lengthen(words):
         words["classes"]["values"][0] = names[0]

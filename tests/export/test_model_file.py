@@ -14,7 +14,7 @@ from kernlet import CompactKernelClassifier, KernelExpansion, L1KernelClassifier
 from kernlet.export.file import ModelFileError
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.rbf import RBF
-from kernlet.model.model import ShippedModel, ship
+from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
 from support.shipped_machines import (
     CLASSIFIERS,
@@ -117,7 +117,7 @@ def test_saving_what_was_loaded_changes_nothing(tmp_path):
     third = again(make_pipeline(StandardScaler(), first).set_params().fit(X, None), tmp_path)
     scaled = StandardScaler().fit_transform(X)
     assert_allclose(third.decision_function(X), first.decision_function(scaled), atol=1e-8)
-    assert third.shipped_.temperature == first.shipped_.temperature
+    assert third.model_.temperature == first.model_.temperature
 
 
 def test_compressed_machines_of_loaded_ones_keep_their_scaler(tmp_path):
@@ -148,8 +148,8 @@ def test_an_encoding_travels(tmp_path):
     encoding = ColumnEncoding.learned(table)
     X = encoding.transform(table)
     machine = SVC().fit(X, [0, 1, 0, 1])
-    shipped = ship(machine)
-    shipped = ShippedModel(
+    shipped = as_model(machine)
+    shipped = Model(
         shipped.expansion,
         "classifier",
         shipped.classes,
@@ -184,7 +184,7 @@ def test_an_encoding_travels(tmp_path):
 )
 def test_labels_of_all_kinds_come_back(classes, tmp_path):
     expansion = KernelExpansion(RBF(0.5), np.eye(3), np.eye(3), np.zeros(3))
-    shipped = ShippedModel(expansion, "classifier", classes)
+    shipped = Model(expansion, "classifier", classes)
     labels = again(shipped, tmp_path).predict(np.eye(3))
     assert_array_equal(labels, classes)
     assert labels.dtype == classes.dtype

@@ -15,7 +15,7 @@ from kernlet.datasets import load
 from kernlet.export.c_tables import close_calls
 from kernlet.export.skl2onnx import register_skl2onnx
 from kernlet.kernels.rbf import RBF
-from kernlet.model.model import ShippedModel, ship
+from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
 from support.shipped_machines import (
     CLASSIFIERS,
@@ -46,8 +46,8 @@ def test_a_graph_gives_what_python_gives(name):
     graph = to_onnx(model, X=X)
     assert {node.domain for node in graph.graph.node} == {""}
     found = run(graph, X)
-    outputs = ship(model).outputs(X)
-    far = np.setdiff1d(np.arange(len(X)), close_calls(ship(model), outputs))
+    outputs = as_model(model).outputs(X)
+    far = np.setdiff1d(np.arange(len(X)), close_calls(as_model(model), outputs))
     assert len(far) > 0.9 * len(X)
     assert_array_equal(found["label"][far], model.predict(X)[far])
     values = model.decision_function(X)
@@ -111,8 +111,8 @@ def test_a_graph_that_float32_cannot_hold_is_refused():
 def test_facts_travel_with_the_graph():
     table = {"size": [1.0, None, 3.0, 9.0], "color": ["red", "blue", None, "red"]}
     encoding = ColumnEncoding.learned(table)
-    machine = ship(SVC().fit(encoding.transform(table), ["no", "yes", "no", "yes"]))
-    shipped = ShippedModel(
+    machine = as_model(SVC().fit(encoding.transform(table), ["no", "yes", "no", "yes"]))
+    shipped = Model(
         machine.expansion,
         "classifier",
         machine.classes,
@@ -142,7 +142,7 @@ def test_classes_too_large_for_a_graph_are_refused():
     expansion = KernelExpansion(RBF(0.5), np.eye(3), np.ones((1, 3)), np.zeros(1))
     classes = np.array([0, 2**63], dtype=np.uint64)
     with pytest.raises(ValueError, match="too large for an ONNX graph"):
-        to_onnx(ShippedModel(expansion, "classifier", classes, "one output"))
+        to_onnx(Model(expansion, "classifier", classes, "one output"))
 
 
 @pytest.mark.parametrize("labels", [IRIS_LABELS, IRIS_NAMES, IRIS_LABELS == 1], ids=["i", "s", "b"])
@@ -175,6 +175,6 @@ def test_labels_of_usps(data_folder):
     model = CompactKernelClassifier(50, n_epochs=3, random_state=0).fit(data.X, data.y)
     X = np.asarray(data.X_test, dtype=np.float32)
     found = run(to_onnx(model, X=X), X)
-    outputs = ship(model).outputs(X.astype(float))
-    far = np.setdiff1d(np.arange(len(X)), close_calls(ship(model), outputs))
+    outputs = as_model(model).outputs(X.astype(float))
+    far = np.setdiff1d(np.arange(len(X)), close_calls(as_model(model), outputs))
     assert_array_equal(found["label"][far], model.predict(X)[far])

@@ -3,14 +3,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kernlet.export.c_tables import float32_outputs, store
-from kernlet.model.model import ship
+from kernlet.model.model import as_model
 from support.shipped_machines import CLASSIFIERS, classifier
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_the_machine_in_float32_is_near_the_one_in_float64(name):
     model, X = classifier(name)
-    machine = store(ship(model), "float32")
+    machine = store(as_model(model), "float32")
     rows = X[:20].astype(np.float32)
     exact = machine.expansion.decision_values(rows.astype(float))
     found = float32_outputs(machine, rows)

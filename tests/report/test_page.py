@@ -9,7 +9,7 @@ from sklearn.datasets import make_moons
 from kernlet import L1KernelClassifier
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF
-from kernlet.model.model import ShippedModel, ship
+from kernlet.model.model import Model, as_model
 from kernlet.report.draw import as_drawn, image_side
 from kernlet.report.evaluate import evaluate, try_sizes
 from kernlet.report.page import write_report
@@ -32,7 +32,7 @@ def pages(tmp_path_factory):
     """Reports of machines of three kinds."""
     folder = tmp_path_factory.mktemp("pages")
     some = slice(0, 300)
-    shipped = ship(classifier("compact")[0])
+    shipped = as_model(classifier("compact")[0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kernlet.report.evaluate._FACTORS", (0.25, 1.0))
         write_report(shipped, DIGITS[some], DIGIT_LABELS[some], folder / "digits.html")
@@ -40,9 +40,9 @@ def pages(tmp_path_factory):
     names = np.array(["<in>", "_$\\out$ $"])
     moons = L1KernelClassifier(random_state=0).fit(X[:100], names[y[:100]])
     labels = names[y[100:]]
-    write_report(ship(moons), X[100:], labels, folder / "moons.html", sizes=False)
+    write_report(as_model(moons), X[100:], labels, folder / "moons.html", sizes=False)
     model, X = regressor("flat")
-    write_report(ship(model), X, DIGIT_LABELS + 100.0, folder / "numbers.html")
+    write_report(as_model(model), X, DIGIT_LABELS + 100.0, folder / "numbers.html")
     return folder
 
 
@@ -96,7 +96,7 @@ def test_a_browser_opens_the_page_without_a_complaint(pages, name, tmp_path):
 
 def test_numbers_are_those_of_the_machine():
     model, X = classifier("svc")
-    found = evaluate(ship(model), X, IRIS_NAMES)
+    found = evaluate(as_model(model), X, IRIS_NAMES)
     assert found.score == model.score(X, IRIS_NAMES)
     assert found.confusion.sum() == 150
     assert found.labels == tuple(model.classes_)
@@ -106,7 +106,7 @@ def test_numbers_are_those_of_the_machine():
 
 def test_labels_that_the_machine_does_not_know_are_shown():
     model, X = classifier("svc pairs")
-    found = evaluate(ship(model), X, np.where(IRIS_LABELS == 0, 7, IRIS_LABELS))
+    found = evaluate(as_model(model), X, np.where(IRIS_LABELS == 0, 7, IRIS_LABELS))
     assert found.labels == ("0", "1", "2", "7")
     assert found.classes[3].recall == 0.0
 
@@ -115,21 +115,21 @@ def test_other_sizes_are_tested_on_other_rows(monkeypatch):
     monkeypatch.setattr("kernlet.report.evaluate._FACTORS", (0.125, 1.0))
     model, X = classifier("compact two classes")
     said = []
-    sizes = try_sizes(ship(model), X[:300], DIGIT_LABELS[:300] > 4, say=said.append)
+    sizes = try_sizes(as_model(model), X[:300], DIGIT_LABELS[:300] > 4, say=said.append)
     assert sizes.n_training + sizes.n_test == 300
     assert [s.n_centers for s in sizes.machines] == [2, 20]
     assert sizes.svc.accuracy > 0.9
     assert len(said) == 3
-    assert try_sizes(ship(model), X[:20], DIGIT_LABELS[:20] > 4) is None
+    assert try_sizes(as_model(model), X[:20], DIGIT_LABELS[:20] > 4) is None
 
 
 def test_images_are_seen_for_what_they_are():
     model, X = classifier("compact")
-    assert image_side(ship(model), X) == 8
-    assert image_side(ship(model), X * np.arange(1, 65) ** 2) is None
+    assert image_side(as_model(model), X) == 8
+    assert image_side(as_model(model), X * np.arange(1, 65) ** 2) is None
     projected, X = classifier("compact int4 projected")
-    assert image_side(ship(projected), X) is None
-    assert image_side(ship(classifier("svc")[0]), IRIS) is None
+    assert image_side(as_model(projected), X) is None
+    assert image_side(as_model(classifier("svc")[0]), IRIS) is None
 
 
 def test_long_names_are_cut_visibly():
@@ -140,6 +140,6 @@ def test_long_names_are_cut_visibly():
 def test_many_classes_have_no_matrix(tmp_path):
     n = 40
     expansion = KernelExpansion(RBF(1.0), np.eye(n), np.eye(n), np.zeros(n))
-    shipped = ShippedModel(expansion, "classifier", np.arange(n))
+    shipped = Model(expansion, "classifier", np.arange(n))
     write_report(shipped, np.eye(n), np.arange(n), tmp_path / "r.html", sizes=True)
     assert "too many classes for a matrix" in (tmp_path / "r.html").read_text("utf-8")

@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from kernlet._typing import Floats, Indices
-from kernlet.atomic import DAMAGE, fingerprint, written_whole
+from kernlet.atomic import DAMAGE, atomic_write, fingerprint
 from kernlet.chunking.stage import Plan, Rows, Run, RunRecord, run_stage
 from kernlet.expansion import distinct_rows
 from kernlet.kernels.base import Kernel, require_mercer
@@ -76,7 +76,7 @@ class Checkpoint:
             "fingerprint": self.fingerprint,
             "records": [[asdict(record) for record in stage] for stage in done.records],
         }
-        with written_whole(self.path) as temporary, open(temporary, "wb") as file:
+        with atomic_write(self.path) as temporary, open(temporary, "wb") as file:
             np.savez(
                 file,
                 header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),

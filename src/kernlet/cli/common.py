@@ -11,7 +11,7 @@ import numpy as np
 
 from kernlet.expansion import KernelExpansion
 from kernlet.export.file import load
-from kernlet.model.model import ShippedModel, ship
+from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import CategoryColumn
 from kernlet.tables.read import Table, gaps, read_table
 
@@ -52,11 +52,11 @@ def _open_skops(path: Path) -> Any:
     return io.load(path, trusted=[])
 
 
-def shipped_model(path: Path) -> ShippedModel:
+def shipped_model(path: Path) -> Model:
     """What travels, of any file that holds a machine."""
     model = open_model(path)
     try:
-        shipped = ship(model)
+        shipped = as_model(model)
     except TypeError as error:
         raise ValueError(f"{path}: {error}") from None
     if isinstance(model, KernelExpansion):
@@ -64,30 +64,30 @@ def shipped_model(path: Path) -> ShippedModel:
     return shipped
 
 
-def trained_on(shipped: ShippedModel) -> dict[str, Any]:
+def trained_on(shipped: Model) -> dict[str, Any]:
     """What the file says of the training data; it may say anything."""
     data = shipped.summary.get("data")
     return data if isinstance(data, dict) else {}
 
 
-def known_target(shipped: ShippedModel, target: str | None) -> str | None:
+def known_target(shipped: Model, target: str | None) -> str | None:
     """The column of the labels: the one that is asked for, or that of the training."""
     known = trained_on(shipped).get("target")
     return target or (known if isinstance(known, str) else None)
 
 
-def categories(shipped: ShippedModel) -> list[str]:
+def categories(shipped: Model) -> list[str]:
     """Columns that were texts in training, whatever another file makes of them."""
     columns = shipped.encoding.columns if shipped.encoding is not None else ()
     return [column.name for column in columns if isinstance(column, CategoryColumn)]
 
 
-def read_for(shipped: ShippedModel, path: Path, target: str | None = None) -> Table:
+def read_for(shipped: Model, path: Path, target: str | None = None) -> Table:
     """Read a table as the one of the training was read.
 
     Parameters
     ----------
-    shipped : ShippedModel
+    shipped : Model
     path : Path
     target : str or None
         The column of the labels, which stay texts where the classes are.
@@ -103,7 +103,7 @@ def read_for(shipped: ShippedModel, path: Path, target: str | None = None) -> Ta
     return read_table(path, category=texts, label=label, n_features=shipped.n_features)
 
 
-def labelled_rows(shipped: ShippedModel, path: Path, target: str | None) -> tuple[Any, Any]:
+def labelled_rows(shipped: Model, path: Path, target: str | None) -> tuple[Any, Any]:
     """Rows of a table as a machine takes them, and their labels."""
     known = known_target(shipped, target)
     read = read_for(shipped, path, known)
@@ -121,7 +121,7 @@ def errors_of(path: Path | str) -> Iterator[None]:
         raise ValueError(f"{path}: {error}") from None
 
 
-def rows_for(shipped: ShippedModel, table: Table) -> Any:
+def rows_for(shipped: Model, table: Table) -> Any:
     """The rows of a table as a machine takes them."""
     if shipped.encoding is not None:
         if table.columns is None:
@@ -137,7 +137,7 @@ def rows_for(shipped: ShippedModel, table: Table) -> Any:
     return rows
 
 
-def _by_name(shipped: ShippedModel, columns: dict[str, Any]) -> Any:
+def _by_name(shipped: Model, columns: dict[str, Any]) -> Any:
     """Columns of numbers, in the order in which the machine knows them."""
     names = shipped.feature_names
     if names is None or not set(names) <= set(columns):

@@ -13,7 +13,7 @@ from kernlet.compression.estimator import compress
 from kernlet.console import plain_warnings, say
 from kernlet.export.file import save
 from kernlet.export.predictors import ShippedClassifier
-from kernlet.model.model import ship
+from kernlet.model.model import as_model
 
 
 def run(
@@ -38,7 +38,7 @@ def run(
     bare = ShippedClassifier(replace(shipped, encoding=None, feature_names=None))
     with plain_warnings():
         small = compress(bare, size, X, y, random_state=seed)
-    made = ship(small)
+    made = as_model(small)
     made = replace(
         made,
         encoding=shipped.encoding,

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.svm import SVC
 
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 from kernlet.compact.classifier import CompactKernelClassifier
 from kernlet.datasets import Dataset, make_checkerboard
 from kernlet.lp.l1 import L1KernelClassifier
@@ -102,10 +102,10 @@ def _tuned(machine: Any, grid: Grid, data: Dataset) -> dict[str, Any]:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], dpi=150)
 
 
 def _write(path: Path, text: str) -> None:
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 from kernlet.cli.common import errors_of, known_target, read_for, rows_for, shipped_model
 from kernlet.export.c import c_identifier, to_c
 from kernlet.export.onnx import to_onnx
-from kernlet.model.model import ShippedModel
+from kernlet.model.model import Model
 
 
 def run(
@@ -29,7 +29,7 @@ def run(
     X, y = _rows(shipped, table, target)
     if kind == "onnx":
         graph = to_onnx(shipped, X=X)
-        with written_whole(output) as temporary:
+        with atomic_write(output) as temporary:
             temporary.write_bytes(graph.SerializeToString())
         click.echo(f"wrote {output} ({output.stat().st_size:,} bytes), checked with onnxruntime")
         return
@@ -50,7 +50,7 @@ def run(
     click.echo("wrote " + ", ".join(str(path) for path in source.files))
 
 
-def _rows(shipped: ShippedModel, table: Path | None, target: str | None) -> tuple[Any, Any]:
+def _rows(shipped: Model, table: Path | None, target: str | None) -> tuple[Any, Any]:
     if table is None:
         return None, None
     known = known_target(shipped, target)

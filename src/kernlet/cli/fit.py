@@ -17,7 +17,7 @@ from kernlet.console import plain_warnings, say, show_training
 from kernlet.export.file import save
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
-from kernlet.model.model import ShippedModel, plain, ship
+from kernlet.model.model import Model, as_model, plain
 from kernlet.report.evaluate import fit_svc
 from kernlet.rows.source import Rows
 from kernlet.tables.read import file_digest, read_table
@@ -153,8 +153,8 @@ def _budget(max_bytes: int | None, scaler: AffineMap | None) -> int | None:
     return max_bytes - taken
 
 
-def _shipped(machine: Any, data: Prepared) -> ShippedModel:
-    shipped = ship(machine)
+def _shipped(machine: Any, data: Prepared) -> Model:
+    shipped = as_model(machine)
     names = data.encoding.feature_names if data.encoding is not None else None
     return replace(
         shipped,
@@ -166,7 +166,7 @@ def _shipped(machine: Any, data: Prepared) -> ShippedModel:
     )
 
 
-def _test(shipped: ShippedModel, data: Prepared, svc: bool, seed: int) -> None:
+def _test(shipped: Model, data: Prepared, svc: bool, seed: int) -> None:
     """Measure the machine, and an SVC, on the rows kept aside; into the summary."""
     if not len(data.y_test):
         return
@@ -184,7 +184,7 @@ def _test(shipped: ShippedModel, data: Prepared, svc: bool, seed: int) -> None:
         shipped.summary["svc"] = plain(_measured_svc(data, seed))
 
 
-def _outputs(shipped: ShippedModel, X: Any) -> Any:
+def _outputs(shipped: Model, X: Any) -> Any:
     """Outputs for rows that are encoded and scaled already."""
     if not isinstance(X, Rows):
         return shipped.expansion.decision_values(X)
@@ -204,7 +204,7 @@ def _some(X: Rows, y: Any, most: int) -> tuple[Any, Any]:
     return X.take(numbers), y[numbers]
 
 
-def _tell(shipped: ShippedModel, output: Path) -> None:
+def _tell(shipped: Model, output: Path) -> None:
     summary = shipped.summary
     if "duality_gap" in summary:
         click.echo(f"relative duality gap {summary['duality_gap']:.1e}")

@@ -12,9 +12,9 @@ from typing import Any
 import click
 import numpy as np
 
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 from kernlet.cli.common import categories, errors_of, read_for, rows_for, shipped_model
-from kernlet.model.model import ShippedModel
+from kernlet.model.model import Model
 from kernlet.rows.parquet import ParquetRows
 from kernlet.tables.read import Table, arrow_columns, is_parquet
 
@@ -38,7 +38,7 @@ def run(model: Path, table: Path, output: Path | None) -> None:
         click.echo(f"wrote {n_rows:,} predictions to {output}", err=True)
 
 
-def _parts(shipped: ShippedModel, path: Path) -> Iterator[tuple[int, Table]]:
+def _parts(shipped: Model, path: Path) -> Iterator[tuple[int, Table]]:
     """The table, or one row group of Parquet after the other, with the number of its first row."""
     if not is_parquet(path):
         yield 0, read_for(shipped, path)
@@ -56,7 +56,7 @@ def _parts(shipped: ShippedModel, path: Path) -> Iterator[tuple[int, Table]]:
         yield start, arrow_columns(table, texts, None)
 
 
-def _answers(shipped: ShippedModel, outputs: Any) -> Columns:
+def _answers(shipped: Model, outputs: Any) -> Columns:
     """Columns by their names."""
     if shipped.kind == "regressor":
         values = shipped.scores(outputs).reshape(len(outputs), -1)
@@ -80,7 +80,7 @@ def _opened(output: Path | None, is_measured: bool) -> Iterator[Write]:
     if output is None:
         yield _CsvFile(sys.stdout, is_measured)
         return
-    with written_whole(output) as temporary:
+    with atomic_write(output) as temporary:
         if is_parquet(output):
             with _ParquetFile(temporary) as file:
                 yield file

@@ -9,7 +9,7 @@ import click
 
 from kernlet.cli.common import labelled_rows, shipped_model, trained_on
 from kernlet.console import plain_warnings, say
-from kernlet.model.model import ShippedModel
+from kernlet.model.model import Model
 from kernlet.report.page import write_report
 from kernlet.tables.read import file_digest
 from kernlet.tables.split import split_rows
@@ -41,7 +41,7 @@ def run(*, model: Path, table: Path, target: str | None, sizes: bool, output: Pa
     click.echo(f"{what} {evaluation.score:.4f} on {evaluation.n_rows:,} rows; wrote {output}")
 
 
-def _own_split(shipped: ShippedModel, table: Path, y: Any) -> tuple[Any, Any] | None:
+def _own_split(shipped: Model, table: Path, y: Any) -> tuple[Any, Any] | None:
     """How kernlet fit split this very file; None for another one."""
     split = shipped.summary.get("split")
     if not isinstance(split, dict) or trained_on(shipped).get("sha256") != file_digest(table):

@@ -5,20 +5,20 @@ from kernlet.export.file import ModelFileError, load, save
 from kernlet.export.onnx import to_onnx
 from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
 from kernlet.export.skl2onnx import register_skl2onnx
-from kernlet.model.model import ShippedModel, ship
+from kernlet.model.model import Model, as_model
 
 __all__ = [
     "CSource",
     "CodeSize",
+    "Model",
     "ModelFileError",
     "ShippedClassifier",
-    "ShippedModel",
     "ShippedRegressor",
     "ShippedTransformer",
+    "as_model",
     "load",
     "register_skl2onnx",
     "save",
-    "ship",
     "size_report",
     "to_c",
     "to_onnx",

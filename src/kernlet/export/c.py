@@ -17,10 +17,10 @@ import numpy as np
 
 from kernlet import __version__
 from kernlet._typing import Floats
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 from kernlet.export.c_tables import Rounding, StoredMachine, compare, require_float32, store
 from kernlet.kernels.named import describe_kernel
-from kernlet.model.model import ShippedModel, ship
+from kernlet.model.model import Model, as_model
 from kernlet.quantization import Table
 from kernlet.tables.encode import NumberColumn
 
@@ -205,21 +205,21 @@ def table_words(table: Table) -> list[str]:
     return [f"{byte}u" for byte in table.data.tolist()]
 
 
-def n_scores(model: ShippedModel) -> int:
+def n_scores(model: Model) -> int:
     """Numbers that a prediction gives besides its class."""
     if model.kind != "classifier" or model.scheme != "one vs one" or not model.votes:
         return model.expansion.n_outputs
     return 1 if len(model.classes) == 2 else len(model.classes)
 
 
-def feature_names(model: ShippedModel) -> list[str]:
+def feature_names(model: Model) -> list[str]:
     """Names of the features, numbers where they have none."""
     if model.feature_names is not None:
         return list(model.feature_names)
     return [f"feature {i}" for i in range(model.n_features)]
 
 
-def facts(model: ShippedModel, machine: StoredMachine) -> Iterator[str]:
+def facts(model: Model, machine: StoredMachine) -> Iterator[str]:
     """What the machine is."""
     kernel = describe_kernel(model.expansion.kernel)
     parameters = ", ".join(f"{k} {v:g}" for k, v in kernel.items() if k != "name")
@@ -232,7 +232,7 @@ def facts(model: ShippedModel, machine: StoredMachine) -> Iterator[str]:
         yield f"Trained as {model.summary['estimator']}."
 
 
-def meaning(model: ShippedModel) -> str:
+def meaning(model: Model) -> str:
     """What the scores are."""
     if model.kind == "regressor":
         return "The numbers that are predicted."
@@ -247,7 +247,7 @@ def meaning(model: ShippedModel) -> str:
     return "There is a score for each class."
 
 
-def encoding_lines(model: ShippedModel) -> Iterator[str]:
+def encoding_lines(model: Model) -> Iterator[str]:
     """How the columns of a table become features."""
     for column in model.encoding.columns if model.encoding else ():
         if isinstance(column, NumberColumn):
@@ -358,7 +358,7 @@ def to_c(
         raise ValueError(f"exp={exp!r} is none of libm, polynomial.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise ValueError(f"name={name!r} is no name in C: give letters, digits and underscores.")
-    shipped = ship(model)
+    shipped = as_model(model)
     machine = store(shipped, storage)
     rounding, rows = compare(shipped, machine.expansion, X, y)
     values = _values(shipped, machine, storage, rounding, exp, name)
@@ -371,7 +371,7 @@ def to_c(
     environment = _environment()
     texts = [environment.get_template(template).render(values) for template in templates]
     for path, text in zip(source.files, texts, strict=True):
-        with written_whole(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="ascii")
     return source
 
@@ -390,7 +390,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _values(
-    model: ShippedModel,
+    model: Model,
     machine: StoredMachine,
     storage: str,
     rounding: Rounding,
@@ -477,7 +477,7 @@ def _array(name: str, kind: str, words: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, "length": len(words), "lines": rows_of(words)}
 
 
-def _test_values(model: ShippedModel, machine: StoredMachine, rows: Floats) -> dict[str, Any]:
+def _test_values(model: Model, machine: StoredMachine, rows: Floats) -> dict[str, Any]:
     some = np.asarray(rows[:_TEST_ROWS], dtype=np.float32)
     outputs = machine.expansion.decision_values(some.astype(np.float64))
     scores = model.scores(outputs).reshape(len(some), -1)

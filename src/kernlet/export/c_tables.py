@@ -19,7 +19,7 @@ from kernlet.kernels.named import describe_kernel
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF, CenterWidths
 from kernlet.kernels.sigmoid import Sigmoid
-from kernlet.model.model import ShippedModel
+from kernlet.model.model import Model
 from kernlet.quantization import FORMATS, QuantizedExpansion, Table, encode
 
 _LARGEST_DENSE = 10**9  # numbers
@@ -75,12 +75,12 @@ class StoredMachine:
         )
 
 
-def store(model: ShippedModel, storage: str) -> StoredMachine:
+def store(model: Model, storage: str) -> StoredMachine:
     """Put a machine into tables.
 
     Parameters
     ----------
-    model : ShippedModel
+    model : Model
     storage : {"float32", "float16", "int8", "stored"}
         "stored" takes the tables of a compact machine as they are.
 
@@ -107,7 +107,7 @@ def store(model: ShippedModel, storage: str) -> StoredMachine:
     )
 
 
-def _as_stored(model: ShippedModel) -> StoredMachine:
+def _as_stored(model: Model) -> StoredMachine:
     expansion = model.expansion
     if not isinstance(expansion, QuantizedExpansion):
         raise ValueError(
@@ -126,7 +126,7 @@ def _as_stored(model: ShippedModel) -> StoredMachine:
     )
 
 
-def _whole_front(model: ShippedModel) -> AffineMap | None:
+def _whole_front(model: Model) -> AffineMap | None:
     """Scaler and the map of the expansion as one."""
     front = model.expansion.front
     if model.scaler is None or front is None:
@@ -134,7 +134,7 @@ def _whole_front(model: ShippedModel) -> AffineMap | None:
     return compose(model.scaler, front)
 
 
-def _frame(model: ShippedModel, storage: str) -> tuple[AffineMap | None, Floats, Kernel]:
+def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel]:
     """Where the centers lie when they are rounded: about 0, where the kernel allows it."""
     expansion, front = model.expansion, _whole_front(model)
     centers, kernel = dense(expansion.centers), expansion.kernel
@@ -262,13 +262,13 @@ class Rounding:
 
 
 def compare(
-    model: ShippedModel, after: KernelExpansion, X: Any = None, y: Any = None
+    model: Model, after: KernelExpansion, X: Any = None, y: Any = None
 ) -> tuple[Rounding, Floats]:
     """Compare a machine with its rounded form.
 
     Parameters
     ----------
-    model : ShippedModel
+    model : Model
     after : KernelExpansion
         With all scaling inside; its rows are in float32, as the code takes them.
     X, y : array-like or None
@@ -308,7 +308,7 @@ def compare(
     return rounding, rows
 
 
-def close_calls(model: ShippedModel, outputs: Floats) -> Any:
+def close_calls(model: Model, outputs: Floats) -> Any:
     """Rows of which the class may change when a number is rounded."""
     if model.kind != "classifier":
         return np.arange(0)
@@ -318,7 +318,7 @@ def close_calls(model: ShippedModel, outputs: Floats) -> Any:
     return np.flatnonzero(np.abs(outputs).min(axis=1) < _CLEAR)
 
 
-def rows_of(model: ShippedModel, X: Any) -> Floats:
+def rows_of(model: Model, X: Any) -> Floats:
     """Rows of features of what a user gives: an array, a sparse matrix or a table."""
     is_rows = isinstance(X, np.ndarray) and X.dtype.kind == "f"
     if model.encoding is not None and not is_rows:
@@ -333,7 +333,7 @@ def rows_of(model: ShippedModel, X: Any) -> Floats:
     return rows
 
 
-def likely_rows(model: ShippedModel, n_rows: int = 200) -> Floats:
+def likely_rows(model: Model, n_rows: int = 200) -> Floats:
     """Rows that a machine might meet: its centers, a little moved, among the features.
 
     Behind a projection, the shortest rows that lead to these.
@@ -358,12 +358,12 @@ _MOST_ROWS_SINGLE_PRECISION, _FEWEST_ROWS = 300, 16
 _MOST_WORK = 500_000_000  # differences of numbers
 
 
-def require_float32(model: ShippedModel, machine: StoredMachine, rows: Floats) -> None:
+def require_float32(model: Model, machine: StoredMachine, rows: Floats) -> None:
     """Refuse a machine that needs more than float32.
 
     Parameters
     ----------
-    model : ShippedModel
+    model : Model
     machine : StoredMachine
         Its tables.
     rows : ndarray of shape (n_rows, n_features)

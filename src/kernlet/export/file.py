@@ -17,7 +17,7 @@ from scipy import sparse
 from kernlet import __version__
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 from kernlet.expansion import KernelExpansion
 from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
 from kernlet.kernels.base import Kernel
@@ -26,7 +26,7 @@ from kernlet.kernels.named import describe_kernel
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF, CenterWidths
 from kernlet.kernels.sigmoid import Sigmoid
-from kernlet.model.model import ShippedModel, ship
+from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, QuantizedExpansion, Table
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
 
@@ -276,7 +276,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     """
     from safetensors.numpy import save as packed
 
-    tensors, metadata = described(ship(model))
+    tensors, metadata = described(as_model(model))
     text = json.dumps(metadata, allow_nan=False)
     if len(text) > LARGEST_METADATA:
         raise ValueError(
@@ -285,11 +285,11 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         )
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     content = packed(tensors, {METADATA_KEY: text, DIGEST_KEY: digest(text, tensors)})
-    with written_whole(Path(path)) as temporary:
+    with atomic_write(Path(path)) as temporary:
         temporary.write_bytes(content)
 
 
-def described(model: ShippedModel) -> tuple[TensorDict, dict[str, Any]]:
+def described(model: Model) -> tuple[TensorDict, dict[str, Any]]:
     """The tensors of a machine, and the rest of it as JSON values."""
     tensors: TensorDict = {}
     metadata = {
@@ -468,7 +468,7 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _model(fields: Fields, tensors: Tensors) -> ShippedModel:
+def _model(fields: Fields, tensors: Tensors) -> Model:
     kind = fields.choice("kind", (*_PREDICTORS, "expansion"))
     expansion = _expansion(fields.inside("machine"), tensors)
     scaler = None
@@ -480,7 +480,7 @@ def _model(fields: Fields, tensors: Tensors) -> ShippedModel:
     classes = None
     if kind == "classifier":
         classes = _classes(fields.inside("classes"), scheme, expansion.n_outputs)
-    model = ShippedModel(
+    model = Model(
         expansion,
         kind,  # type: ignore[arg-type]
         classes=classes,
@@ -498,7 +498,7 @@ def _model(fields: Fields, tensors: Tensors) -> ShippedModel:
     return model
 
 
-def _check(model: ShippedModel) -> None:
+def _check(model: Model) -> None:
     """Whether the parts fit together."""
     n_features, names = model.n_features, model.feature_names
     if names is not None and len(names) != n_features:

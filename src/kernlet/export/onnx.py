@@ -12,7 +12,7 @@ from kernlet._typing import Floats
 from kernlet.affine import AffineMap, compose
 from kernlet.export.c_tables import close_calls, dense, likely_rows, rows_of
 from kernlet.kernels.named import describe_kernel
-from kernlet.model.model import ShippedModel, ship
+from kernlet.model.model import Model, as_model
 
 
 class Graph:
@@ -170,7 +170,7 @@ def to_onnx(model: Any, *, X: Any = None, check: bool = True) -> Any:
     >>> [output.name for output in graph.graph.output]
     ['label', 'scores']
     """
-    shipped = ship(model)
+    shipped = as_model(model)
     onnx = require("onnx")
     graph = Graph(onnx)
     add_machine(graph, shipped, graph.input("X", shipped.n_features))
@@ -192,13 +192,13 @@ def require(name: str) -> Any:
         ) from None
 
 
-def check_graph(made: Any, model: ShippedModel, X: Any = None) -> float:
+def check_graph(made: Any, model: Model, X: Any = None) -> float:
     """Compare a graph with the machine.
 
     Parameters
     ----------
     made : onnx.ModelProto
-    model : ShippedModel
+    model : Model
     X : array-like or None
         Rows; made up unless given.
 
@@ -237,7 +237,7 @@ def check_graph(made: Any, model: ShippedModel, X: Any = None) -> float:
     return error
 
 
-def add_machine(graph: Graph, model: ShippedModel, x: str) -> None:
+def add_machine(graph: Graph, model: Model, x: str) -> None:
     """Everything from rows to answers."""
     outputs = add_outputs(graph, model, x)
     if model.kind in ("expansion", "transformer"):
@@ -256,7 +256,7 @@ def add_machine(graph: Graph, model: ShippedModel, x: str) -> None:
         graph.output("probabilities", probabilities, len(model.classes))
 
 
-def add_outputs(graph: Graph, model: ShippedModel, x: str) -> str:
+def add_outputs(graph: Graph, model: Model, x: str) -> str:
     """Outputs of the expansion."""
     expansion = model.expansion
     kernel = describe_kernel(expansion.kernel)
@@ -278,7 +278,7 @@ def _gamma(kernel: Any) -> Floats:
     return np.atleast_1d(kernel.gamma)
 
 
-def _front(model: ShippedModel, centers: Floats) -> tuple[AffineMap | None, Floats]:
+def _front(model: Model, centers: Floats) -> tuple[AffineMap | None, Floats]:
     """Scaler and map as one, about the mean of the centers where the kernel allows it."""
     front = model.expansion.front
     if model.scaler is not None:
@@ -327,7 +327,7 @@ def _add_product_kernel(graph: Graph, u: str, centers: Floats, kernel: dict[str,
     return graph.node("Pow", q, graph.scalar(float(kernel["degree"])))
 
 
-def add_classes(graph: Graph, model: ShippedModel, outputs: str) -> tuple[str, str, int | None]:
+def add_classes(graph: Graph, model: Model, outputs: str) -> tuple[str, str, int | None]:
     """Class numbers, scores, and the width of the scores (None for one number a row)."""
     n_classes = len(model.classes)
     if model.scheme == "one output":
@@ -357,7 +357,7 @@ def _add_votes(graph: Graph, outputs: str, n_classes: int) -> str:
     return graph.node("Add", won, share)
 
 
-def add_probabilities(graph: Graph, model: ShippedModel, scores: str) -> str:
+def add_probabilities(graph: Graph, model: Model, scores: str) -> str:
     """Softmax of the scores over the temperature."""
     assert model.temperature is not None
     cooled = graph.node("Mul", scores, graph.scalar(1 / model.temperature))
@@ -369,7 +369,7 @@ def add_probabilities(graph: Graph, model: ShippedModel, scores: str) -> str:
     return graph.node("Sigmoid", both)
 
 
-def _facts(model: ShippedModel) -> dict[str, str]:
+def _facts(model: Model) -> dict[str, str]:
     """What goes into the metadata of the graph."""
     facts = {
         "centers": str(model.expansion.n_centers),

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from kernlet._typing import Floats
 from kernlet.export.c_tables import rows_of
-from kernlet.model.model import Adopted, ShippedModel
+from kernlet.model.model import Adopted, Model
 from kernlet.rows.opening import is_source
 from kernlet.sklearn_base import rows_to_predict, values_of_rows
 
@@ -30,11 +30,11 @@ class ShippedPredictor(BaseEstimator):
 
     Parameters
     ----------
-    shipped : ShippedModel
+    shipped : Model
 
     Attributes
     ----------
-    shipped_ : ShippedModel
+    model_ : Model
     expansion_ : KernelExpansion
         The machine, behind scaler and encoding.
     n_centers_ : int
@@ -44,11 +44,11 @@ class ShippedPredictor(BaseEstimator):
         Where the machine comes from.
     """
 
-    def __init__(self, shipped: ShippedModel) -> None:
+    def __init__(self, shipped: Model) -> None:
         self.shipped = shipped
 
     @property
-    def shipped_(self) -> ShippedModel:
+    def model_(self) -> Model:
         """What travels."""
         return self.shipped
 

@@ -7,7 +7,7 @@ from typing import Any
 import kernlet
 from kernlet.export.onnx import Graph, add_machine, label_array, require
 from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
-from kernlet.model.model import ship
+from kernlet.model.model import as_model
 
 
 def register_skl2onnx() -> None:
@@ -48,7 +48,7 @@ def register_skl2onnx() -> None:
 
 
 def _names(model: Any) -> list[str]:
-    shipped = ship(model)
+    shipped = as_model(model)
     if shipped.kind != "classifier":
         return ["features" if shipped.kind == "transformer" else "values"]
     return ["label", "scores" if shipped.temperature is None else "probabilities"]
@@ -61,7 +61,7 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     operator = scope.declare_local_operator(f"Kernlet{type(model).__name__}", model)
     operator.inputs.extend(inputs)
     for name in _names(model):
-        kind = _label_type(ship(model).classes) if name == "label" else FloatTensorType()
+        kind = _label_type(as_model(model).classes) if name == "label" else FloatTensorType()
         operator.outputs.append(scope.declare_local_variable(name, kind))
     return operator.outputs
 
@@ -69,7 +69,7 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
 def _shapes(operator: Any) -> None:
     from skl2onnx.common.data_types import FloatTensorType
 
-    shipped = ship(operator.raw_operator)
+    shipped = as_model(operator.raw_operator)
     for name, output in zip(_names(operator.raw_operator), operator.outputs, strict=True):
         if name == "label":
             output.type = _label_type(shipped.classes)
@@ -94,7 +94,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Copy the nodes of a machine's graph under names that are free."""
     onnx = require("onnx")
     graph = Graph(onnx)
-    shipped = ship(operator.raw_operator)
+    shipped = as_model(operator.raw_operator)
     x = operator.inputs[0].full_name
     add_machine(graph, shipped, "X")
     free = {"X": _as_floats(scope, container, x)}

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
-from kernlet.atomic import DAMAGE, fingerprint, written_whole
+from kernlet.atomic import DAMAGE, atomic_write, fingerprint
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
@@ -285,7 +285,7 @@ class TallCheckpoint:
 
     def save(self, coef: Floats) -> None:
         """Write the machine; the file is there whole or not at all."""
-        with written_whole(self.path) as temporary, open(temporary, "wb") as file:
+        with atomic_write(self.path) as temporary, open(temporary, "wb") as file:
             np.savez(file, coef=coef, fingerprint=np.array(self.fingerprint))
 
     def load(self) -> Floats | None:

@@ -549,7 +549,7 @@ Kind = Literal["classifier", "regressor", "transformer", "expansion"]
 
 
 @dataclass(frozen=True, eq=False)
-class ShippedModel:
+class Model:
     """An expansion, and what turns its outputs into answers.
 
     Parameters
@@ -638,18 +638,18 @@ class ShippedModel:
         )
 
 
-def ship(model: Any) -> ShippedModel:
+def as_model(model: Any) -> Model:
     """Gather what a prediction needs.
 
     Parameters
     ----------
-    model : fitted estimator, KernelExpansion, ShippedModel or the path of a LIBSVM model file
+    model : fitted estimator, KernelExpansion, Model or the path of a LIBSVM model file
         A kernlet estimator, what :func:`kernlet.load` gave, an SVC or another classifier that
         :func:`kernlet.model.model.adopt` takes; or a Pipeline of scalers and one of these.
 
     Returns
     -------
-    shipped : ShippedModel
+    shipped : Model
 
     Examples
     --------
@@ -657,18 +657,18 @@ def ship(model: Any) -> ShippedModel:
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn.svm import SVC
-    >>> from kernlet.model.model import ship
+    >>> from kernlet.model.model import as_model
     >>> X, y = load_iris(return_X_y=True)
-    >>> shipped = ship(make_pipeline(StandardScaler(), SVC()).fit(X, y))
+    >>> shipped = as_model(make_pipeline(StandardScaler(), SVC()).fit(X, y))
     >>> shipped.scheme, shipped.scaler.shift.round(1)
     ('one vs one', array([5.8, 3.1, 3.8, 1.2]))
     """
-    if isinstance(model, ShippedModel):
+    if isinstance(model, Model):
         return model
     if isinstance(model, KernelExpansion):
-        return ShippedModel(model)
+        return Model(model)
     steps, last = _unwrapped(model)
-    shipped = getattr(last, "shipped_", None)
+    shipped = getattr(last, "model_", None)
     if shipped is not None:
         return _behind(shipped, steps)
     if hasattr(last, "expansion_") and is_regressor(last):
@@ -692,7 +692,7 @@ def _unwrapped(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     return [], model
 
 
-def _behind(shipped: ShippedModel, steps: list[tuple[str, Any]]) -> ShippedModel:
+def _behind(shipped: Model, steps: list[tuple[str, Any]]) -> Model:
     """A loaded machine behind the steps of a pipeline."""
     if not steps:
         return shipped
@@ -708,11 +708,11 @@ def _shipped_plainly(
     kind: Kind,
     steps: list[tuple[str, Any]],
     is_flat: bool = False,
-) -> ShippedModel:
+) -> Model:
     """A model whose answers are the outputs of its expansion."""
     check_is_fitted(model)
     names = getattr(steps[0][1] if steps else model, "feature_names_in_", None)
-    return ShippedModel(
+    return Model(
         model.expansion_,
         kind,
         scaler=fold_steps(steps),
@@ -722,13 +722,13 @@ def _shipped_plainly(
     )
 
 
-def _shipped_classifier(adopted: Adopted, last: Any) -> ShippedModel:
+def _shipped_classifier(adopted: Adopted, last: Any) -> Model:
     steps = list(adopted.preprocessing)
     encoding = None
     if steps and isinstance(steps[0][1], ColumnEncoding):
         encoding = steps.pop(0)[1]
     names = encoding.feature_names if encoding else _model_names(adopted.feature_names)
-    return ShippedModel(
+    return Model(
         adopted.expansion,
         "classifier",
         classes=np.asarray(adopted.classes),

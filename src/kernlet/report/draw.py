@@ -16,7 +16,7 @@ from kernlet._typing import Floats
 from kernlet.affine import compose
 from kernlet.expansion import KernelExpansion
 from kernlet.export.c_tables import dense
-from kernlet.model.model import ShippedModel
+from kernlet.model.model import Model
 from kernlet.report.evaluate import Size, Sizes
 
 _BLUE, _ORANGE, _INK = "#2b6cb0", "#dd6b20", "#1a202c"
@@ -180,7 +180,7 @@ def _draw_path(axes: Any, sizes: Sizes, name: str) -> None:
     axes.plot(*place(sizes.chosen), "*", color=ORANGE, ms=15, label="this machine", zorder=5)
 
 
-def input_centers(model: ShippedModel) -> Floats | None:
+def input_centers(model: Model) -> Floats | None:
     """Centers among the rows, before scaling; None behind a projection."""
     front = model.expansion.front
     if model.scaler is not None:
@@ -193,7 +193,7 @@ def input_centers(model: ShippedModel) -> Floats | None:
     return centers / front.scale.astype(float) + front.shift.astype(float)
 
 
-def image_side(model: ShippedModel, X: Any) -> int | None:
+def image_side(model: Model, X: Any) -> int | None:
     """The side of a square image, where the features look like the pixels of one."""
     side = round(model.n_features**0.5)
     if side < 6 or side * side != model.n_features or input_centers(model) is None:
@@ -206,7 +206,7 @@ def image_side(model: ShippedModel, X: Any) -> int | None:
     return side if alike else None
 
 
-def draw_images(model: ShippedModel, side: int) -> Figure:
+def draw_images(model: Model, side: int) -> Figure:
     """The centers as pictures, one line or more a class, heaviest first."""
     centers = input_centers(model)
     assert centers is not None
@@ -242,7 +242,7 @@ def draw_images(model: ShippedModel, side: int) -> Figure:
     return figure
 
 
-def draw_boundary(model: ShippedModel, X: Any, y: Any, n_grid: int = 300) -> Figure:
+def draw_boundary(model: Model, X: Any, y: Any, n_grid: int = 300) -> Figure:
     """Regions of the classes in the plane of two features, with rows and centers."""
     figure = Figure(figsize=(6.4, 5.4), layout="constrained")
     axes = figure.add_subplot()

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from kernlet.compact.classifier import CompactKernelClassifier
 from kernlet.datasets import Dataset
-from kernlet.model.model import ShippedModel
+from kernlet.model.model import Model
 
 
 @dataclass(frozen=True)
@@ -251,12 +251,12 @@ class Evaluation:
     latency: Latency
 
 
-def evaluate(model: ShippedModel, X: Any, y: Any) -> Evaluation:
+def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
     """Measure a machine.
 
     Parameters
     ----------
-    model : ShippedModel
+    model : Model
         A classifier or a regressor.
     X : ndarray of shape (n_rows, n_features)
         Before scaling.
@@ -299,7 +299,7 @@ def evaluate(model: ShippedModel, X: Any, y: Any) -> Evaluation:
     )
 
 
-def _latency(model: ShippedModel, X: Any) -> Latency:
+def _latency(model: Model, X: Any) -> Latency:
     batch = X[:1000]
     one = X[:1]
     single = _seconds(lambda: model.outputs(one), 50)
@@ -353,7 +353,7 @@ class Sizes:
 
 
 def try_sizes(
-    model: ShippedModel,
+    model: Model,
     X: Any,
     y: Any,
     *,
@@ -364,7 +364,7 @@ def try_sizes(
 
     Parameters
     ----------
-    model : ShippedModel
+    model : Model
         A classifier.
     X, y : ndarray
         Rows before scaling, and their labels: to test on.

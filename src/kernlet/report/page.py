@@ -10,9 +10,9 @@ import jinja2
 import numpy as np
 
 from kernlet import __version__
-from kernlet.atomic import written_whole
+from kernlet.atomic import atomic_write
 from kernlet.kernels.named import describe_kernel
-from kernlet.model.model import ShippedModel
+from kernlet.model.model import Model
 from kernlet.report import draw as drawings
 from kernlet.report.evaluate import Evaluation, Sizes, evaluate, try_sizes
 
@@ -21,7 +21,7 @@ _MOST_CONFUSED = 30  # classes up to which the matrix is shown
 
 
 def write_report(
-    model: ShippedModel,
+    model: Model,
     X: Any,
     y: Any,
     path: Path,
@@ -36,7 +36,7 @@ def write_report(
 
     Parameters
     ----------
-    model : ShippedModel
+    model : Model
         A classifier, or a regressor of one number.
     X : ndarray of shape (n_rows, n_features)
         Before scaling; best rows that the machine has not seen.
@@ -84,7 +84,7 @@ def write_report(
             rows=_data(model, X, y, data),
         )
     )
-    with written_whole(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return evaluation
 
@@ -99,7 +99,7 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _tiles(model: ShippedModel, evaluation: Evaluation) -> Rows:
+def _tiles(model: Model, evaluation: Evaluation) -> Rows:
     latency = f"{1e6 * evaluation.latency.single:,.0f} µs"
     tail = [
         (f"{model.expansion.n_centers:,}", "centers"),
@@ -128,7 +128,7 @@ def _sizes(tried: Sizes | None) -> dict[str, Any] | None:
     }
 
 
-def _why_no_sizes(model: ShippedModel, wanted: bool) -> str:
+def _why_no_sizes(model: Model, wanted: bool) -> str:
     if model.kind != "classifier":
         return "Other sizes are trained for classifiers only."
     if wanted:
@@ -148,27 +148,27 @@ def _confusion(evaluation: Evaluation) -> dict[str, Any] | None:
     return {"labels": evaluation.labels, "lines": lines}
 
 
-def _scatter(model: ShippedModel, evaluation: Evaluation, y: Any) -> str | None:
+def _scatter(model: Model, evaluation: Evaluation, y: Any) -> str | None:
     if model.kind == "classifier":
         return None
     figure = drawings.draw_predictions(y, evaluation.predictions)
     return drawings.as_svg(figure, "Predicted against true numbers")
 
 
-def _images(model: ShippedModel, X: Any) -> str | None:
+def _images(model: Model, X: Any) -> str | None:
     side = drawings.image_side(model, X)
     if side is None or model.kind != "classifier":
         return None
     return drawings.as_svg(drawings.draw_images(model, side), "The centers as pictures")
 
 
-def _boundary(model: ShippedModel, X: Any, y: Any) -> str | None:
+def _boundary(model: Model, X: Any, y: Any) -> str | None:
     if X.shape[1] != 2 or model.kind != "classifier":
         return None
     return drawings.as_svg(drawings.draw_boundary(model, X, y), "Regions of the classes")
 
 
-def _certificate(model: ShippedModel) -> Iterator[tuple[str, str]]:
+def _certificate(model: Model) -> Iterator[tuple[str, str]]:
     summary = model.summary
     known = (
         ("duality_gap", "largest relative duality gap", "{:.1e}"),
@@ -185,7 +185,7 @@ def _certificate(model: ShippedModel) -> Iterator[tuple[str, str]]:
         yield "score on rows kept aside in training", f"{test['score']:.4f}"
 
 
-def _latency(model: ShippedModel, evaluation: Evaluation) -> Rows:
+def _latency(model: Model, evaluation: Evaluation) -> Rows:
     expansion, latency = model.expansion, evaluation.latency
     rank = int(expansion.centers.shape[1])
     front = 0 if expansion.front is None else expansion.front.matrix is not None
@@ -198,7 +198,7 @@ def _latency(model: ShippedModel, evaluation: Evaluation) -> Rows:
     ]
 
 
-def _parameters(model: ShippedModel) -> Rows:
+def _parameters(model: Model) -> Rows:
     kernel = describe_kernel(model.expansion.kernel)
     rows = [("kernel", ", ".join(f"{k} {v:.4g}" if k != "name" else v for k, v in kernel.items()))]
     storage = getattr(model.expansion, "storage", None)
@@ -213,7 +213,7 @@ def _parameters(model: ShippedModel) -> Rows:
     return rows
 
 
-def _data(model: ShippedModel, X: Any, y: Any, name: str) -> Rows:
+def _data(model: Model, X: Any, y: Any, name: str) -> Rows:
     rows = [
         ("rows of this report", f"{len(y):,}{f' ({name})' if name else ''}"),
         ("features", f"{model.n_features:,}"),

@@ -248,6 +248,52 @@ def one_vs_rest_signs(y: Any, classes: Any) -> Floats:
     return np.where(y == positives[:, None], 1.0, -1.0)
 
 
+def label_codes(classes: Any, y: Any) -> Indices:
+    """Class numbers of labels, all of which must be in ``classes``."""
+    labels = column_or_1d(y)
+    unknown = np.setdiff1d(labels, classes).tolist()
+    if unknown:
+        raise ValueError(
+            f"y holds the label {unknown[0]!r}, which the model does not know; its classes are "
+            f"{classes.tolist()}."
+        )
+    return np.searchsorted(classes, labels)
+
+
+def check_label_types(y: Any) -> None:
+    """Refuse labels of mixed types, which NumPy silently converts to strings."""
+    is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
+    kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()
+    if "NoneType" in kinds:
+        row = next(row for row, label in enumerate(y) if label is None)
+        raise ValueError(
+            f"Row {row} of y, counted from 0, has no label (None). Leave out rows without one."
+        )
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The labels y mix types ({', '.join(sorted(kinds))}), which have no common order. "
+            "Convert them to one type, for example with [str(label) for label in y]."
+        )
+
+
+def _kind(label: Any) -> str:
+    if isinstance(label, str):
+        return "string"
+    return "number" if isinstance(label, Number | np.bool_) else type(label).__name__
+
+
+def check_classes(classes: Any) -> None:
+    """Refuse fewer than two classes."""
+    if not len(classes):
+        raise ValueError("There are no rows (0 samples): training needs at least two classes.")
+    if len(classes) < 2:
+        (label,) = np.asarray(classes).tolist()
+        raise ValueError(
+            f"The labels y hold one class only ({label!r}), rows of zero sample_weight left out; "
+            "training needs at least two classes."
+        )
+
+
 def error_weights(
     C: float, y: Any, classes: Any, class_weight: Any, sample_weight: Floats
 ) -> Floats:
@@ -266,14 +312,6 @@ def error_weights(
     return _cost(C, by_class[np.searchsorted(classes, y)] * sample_weight)
 
 
-def require_squares(costs: Floats) -> None:
-    """Refuse costs whose squares overflow: gaps of squared errors are made of them."""
-    with np.errstate(over="ignore"):
-        total = costs.sum()
-        if not np.isfinite(total * total):
-            raise ValueError("Weights times C overflow; give numbers nearer to 1.")
-
-
 def _cost(C: float, weights: Floats) -> Floats:
     with np.errstate(over="ignore"):
         cost = C * weights
@@ -282,178 +320,40 @@ def _cost(C: float, weights: Floats) -> Floats:
     return cost
 
 
-def label_codes(classes: Any, y: Any) -> Indices:
-    """Class numbers of labels, all of which must be known."""
-    labels = column_or_1d(y)
-    strange = np.setdiff1d(labels, classes).tolist()
-    if strange:
-        raise ValueError(
-            f"y holds the label {strange[0]!r}, which the model does not know; its classes are "
-            f"{classes.tolist()}."
-        )
-    return np.searchsorted(classes, labels)
+def check_cost_overflow(costs: Floats) -> None:
+    """Refuse costs whose squares overflow, because duality gaps contain them."""
+    with np.errstate(over="ignore"):
+        total = costs.sum()
+        if not np.isfinite(total * total):
+            raise ValueError("Weights times C overflow; give numbers nearer to 1.")
 
 
-def labelled_rows(X: Any, y: Any) -> tuple[Rows, Any]:
-    """Rows and their labels, which may be a column of the rows."""
-    rows = as_rows(X)
-    if isinstance(y, str):
-        rows, y = rows.split(y)
-    labels = column_or_1d(np.asarray(y.compute() if hasattr(y, "compute") else y))
-    if labels.dtype.kind == "f":
-        assert_all_finite(labels, input_name="y")
-    if len(rows) != len(labels):
-        check_consistent_length(np.empty(len(rows), dtype=bool), labels)
-    return rows, labels
+# -- Training data ---------------------------------------------------------------------------
 
 
-def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:
-    """Outputs of a fitted estimator for a source of rows, block by block."""
-    check_is_fitted(estimator)
-    rows = _with_features(estimator, as_rows(X))
-    function = estimator.expansion_.decision_values if function is None else function
-    parts = rows.map_reduce(_values, operator.iadd, shared=(function,))
-    return function(rows.read(slice(0, 0))) if parts is None else np.concatenate(parts)
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Rows of positive weight, with their labels, weights and numbers in the user's data."""
 
+    X: Any
+    y: Any
+    sample_weight: Floats
+    rows: Indices
 
-def _with_features(estimator: Any, rows: Rows) -> Rows:
-    """The rows with the columns of training, where they have these among others."""
-    names = getattr(estimator, "feature_names_in_", None)
-    columns = getattr(rows, "columns", None)
-    if names is not None and columns is not None and set(names) < set(columns):
-        return rows.select(list(names))
-    if rows.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {rows.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
-    if names is not None and columns is not None and list(names) != list(columns):
-        raise ValueError(
-            f"The columns of X are {list(columns)[:5]}, but {type(estimator).__name__} was fitted "
-            f"to {list(names)[:5]}, in this order: open the rows with columns=[...]."
-        )
-    return rows
-
-
-def _values(X: Any, function: Any) -> list[Any]:
-    assert_all_finite(X, input_name="X")
-    return [function(X)]
-
-
-def gamma_of_rows(gamma: str | float, rows: Rows, weights: Floats) -> float:
-    """Turn the ``gamma`` parameter into a number, in one pass that checks the rows too."""
-    origin = rows.read(slice(0, 1))
-    origin = np.zeros(rows.shape[1]) if not isinstance(origin, np.ndarray) else origin[0]
-    total, sums, squares = rows.map_reduce(_sums, added, by_row=(weights,), shared=(origin,))
-    if not isinstance(gamma, str):
-        return float(gamma)
-    means = sums / total
-    return gamma_of_moments(gamma, means + origin, max(0.0, squares / total - means @ means))
-
-
-def _sums(X: Any, weights: Floats, origin: Floats) -> list[Any]:
-    """Sums of weights, and of rows and their squared norms about a point."""
-    assert_all_finite(X, input_name="X")
-    about = (X.toarray() if hasattr(X, "toarray") else X) - origin.astype(np.float64)
-    return [weights.sum(), weights @ about, weights @ np.einsum("ij,ij->i", about, about)]
-
-
-#: Constraints on the parameters that name a kernel.
-KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
-    "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
-    "gamma": [
-        StrOptions({"scale", "auto", "mean_distance"}),
-        Interval(Real, 0, None, closed="neither"),
-    ],
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "coef0": [Interval(Real, None, None, closed="neither")],
-}
-
-
-class KernelTrainer:
-    """Checks on training data, and the kernel that the parameters name."""
-
-    classes_: Any
-
-    #: Whether a fit may read its rows block by block.
-    _takes_sources = False
-
-    def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """Validate rows, labels and weights, set ``classes_``, drop rows of zero weight."""
-        data = check_training_data(
-            self, X, y, sample_weight, takes_sources=self._takes_sources, order="C"
-        )
-        self.classes_ = np.unique(data.y)
-        check_classes(self.classes_)
-        return data
-
-    def _make_kernel(self, data: TrainingData) -> Kernel:
-        """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
-        names = ("kernel", "gamma", "degree", "coef0")
-        kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
-        if isinstance(data.X, Rows):
-            gamma = gamma_of_rows(gamma, data.X, data.sample_weight)
-        return make_kernel(
-            kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
-        )
-
-    def _drop_zero_cost(self, data: TrainingData) -> tuple[TrainingData, Floats]:
-        """The rows whose errors cost something, and the cost: C times class and row weights."""
-        C, class_weight = (getattr(self, name) for name in ("C", "class_weight"))
-        costs = error_weights(C, data.y, self.classes_, class_weight, data.sample_weight)
-        return data.subset(costs > 0), costs[costs > 0]
-
-
-class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, BaseEstimator):
-    """A classifier whose whole memory is a :class:`~kernlet.KernelExpansion`."""
-
-    expansion_: KernelExpansion
+    def subset(self, mask: Any) -> TrainingData:
+        """The rows where ``mask`` is true."""
+        if mask.all():
+            return self
+        kept = np.flatnonzero(mask)
+        X = self.X.some(kept) if isinstance(self.X, Rows) else self.X[kept]
+        return TrainingData(X, self.y[kept], self.sample_weight[kept], self.rows[kept])
 
     @property
-    def n_centers_(self) -> int:
-        """Distinct centers: the kernel evaluations that one prediction costs."""
-        return self.expansion_.n_centers
-
-    def decision_function(self, X: Any) -> Floats:
-        """Decision values of the rows of X.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A torch tensor is computed on its device, by rbf machines; a source of rows
-            (:mod:`kernlet.rows`) or a Dask collection block by block.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes, one value a row, positive for ``classes_[1]``.
-        """
-        values = expansion_values(self, X)
-        return values[:, 0] if values.shape[1] == 1 else values
-
-    def predict(self, X: Any) -> Any:
-        """Class labels of the rows of X.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Or as for ``decision_function``.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        values = self.decision_function(X)
-        codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[to_numpy(codes).astype(np.intp)]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "expansion_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def for_callbacks(self) -> dict[str, Any]:
+        """The data as scikit-learn's callbacks take them; no rows where they are not in memory."""
+        if isinstance(self.X, Rows):
+            return {}
+        return {"X": self.X, "y": self.y, "metadata": {"sample_weight": self.sample_weight}}
 
 
 def check_training_data(
@@ -519,6 +419,19 @@ def _check_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
     return TrainingData(rows, y, weights, np.arange(len(y))).subset(weights > 0)
 
 
+def labelled_rows(X: Any, y: Any) -> tuple[Rows, Any]:
+    """Rows and their labels, which may be a column of the rows."""
+    rows = as_rows(X)
+    if isinstance(y, str):
+        rows, y = rows.split(y)
+    labels = column_or_1d(np.asarray(y.compute() if hasattr(y, "compute") else y))
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    if len(rows) != len(labels):
+        check_consistent_length(np.empty(len(rows), dtype=bool), labels)
+    return rows, labels
+
+
 def require_memory(estimator: Any, X: Any) -> None:
     """Refuse rows that are read block by block."""
     if is_source(X):
@@ -526,6 +439,73 @@ def require_memory(estimator: Any, X: Any) -> None:
             f"{type(estimator).__name__} needs its rows in memory, as an array or a sparse matrix; "
             f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers)."
         )
+
+
+#: Constraints on the parameters that name a kernel.
+KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
+    "gamma": [
+        StrOptions({"scale", "auto", "mean_distance"}),
+        Interval(Real, 0, None, closed="neither"),
+    ],
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+}
+
+
+class KernelTrainer:
+    """Checks on training data, and the kernel that the parameters name."""
+
+    classes_: Any
+
+    #: Whether a fit may read its rows block by block.
+    _takes_sources = False
+
+    def _check_training_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Validate rows, labels and weights, set ``classes_``, drop rows of zero weight."""
+        data = check_training_data(
+            self, X, y, sample_weight, takes_sources=self._takes_sources, order="C"
+        )
+        self.classes_ = np.unique(data.y)
+        check_classes(self.classes_)
+        return data
+
+    def _make_kernel(self, data: TrainingData) -> Kernel:
+        """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
+        names = ("kernel", "gamma", "degree", "coef0")
+        kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
+        if isinstance(data.X, Rows):
+            gamma = gamma_of_rows(gamma, data.X, data.sample_weight)
+        return make_kernel(
+            kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
+        )
+
+    def _drop_zero_cost(self, data: TrainingData) -> tuple[TrainingData, Floats]:
+        """The rows whose errors cost something, and the cost: C times class and row weights."""
+        C, class_weight = (getattr(self, name) for name in ("C", "class_weight"))
+        costs = error_weights(C, data.y, self.classes_, class_weight, data.sample_weight)
+        return data.subset(costs > 0), costs[costs > 0]
+
+
+def gamma_of_rows(gamma: str | float, rows: Rows, weights: Floats) -> float:
+    """Turn the ``gamma`` parameter into a number, in one pass that checks the rows too."""
+    origin = rows.read(slice(0, 1))
+    origin = np.zeros(rows.shape[1]) if not isinstance(origin, np.ndarray) else origin[0]
+    total, sums, squares = rows.map_reduce(_sums, added, by_row=(weights,), shared=(origin,))
+    if not isinstance(gamma, str):
+        return float(gamma)
+    means = sums / total
+    return gamma_of_moments(gamma, means + origin, max(0.0, squares / total - means @ means))
+
+
+def _sums(X: Any, weights: Floats, origin: Floats) -> list[Any]:
+    """Sums of weights, and of rows and their squared norms about a point."""
+    assert_all_finite(X, input_name="X")
+    about = (X.toarray() if hasattr(X, "toarray") else X) - origin.astype(np.float64)
+    return [weights.sum(), weights @ about, weights @ np.einsum("ij,ij->i", about, about)]
+
+
+# -- Prediction ------------------------------------------------------------------------------
 
 
 def rows_to_predict(estimator: Any, X: Any) -> Any:
@@ -547,63 +527,94 @@ def expansion_values(estimator: Any, X: Any) -> Any:
     return estimator.expansion_.decision_values(rows)
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingData:
-    """Rows of positive weight, with their labels, weights and numbers in the user's data."""
+def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:
+    """Outputs of a fitted estimator for a source of rows, block by block."""
+    check_is_fitted(estimator)
+    rows = _with_features(estimator, as_rows(X))
+    function = estimator.expansion_.decision_values if function is None else function
+    parts = rows.map_reduce(_values, operator.iadd, shared=(function,))
+    return function(rows.read(slice(0, 0))) if parts is None else np.concatenate(parts)
 
-    X: Any
-    y: Any
-    sample_weight: Floats
-    rows: Indices
 
-    def subset(self, mask: Any) -> TrainingData:
-        """The rows where ``mask`` is true."""
-        if mask.all():
-            return self
-        kept = np.flatnonzero(mask)
-        X = self.X.some(kept) if isinstance(self.X, Rows) else self.X[kept]
-        return TrainingData(X, self.y[kept], self.sample_weight[kept], self.rows[kept])
+def _with_features(estimator: Any, rows: Rows) -> Rows:
+    """The rows with the columns seen in training, in that order."""
+    names = getattr(estimator, "feature_names_in_", None)
+    columns = getattr(rows, "columns", None)
+    if names is not None and columns is not None and set(names) < set(columns):
+        return rows.select(list(names))
+    if rows.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {rows.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    if names is not None and columns is not None and list(names) != list(columns):
+        raise ValueError(
+            f"The columns of X are {list(columns)[:5]}, but {type(estimator).__name__} was fitted "
+            f"to {list(names)[:5]}, in this order: open the rows with columns=[...]."
+        )
+    return rows
+
+
+def _values(X: Any, function: Any) -> list[Any]:
+    assert_all_finite(X, input_name="X")
+    return [function(X)]
+
+
+class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, BaseEstimator):
+    """A classifier that predicts with a :class:`~kernlet.KernelExpansion`."""
+
+    expansion_: KernelExpansion
 
     @property
-    def for_callbacks(self) -> dict[str, Any]:
-        """The data as scikit-learn's callbacks take them; no rows where they are not in memory."""
-        if isinstance(self.X, Rows):
-            return {}
-        return {"X": self.X, "y": self.y, "metadata": {"sample_weight": self.sample_weight}}
+    def n_centers_(self) -> int:
+        """Distinct centers: kernel evaluations per prediction."""
+        return self.expansion_.n_centers
 
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of everything that a prediction needs."""
+        return self.expansion_.nbytes
 
-def check_label_types(y: Any) -> None:
-    """Refuse labels of mixed kinds, which numpy would turn into strings without a word."""
-    is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
-    kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()
-    if "NoneType" in kinds:
-        row = next(row for row, label in enumerate(y) if label is None)
-        raise ValueError(
-            f"Row {row} of y, counted from 0, has no label (None). Leave out rows without one."
-        )
-    if len(kinds) > 1:
-        raise ValueError(
-            f"The labels y mix types ({', '.join(sorted(kinds))}), which have no common order. "
-            "Convert them to one type, for example with [str(label) for label in y]."
-        )
+    def decision_function(self, X: Any) -> Floats:
+        """Decision values of the rows of X.
 
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A torch tensor is computed on its device, by rbf machines; a source of rows
+            (:mod:`kernlet.rows`) or a Dask collection block by block.
 
-def _kind(label: Any) -> str:
-    if isinstance(label, str):
-        return "string"
-    return "number" if isinstance(label, Number | np.bool_) else type(label).__name__
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes, one value per row, positive for ``classes_[1]``.
+        """
+        values = expansion_values(self, X)
+        return values[:, 0] if values.shape[1] == 1 else values
 
+    def predict(self, X: Any) -> Any:
+        """Class labels of the rows of X.
 
-def check_classes(classes: Any) -> None:
-    """Refuse fewer than two classes."""
-    if not len(classes):
-        raise ValueError("There are no rows (0 samples): training needs at least two classes.")
-    if len(classes) < 2:
-        (label,) = np.asarray(classes).tolist()
-        raise ValueError(
-            f"The labels y hold one class only ({label!r}), rows of zero sample_weight left out; "
-            "training needs at least two classes."
-        )
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or as for ``decision_function``.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[to_numpy(codes).astype(np.intp)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class ExpansionTransformer(
@@ -624,7 +635,7 @@ class ExpansionTransformer(
 
     @property
     def n_centers_(self) -> int:
-        """Points: the kernel evaluations that a row costs, whatever the number of features."""
+        """Distinct points: kernel evaluations per row, for all features together."""
         return self.expansion_.n_centers
 
     @property

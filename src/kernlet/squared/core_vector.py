@@ -20,9 +20,9 @@ from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
     TrainingData,
+    check_cost_overflow,
     join_centers,
     one_vs_rest_signs,
-    require_squares,
 )
 from kernlet.squared.core_set import REASONS, CoreProgress, CoreRule, CoreSolution, find_core_set
 from kernlet.squared.problem import EnclosingBall
@@ -205,7 +205,7 @@ class CoreVectorClassifier(ExpansionClassifier):
         data = self._check_training_data(X, y, sample_weight)
         kernel = self._make_kernel(data)
         data, costs = self._drop_zero_cost(data)
-        require_squares(costs)
+        check_cost_overflow(costs)
         gram = Gram(kernel, data.X, hold=True)
         balls = [
             EnclosingBall(gram, signs, costs) for signs in one_vs_rest_signs(data.y, self.classes_)

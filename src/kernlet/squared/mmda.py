@@ -19,8 +19,8 @@ from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionTransformer,
     TrainingData,
+    check_cost_overflow,
     one_vs_rest_signs,
-    require_squares,
 )
 from kernlet.squared.core_set import REASONS, CoreRule
 from kernlet.squared.features import (
@@ -225,7 +225,7 @@ class MMDA(ExpansionTransformer):
         kernel = self._make_kernel(data)
         require_mercer(kernel, "A direction in feature space")
         data, costs = self._drop_zero_cost(data)
-        require_squares(costs)
+        check_cost_overflow(costs)
         signs = one_vs_rest_signs(data.y, self.classes_)
         rows = RowReader(data.X) if isinstance(data.X, Rows) else data.X
         task = MarginTask(kernel, rows, signs, costs, int(self.cache_size * 2**20))

@@ -3,7 +3,7 @@ import pytest
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.class_weight import compute_sample_weight
 
-from kernlet.sklearn_base import error_weights, one_vs_rest_signs, require_squares
+from kernlet.sklearn_base import check_cost_overflow, error_weights, one_vs_rest_signs
 
 LABELS = {
     "two numbers": np.array([3, -1, 3, 3, -1]),
@@ -110,6 +110,6 @@ def test_weights_that_cannot_be_costs_are_refused(class_weight, rows):
 
 
 def test_costs_whose_squares_overflow_get_a_sentence():
-    require_squares(np.full(3, 1e150))
+    check_cost_overflow(np.full(3, 1e150))
     with pytest.raises(ValueError, match="Weights times C overflow"):
-        require_squares(np.full(3, 1e160))
+        check_cost_overflow(np.full(3, 1e160))

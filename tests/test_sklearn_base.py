@@ -1,0 +1,157 @@
+"""What every fit shares: progress, convergence warnings and the thread limit."""
+
+import pickle
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info
+
+import kernlet
+from kernlet.sklearn_base import (
+    CallbackSupportMixin,
+    Progress,
+    fit_method,
+    is_unconverged,
+    single_thread,
+    warn_unconverged,
+)
+
+
+class Toy(CallbackSupportMixin, BaseEstimator):
+    """Two outputs of three rounds each."""
+
+    _parameter_constraints: ClassVar = {"verbose": ["verbose"]}
+
+    def __init__(self, verbose=0):
+        self.verbose = verbose
+
+    @fit_method
+    def fit(self, X=None, y=None):
+        self.threads_ = [pool["num_threads"] for pool in threadpool_info()]
+        self.stops_ = []
+        with Progress.start(self, n_tasks=2) as progress:
+            for _ in range(2):
+                with progress.task("output", n_tasks=3) as output:
+                    self.stops_ += [output.step("round", {}) for _ in range(3)]
+        return self
+
+
+class Recorder:
+    """A callback that asks to stop after some tasks."""
+
+    def __init__(self, stop_after=10**6):
+        self.stop_after, self.events = stop_after, []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator, context):
+        self.events.append(f"end {context.task_name}")
+        return len(self.events) > self.stop_after
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+
+@dataclass
+class Certificate:
+    gap: float
+    status: str = "optimal"
+
+
+OUTPUT = ["begin output", *["begin round", "end round"] * 3, "end output"]
+
+
+def test_callbacks_see_every_task_once_and_in_order():
+    recorder = Recorder()
+    Toy().set_callbacks(recorder).fit()
+    assert recorder.events == ["setup", "begin fit", *OUTPUT, *OUTPUT, "end fit", "teardown"]
+
+
+def test_a_step_returns_whether_a_callback_asks_to_stop():
+    assert Toy().set_callbacks(Recorder(stop_after=9)).fit().stops_ == [False] * 3 + [True] * 3
+
+
+def test_an_error_ends_no_task():
+    recorder, toy = Recorder(), Toy()
+    toy.set_callbacks(recorder)
+    with pytest.raises(ZeroDivisionError), Progress.start(toy):
+        1 / 0  # noqa: B018
+    assert recorder.events == ["setup", "begin fit"]
+
+
+@pytest.mark.parametrize(("verbose", "n_lines"), [(0, 0), (1, 2), (2, 8)])
+def test_verbose_prints_tasks_down_to_its_level(verbose, n_lines, capsys):
+    Toy(verbose).fit()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == n_lines
+    assert all(line.startswith("[Toy] ") for line in lines)
+
+
+def test_verbose_works_without_callbacks_of_scikit_learn(capsys):
+    class Plain(BaseEstimator):
+        verbose = 1
+
+    with Progress.start(Plain()) as progress, progress.task("output", 3) as output:
+        assert output.step("round") is False
+    assert capsys.readouterr().out.startswith("[Plain] output 3: ")
+
+
+def test_progress_can_be_sent_to_a_worker():
+    task = pickle.loads(pickle.dumps(Progress.start(Toy()).task("output")))
+    assert task.name == "output"
+
+
+def test_a_fit_runs_on_one_thread_and_leaves_the_limits_as_they_were():
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    assert set(Toy().fit().threads_) <= {1}
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+
+
+def test_single_thread_decorates_functions_too():
+    @single_thread()
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info()}
+
+    assert threads() <= {1}
+    assert threads() <= {1}  # more than once
+
+
+@pytest.mark.parametrize(
+    ("gap", "status", "tol", "answer"),
+    [
+        (1e-9, "optimal", 1e-12, False),  # round-off
+        (1e-7, "optimal", 1e-12, True),
+        (1e-9, "iteration limit", 1e-12, True),
+        (1e-3, "stopped", 1e-6, False),
+        (np.nan, "optimal", 1e-6, True),
+        (np.inf, "optimal", 1e-6, True),
+    ],
+)
+def test_what_counts_as_unconverged(gap, status, tol, answer):
+    assert is_unconverged(Certificate(gap, status), tol) is answer
+
+
+def test_the_warning_names_the_worst_gap_its_reason_and_the_line_of_the_caller():
+    solutions = [Certificate(0.0), Certificate(1e-3), Certificate(1e-2, "iteration limit")]
+    reasons = {"optimal": "Scale.", "iteration limit": "Raise max_iter."}
+    with pytest.warns(ConvergenceWarning, match=r"^2 of 3 programs .* 1.0e-02 .*Raise") as caught:
+        warn_unconverged(solutions, 1e-6, "programs", reasons)
+    assert caught[0].filename == __file__
+
+
+def test_warnings_of_fits_point_at_the_line_that_called_fit():
+    X = np.random.RandomState(0).randn(60, 2)
+    machine = kernlet.HullPerceptronClassifier(C=1e3, max_iter=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        machine.fit(X, np.arange(60) % 2)
+    assert {warning.filename for warning in caught} == {__file__}

@@ -78,6 +78,7 @@ _WITHIN_THE_GAP = (
 )
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         HullPerceptronClassifier(),
@@ -101,6 +102,7 @@ _OTHER_ROWS = (
 )
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         CompactKernelClassifier(20, n_epochs=30, random_state=0),

@@ -6,10 +6,8 @@ by name, each of which takes ``quick`` and yields tables.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -17,6 +15,7 @@ import click
 
 from benchmarks import frontier, suites
 from benchmarks.tables import Table
+from papers.tables import environment
 
 
 def discover() -> dict[str, Callable[[bool], Iterator[Table]]]:
@@ -41,7 +40,7 @@ BENCHMARKS = discover()
 )
 def main(names: tuple[str, ...], quick: bool, folder: Path | None) -> None:
     """Measure kernlet beside its peers. CPU seconds, one thread, medians; ratios in one run."""
-    click.echo(_setting() + "\n")
+    click.echo(environment() + "\n")
     for name in names or BENCHMARKS:
         tables = []
         for table in BENCHMARKS[name](quick):
@@ -50,13 +49,8 @@ def main(names: tuple[str, ...], quick: bool, folder: Path | None) -> None:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             command = f"`make bench ARGS={name}`"
-            text = "\n\n".join([*tables, f"{command}: {_setting()}"]) + "\n"
+            text = "\n\n".join([*tables, f"{command}: {environment()}"]) + "\n"
             (folder / f"{name}.md").write_text(text, encoding="utf-8")
-
-
-def _setting() -> str:
-    packages = ", ".join(f"{p} {version(p)}" for p in ("scikit-learn", "highspy", "numpy"))
-    return f"CPU seconds, one thread; Python {platform.python_version()}, {packages}."
 
 
 if __name__ == "__main__":

@@ -143,8 +143,8 @@ def _table_problems(stem: str) -> Iterator[str]:
         if not (PAPER_RESULTS / picture).exists():
             yield f"{stem}.json: the picture {picture} is missing."
     for figure in table["figures"]:
-        if figure["verdict"] == "not met" and not figure["why"]:
-            yield f"{stem}.json: {figure['row']}, {figure['what']} is not met without a reason."
+        if figure["verdict"] == "not met" and not figure["reason"]:
+            yield f"{stem}.json: {figure['row']}, {figure['quantity']} is not met without a reason."
 
 
 @click.command()

@@ -1,11 +1,10 @@
-"""Tables that print themselves as Markdown."""
+"""Tables of benchmarks, printed as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
+from papers.tables import markdown_table
 
 
 @dataclass
@@ -22,12 +21,4 @@ class Table:
 
     def markdown(self) -> str:
         """The table as Markdown, its title in bold above it."""
-        lines = [f"**{self.title}**", "", "| " + " | ".join(self.header) + " |"]
-        lines.append("|" + "---|" * len(self.header))
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
-        return "\n".join(lines)
-
-
-def spread(scores: Sequence[float]) -> str:
-    """Mean and deviation of several runs."""
-    return f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
+        return f"**{self.title}**\n\n{markdown_table(self.header, self.rows)}"

@@ -11,13 +11,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
 
 from kernlet.atomic import atomic_write
 
+T = TypeVar("T")
 JOBS = int(os.environ.get("KERNLET_BENCH_JOBS", "1"))
+
+
+def timed(function: Callable[..., T], *arguments: Any, **options: Any) -> tuple[T, float]:
+    """The result of a call and its CPU seconds."""
+    start = time.process_time()
+    result = function(*arguments, **options)
+    return result, time.process_time() - start
 
 
 @dataclass(frozen=True)
@@ -36,10 +44,9 @@ class Experiment:
 
     def run(self) -> dict[str, Any]:
         """The result and its CPU seconds."""
-        start = time.process_time()
+        result, seconds = timed(self.function, **self.parameters)
         # Through JSON and back, so that a new result equals the same result read from the file.
-        answer = json.loads(json.dumps(self.function(**self.parameters)))
-        return {"answer": answer, "seconds": round(time.process_time() - start, 2)}
+        return {"answer": json.loads(json.dumps(result)), "seconds": round(seconds, 2)}
 
 
 class ResultCache:

@@ -1,4 +1,9 @@
-"""Garcia, Gonzalez and Dorronsoro (Learning 2006): support vectors of kernel perceptrons."""
+"""Table and evolution figures of Garcia et al. 2006.
+
+D. Garcia, A. Gonzalez and J. R. Dorronsoro, Optimal support vector selection for kernel
+perceptrons, Learning 2006. Support vectors are removed in rounds with a growing factor; here on
+each of ten folds.
+"""
 
 from __future__ import annotations
 
@@ -18,28 +23,42 @@ from kernlet.squared.hull import Schedule, removal_rounds, stops
 from kernlet.squared.mdm import find_nearest_point
 from kernlet.squared.problem import Hull
 from papers.cache import Experiment
-from papers.tables import NOT_YET, Figure, NamedExperiments, Ours, Recipe, Results, Table
+from papers.tables import (
+    NOT_YET,
+    Figure,
+    Measurement,
+    NamedExperiments,
+    PaperTable,
+    Recipe,
+    Results,
+)
 
-GAMMA, C = 1 / 50, 10.0  # the paper's, for all sets
+PAPER = "garcia2006"
+GAMMA, C = 1 / 50, 10.0  # the paper's, for all data sets
 SCHEDULE = Schedule(0.5, 0.025, 20)
-UNSCALED = ("ionosphere",)  # the others are standardised, as fits the paper's counts
+UNSCALED = ("ionosphere",)  # the others are standardised, which fits the paper's counts better
 
 
-def rows_of(name: str, n_rows: int | None = None) -> tuple[Any, Any]:
-    """Rows of a set (all, or so many drawn at random), and signs; thyroid is normal or not."""
+# Experiments -------------------------------------------------------------------------------------
+
+
+def signed_rows(name: str, n_rows: int | None = None) -> tuple[Any, Any]:
+    """All rows of a data set, or a random subset, and signs; thyroid is normal or not."""
     data = load(name)
     X, y = np.asarray(data.X, dtype=float), data.y
     if data.X_test is not None and data.y_test is not None:
         X, y = np.vstack([X, data.X_test]), np.concatenate([y, data.y_test])
-    y = y == 3 if name == "thyroid" else y == np.unique(y)[1]
-    some = np.random.RandomState(0).permutation(len(y))[: n_rows or len(y)]
-    some = some if n_rows else np.arange(len(y))
-    return X[some], np.where(y[some], 1.0, -1.0)
+    positive = y == 3 if name == "thyroid" else y == np.unique(y)[1]
+    signs = np.where(positive, 1.0, -1.0)
+    if n_rows is None:
+        return X, signs
+    subset = np.random.RandomState(0).permutation(len(y))[:n_rows]
+    return X[subset], signs[subset]
 
 
-def fold_of(name: str, n_rows: int | None, fold: int) -> tuple[Any, Any, Any, Any]:
-    """Training rows and signs, test rows and signs of one of ten folds, scaled."""
-    X, signs = rows_of(name, n_rows)
+def scaled_fold(name: str, n_rows: int | None, fold: int) -> tuple[Any, Any, Any, Any]:
+    """Training rows and signs, test rows and signs of one of ten folds."""
+    X, signs = signed_rows(name, n_rows)
     splits = StratifiedKFold(10, shuffle=True, random_state=0).split(X, signs)
     train, test = list(splits)[fold]
     is_scaled = name not in UNSCALED
@@ -51,33 +70,19 @@ def _ten_thousand_sk_steps(hull: Hull, rows: Any, start: Any) -> Any:
     return find_nearest_point(hull, method="sk", tol=0.0, max_iter=10_000)
 
 
-def _exactly(hull: Hull, rows: Any, start: Any) -> Any:
+def _exact(hull: Hull, rows: Any, start: Any) -> Any:
     return find_nearest_point(hull, tol=1e-4, start=start)
 
 
 SOLVERS: dict[str, Callable[[Hull, Any, Any], Any]] = {
     "sk": _ten_thousand_sk_steps,
-    "exact": _exactly,
+    "exact": _exact,
 }
 
 
 def removal_path(name: str, n_rows: int | None, fold: int, solver: str) -> list[list[float]]:
-    """Validation accuracy, support vectors, test accuracy and gap of all rounds.
-
-    Parameters
-    ----------
-    name : str
-    n_rows : int or None
-        The paper's number of patterns, drawn at random.
-    fold : int
-    solver : {"sk", "exact"}
-        10,000 steps of Schlesinger and Kozinec, or a gap of 1e-4.
-
-    Returns
-    -------
-    rounds : list of lists
-    """
-    X, signs, X_test, signs_test = fold_of(name, n_rows, fold)
+    """Accuracy on removed rows, support vectors, test accuracy and gap of each round."""
+    X, signs, X_test, signs_test = scaled_fold(name, n_rows, fold)
     hull = Hull(Gram(RBF(GAMMA), X, hold=True), signs, np.full(len(X), C))
     path = []
     for trained in removal_rounds(hull, np.ones(len(X)), SCHEDULE, SOLVERS[solver]):
@@ -85,17 +90,16 @@ def removal_path(name: str, n_rows: int | None, fold: int, solver: str) -> list[
         coef = trained.solution.alpha * signs[rows]
         values = Gram(RBF(GAMMA), X_test, X[rows]).dot(coef) + coef.sum()
         record = trained.record
+        # Before the first round nothing was removed, and there is no accuracy on removed rows.
         validation = 0.0 if np.isnan(record.validation_accuracy) else record.validation_accuracy
-        right = float((values * signs_test > 0).mean())
-        path.append([validation, float(record.n_support), right, float(record.gap)])
+        test = float((values * signs_test > 0).mean())
+        path.append([validation, float(record.n_support), test, float(record.gap)])
     return path
 
 
-CITATION = (
-    "D. Garcia, A. Gonzalez and J. R. Dorronsoro, Optimal support vector selection for kernel "
-    "perceptrons, Learning 2006"
-)
-#: Patterns, and support vectors at the start and at the end, by set.
+# Tables ------------------------------------------------------------------------------------------
+
+#: Patterns, and support vectors at the start and at the end, by data set.
 REDUCTION = {
     "cleveland": (290, 164.9, 109.1),
     "breastw_699": (690, 117.1, 89.4),
@@ -104,7 +108,7 @@ REDUCTION = {
     "pima": (760, 542.0, 416.0),
     "thyroid": (7190, 1121.5, 953.8),
 }
-#: By set and factor (0 before any removal): validation and test accuracy, support vectors.
+#: By data set and factor (0 before any removal): validation and test accuracy, support vectors.
 EVOLUTION: dict[str, dict[float, tuple[float | None, float, float]]] = {
     "cleveland": {
         0.0: (None, 0.793, 164.9),
@@ -131,22 +135,26 @@ EVOLUTION: dict[str, dict[float, tuple[float | None, float, float]]] = {
         0.575: (0.991, 0.770, 416.0),
     },
 }
-_WHY_START = (
+_START_REASON = (
     "the scale of the columns is not stated, and other scales are further off; the exact solution "
     "has as many"
 )
-_WHY_COUNT = (
-    "at equal factors fewer rows leave than in the paper, which states neither scale nor what N "
-    "counts; N as the rows left removes too many instead"
+_COUNT_REASON = (
+    "at equal factors fewer rows are removed than in the paper, which states neither the scale nor "
+    "what N counts; with N as the remaining rows too many are removed"
 )
-_WHY_TEST = (
-    "10,000 steps leave the machine far from its optimum here; solved exactly it is at the "
-    "paper's accuracy"
+_TEST_REASON = (
+    "10,000 steps end far from the optimum here; solved exactly, the accuracy is that of the paper"
 )
+_NOTES = [
+    "Ten folds; the paper's numbers of patterns are drawn from the data sets at random, as it "
+    "prints multiples of ten (heartdis is cleveland without its incomplete rows). Its deviations "
+    "are over folds too. The accuracy on removed rows is a stopping criterion and not judged."
+]
 
 
 def experiments(names: list[str], quick: bool) -> NamedExperiments:
-    """The measurements: ten folds of each set."""
+    """Ten folds of each data set with both solvers."""
     return {
         f"{name} {solver}": [
             Experiment(
@@ -156,69 +164,51 @@ def experiments(names: list[str], quick: bool) -> NamedExperiments:
             for fold in range(3 if quick else 10)
         ]
         for name in (names[:1] if quick else names)
-        for solver in ("sk", "exact")
+        for solver in SOLVERS
     }
 
 
-def _rounds(results: Results, name: str, solver: str) -> Any:
-    """Fold, round and figure (validation, support vectors, test accuracy, gap)."""
-    paths = results.answers(f"{name} {solver}")
-    n_rounds = min(map(len, paths))
-    return np.array([path[:n_rounds] for path in paths])
+#: Columns of a removal path.
+VALIDATION, SUPPORT, TEST = 0, 1, 2
 
 
-def last_round(rounds: Any) -> int:
+class _Paths:
+    """Removal paths of a data set: arrays of folds x rounds x columns, by solver."""
+
+    def __init__(self, results: Results, name: str) -> None:
+        self.name, self.seconds = name, results.seconds(f"{name} sk")
+        self.sk, self.exact = (self._array(results.answers(f"{name} {s}")) for s in SOLVERS)
+
+    @staticmethod
+    def _array(paths: list[Any]) -> Any:
+        n_rounds = min(map(len, paths))
+        return np.array([path[:n_rounds] for path in paths])
+
+    def measurement(
+        self, sk_round: int, exact_round: int, column: int, reason: str = ""
+    ) -> Measurement:
+        """A column at a round; accuracies in percent."""
+        unit = 1 if column == SUPPORT else 100
+        exact = unit * self.exact[:, exact_round, column]
+        scale = "unscaled columns" if self.name in UNSCALED else "columns standardised"
+        n_rows = REDUCTION[self.name][0]
+        return Measurement(
+            (unit * self.sk[:, sk_round, column]).tolist(),
+            None,
+            self.seconds,
+            f"C=10, sigma^2=50, {n_rows:,} rows, {scale}, 10,000 steps per training",
+            "C, width, steps and factors are the paper's; the scale is the one that fits its "
+            "counts",
+            f"trained to a gap of 1e-4 {exact.mean():.1f} ± {exact.std(ddof=1):.1f}",
+            reason,
+        )
+
+
+def last_round(path: Any) -> int:
     """Where the paper's rule stops: accuracy on removed rows and its deviation over folds."""
-    mean, deviation = rounds[:, :, 0].mean(axis=0), rounds[:, :, 0].std(axis=0)
-    seen = (k for k in range(2, len(mean)) if stops(mean[1 : k + 1], deviation[1 : k + 1]))
-    return next(seen, len(mean) - 1)
-
-
-def _ours(
-    results: Results, name: str, rounds: tuple[Any, Any], k: tuple[int, int], column: int, why: str
-) -> Ours:
-    (sk, exact), (at, exact_at) = rounds, k
-    scaled = 1 if column == 1 else 100
-    other = scaled * exact[:, exact_at, column]
-    scale = "columns as they come" if name in UNSCALED else "columns standardised"
-    return Ours(
-        (scaled * sk[:, at, column]).tolist(),
-        None,
-        results.seconds(f"{name} sk"),
-        f"C=10, sigma^2=50, {REDUCTION[name][0]:,} rows, {scale}, 10,000 steps a training",
-        "C, width, steps and factors are the paper's; the scale is the one that fits its counts",
-        f"trained to a gap of 1e-4 {other.mean():.1f} ± {other.std(ddof=1):.1f}",
-        why,
-    )
-
-
-def build_reduction(results: Results, quick: bool) -> Table:
-    """Support vectors at the start and where the rule stops."""
-    figures = []
-    for name, (_, first, last) in REDUCTION.items():
-        if not results.have(f"{name} sk", f"{name} exact"):
-            continue
-        rounds = _rounds(results, name, "sk"), _rounds(results, name, "exact")
-        end = last_round(rounds[0]), last_round(rounds[1])
-        start = _ours(results, name, rounds, (0, 0), 1, _WHY_START)
-        stop = _ours(results, name, rounds, end, 1, _WHY_COUNT)
-        figures += [
-            Figure(name, "support vectors at the start", "size", first, start, False),
-            Figure(name, "support vectors at the end", "size", last, stop, False),
-            Figure(name, "share kept, %", "other", 100 * last / first, _share(rounds[0], end[0])),
-            Figure(name, "last factor", "other", _last_factor(name), Ours([_factor(end[0])])),
-        ]
-    return Table(
-        "garcia2006", "reduction", "Support vectors before and after removal", figures, _NOTES
-    )
-
-
-def _share(rounds: Any, end: int) -> Ours:
-    return Ours((100 * rounds[:, end, 1] / rounds[:, 0, 1]).tolist())
-
-
-def _last_factor(name: str) -> float | None:
-    return max(EVOLUTION[name]) if name in EVOLUTION else None
+    mean, deviation = path[:, :, VALIDATION].mean(axis=0), path[:, :, VALIDATION].std(axis=0)
+    rounds = (k for k in range(2, len(mean)) if stops(mean[1 : k + 1], deviation[1 : k + 1]))
+    return next(rounds, len(mean) - 1)
 
 
 def _factor(k: int) -> float:
@@ -229,55 +219,73 @@ def _round_of(factor: float) -> int:
     return 0 if factor == 0 else round((factor - SCHEDULE.start) / SCHEDULE.step) + 1
 
 
-def build_evolution(name: str, results: Results, quick: bool) -> Table:
-    """The last rounds of a set before the paper's stop, and a picture of all of ours."""
+def build_reduction(results: Results, quick: bool) -> PaperTable:
+    """Support vectors at the start and where the rule stops."""
+    figures = []
+    for name, (_, first, last) in REDUCTION.items():
+        if not results.have(f"{name} sk", f"{name} exact"):
+            continue
+        paths = _Paths(results, name)
+        end, exact_end = last_round(paths.sk), last_round(paths.exact)
+        start = paths.measurement(0, 0, SUPPORT, _START_REASON)
+        stop = paths.measurement(end, exact_end, SUPPORT, _COUNT_REASON)
+        shares = (100 * paths.sk[:, end, SUPPORT] / paths.sk[:, 0, SUPPORT]).tolist()
+        paper_factor = max(EVOLUTION[name]) if name in EVOLUTION else None
+        figures += [
+            Figure(name, "support vectors at the start", "size", first, start, False),
+            Figure(name, "support vectors at the end", "size", last, stop, False),
+            Figure(name, "share kept, %", "other", 100 * last / first, Measurement(shares)),
+            Figure(name, "last factor", "other", paper_factor, Measurement([_factor(end)])),
+        ]
+    title = "Support vectors before and after removal"
+    return PaperTable(PAPER, "reduction", title, figures, _NOTES)
+
+
+def build_evolution(name: str, results: Results, quick: bool) -> PaperTable:
+    """The last rounds of a data set before the paper's stop, and a picture of all of ours."""
+    title = f"Evolution of {name}"
     if not results.have(f"{name} sk", f"{name} exact"):
         missing = Figure(name, "support vectors", "size", None, NOT_YET)
-        return Table("garcia2006", name, f"Evolution of {name}", [missing], _NOTES)
-    rounds = _rounds(results, name, "sk"), _rounds(results, name, "exact")
+        return PaperTable(PAPER, name, title, [missing], _NOTES)
+    paths = _Paths(results, name)
     figures = []
     for factor, (validation, test, support) in EVOLUTION[name].items():
-        k = min(_round_of(factor), rounds[0].shape[1] - 1)
-        at = k, min(k, rounds[1].shape[1] - 1)
+        k = min(_round_of(factor), paths.sk.shape[1] - 1)
+        rounds = k, min(k, paths.exact.shape[1] - 1)
         row = f"factor {factor:g}" if factor else "before removal"
-        why = _WHY_COUNT if factor else _WHY_START
         if validation is not None:
-            ours = _ours(results, name, rounds, at, 0, "")
+            ours = paths.measurement(*rounds, VALIDATION)
             figures.append(
                 Figure(row, "accuracy on removed rows, %", "other", 100 * validation, ours)
             )
-        tested = _ours(results, name, rounds, at, 2, _WHY_TEST)
-        counted = _ours(results, name, rounds, at, 1, why)
-        figures.append(Figure(row, "test accuracy, %", "accuracy", 100 * test, tested))
-        figures.append(Figure(row, "support vectors", "size", support, counted, False))
-    pictures = {f"garcia2006-{name}.png": draw_evolution(name, rounds[0])}
-    return Table("garcia2006", name, f"Evolution of {name}", figures, _NOTES, pictures)
+        ours = paths.measurement(*rounds, TEST, _TEST_REASON)
+        figures.append(Figure(row, "test accuracy, %", "accuracy", 100 * test, ours))
+        reason = _COUNT_REASON if factor else _START_REASON
+        ours = paths.measurement(*rounds, SUPPORT, reason)
+        figures.append(Figure(row, "support vectors", "size", support, ours, False))
+    pictures = {f"{PAPER}-{name}.png": draw_evolution(name, paths.sk)}
+    return PaperTable(PAPER, name, title, figures, _NOTES, pictures)
 
 
-def draw_evolution(name: str, rounds: Any) -> Picture:
+def draw_evolution(name: str, path: Any) -> Picture:
     """Accuracy on removed rows and on test rows, and support vectors, round by round."""
-    factors = [_factor(k) for k in range(rounds.shape[1])][1:]
-    mean, deviation = rounds.mean(axis=0)[1:], rounds.std(axis=0)[1:]
+    factors = [_factor(k) for k in range(path.shape[1])][1:]
+    mean, deviation = path.mean(axis=0)[1:], path.std(axis=0)[1:]
     figure = Picture(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.add_subplot()
-    for column, color, label in ((0, "#2b6cb0", "removed rows"), (2, "#dd6b20", "test rows")):
+    lines = (VALIDATION, "#2b6cb0", "removed rows"), (TEST, "#dd6b20", "test rows")
+    for column, color, label in lines:
         axes.errorbar(
             factors, mean[:, column], deviation[:, column], color=color, label=label, capsize=2
         )
-    axes.axvline(_factor(last_round(rounds)), color="#1a202c", linestyle=":", label="stop")
-    other = axes.twinx()
-    other.plot(factors, mean[:, 1], ".-", color="#718096", markersize=3)
-    other.set_ylabel("support vectors (grey)")
+    axes.axvline(_factor(last_round(path)), color="#1a202c", linestyle=":", label="stop")
+    counts = axes.twinx()
+    counts.plot(factors, mean[:, SUPPORT], ".-", color="#718096", markersize=3)
+    counts.set_ylabel("support vectors (grey)")
     axes.set(xlabel="factor", ylabel="accuracy", title=f"{name}: removal round by round")
     axes.legend(loc="lower left")
     return figure
 
-
-_NOTES = [
-    "Ten folds; the paper's numbers of patterns are drawn from the sets at random, as it prints "
-    "multiples of ten (heartdis is cleveland without its incomplete rows). Its deviations are "
-    "across folds too. The accuracy on removed rows is a means of stopping and not judged."
-]
 
 TABLES: dict[str, Recipe] = {
     "reduction": Recipe(partial(experiments, list(REDUCTION)), build_reduction),

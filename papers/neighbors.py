@@ -1,4 +1,4 @@
-"""Nearest neighbors: accuracy for all k at once, and k chosen on training rows alone."""
+"""k-NN on condensed training sets: accuracy for all k at once, and k by cross-validation."""
 
 from __future__ import annotations
 
@@ -9,38 +9,43 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import NearestNeighbors
 
+from papers.tasks import Task
+
 KS = range(1, 11)
-#: Makes fewer rows and labels of rows and labels; the seed is for what is random in it.
+#: ``condense(X, y, seed)`` returns fewer rows and their labels.
 Condense = Callable[[Any, Any, int], tuple[Any, Any]]
 
 
 def accuracies(X: Any, y: Any, X_test: Any, y_test: Any) -> Any:
-    """In per cent for each k; ties go to the smallest label, as in scikit-learn."""
-    most = min(max(KS), len(X))
-    nearest = NearestNeighbors(n_neighbors=most).fit(X).kneighbors(X_test, return_distance=False)
+    """Percentages for each k; ties go to the smallest label, as in scikit-learn."""
+    max_k = min(max(KS), len(X))
+    nearest = NearestNeighbors(n_neighbors=max_k).fit(X).kneighbors(X_test, return_distance=False)
     votes = np.zeros((len(X_test), int(max(y.max(), y_test.max())) + 1))
-    right = np.zeros(len(KS))
-    for k in range(most):
+    correct = np.zeros(len(KS))
+    for k in range(max_k):
         votes[np.arange(len(X_test)), y[nearest[:, k]]] += 1
-        right[k] = (votes.argmax(axis=1) == y_test).mean()
-    return 100 * right
+        correct[k] = (votes.argmax(axis=1) == y_test).mean()
+    return 100 * correct
 
 
 def choose_k(condense: Condense, X: Any, y: Any, n_folds: int = 5) -> int:
-    """The best k by cross-validation: folds are condensed, the rows held out are not.
-
-    Of equals the largest.
-    """
+    """The best k by cross-validation, the largest of equals; held-out rows are not condensed."""
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y)
-    scores = np.zeros(len(KS))
+    totals = np.zeros(len(KS))
     for number, (train, test) in enumerate(folds):
         rows, labels = condense(X[train], y[train], number)
-        scores += accuracies(rows, labels, X[test], y[test])
-    return int(KS[len(KS) - 1 - int(np.argmax(scores[::-1].round(6)))])
+        totals += accuracies(rows, labels, X[test], y[test])
+    # Rounded, so that equal sums are equal whatever the order of their terms.
+    return int(KS[len(KS) - 1 - int(np.argmax(totals[::-1].round(6)))])
+
+
+def all_rows(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
+    """Keeps all rows."""
+    return X, y
 
 
 def random_subset(share: float) -> Condense:
-    """A share of the rows, drawn with no regard to classes."""
+    """Keeps a share of the rows, drawn regardless of classes."""
 
     def condense(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
         count = max(1, round(share * len(X)))
@@ -50,11 +55,12 @@ def random_subset(share: float) -> Condense:
     return condense
 
 
-def scores(condense: Condense, k: int, data: Any, n_seeds: int) -> tuple[list[float], list[float]]:
-    """Share kept and accuracy on the test part, for each seed."""
-    kept, found = [], []
+def scores(condense: Condense, k: int, task: Task, n_seeds: int) -> tuple[list[float], list[float]]:
+    """Share of the rows kept and test accuracy in percent, for each seed."""
+    shares, test_accuracies = [], []
     for seed in range(n_seeds):
-        rows, labels = condense(data.X, data.y, seed)
-        kept.append(len(rows) / len(data.X))
-        found.append(float(accuracies(rows, labels, data.X_test, data.y_test)[k - 1]))
-    return kept, found
+        rows, labels = condense(task.X, task.y, seed)
+        shares.append(len(rows) / len(task.X))
+        by_k = accuracies(rows, labels, task.X_test, task.y_test)
+        test_accuracies.append(float(by_k[k - 1]))
+    return shares, test_accuracies

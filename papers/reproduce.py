@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
 from papers import fung2002, garcia2006, gonzalez2000, tsang2006, vishwanathan2002
 from papers.cache import ResultCache
-from papers.tables import Results, table_json, write_table
+from papers.tables import Results, environment, table_json, write_table
 
 PAPERS: dict[str, ModuleType] = {
     "fung2002": fung2002,
@@ -84,10 +82,4 @@ def reproduce(
         table = recipe.build(results, quick)
         arguments = f"{paper} --table {number}" + (" --quick" if quick else "")
         command = f'make reproduce ARGS="{arguments}"'
-        yield write_table(table, table_json(table, quick, command, setting()), folder)
-
-
-def setting() -> str:
-    """The versions that figures depend on."""
-    packages = ", ".join(f"{p} {version(p)}" for p in ("scikit-learn", "highspy", "numpy"))
-    return f"CPU seconds, one thread; Python {platform.python_version()}, {packages}."
+        yield write_table(table, table_json(table, quick, command, environment()), folder)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+import platform
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,119 +17,113 @@ from kernlet.atomic import atomic_write
 from papers.cache import Experiment, ResultCache
 
 Kind = Literal["accuracy", "size", "time", "other"]
-#: Kinds that a verdict is given on.
+#: Kinds that get a verdict; times and other figures are only shown.
 JUDGED = ("accuracy", "size")
 NOT_PUBLIC = "data not public"
 NOT_YET = "not measured yet"
+SUMMARY = "summary.md"
+
+
+# Figures -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Ours:
-    """What we measured for a figure.
+class Measurement:
+    """Our value of a figure.
 
     Parameters
     ----------
     values : sequence of float
-        One a fold or seed.
+        One per fold or seed.
     n_test : int or None
-        Test rows where all values are shares of the same official test part, in %.
+        Test rows, if all values are percentages of the same official test set.
     seconds : float or None
-        CPU time of the whole measurement: choosing, training and testing.
+        CPU time of the whole measurement: parameter selection, training and testing.
     parameters : str
         All of them.
-    chosen : str
-        How they were chosen.
-    beside : str
-        Other ways to the same figure.
-    why : str
-        Why the paper's figure is not reached.
+    selection : str
+        How they were selected.
+    alternative : str
+        The figure by other methods.
+    reason : str
+        Why the figure of the paper is not met.
     """
 
     values: Sequence[float]
     n_test: int | None = None
     seconds: float | None = None
     parameters: str = ""
-    chosen: str = ""
-    beside: str = ""
-    why: str = ""
+    selection: str = ""
+    alternative: str = ""
+    reason: str = ""
 
     @property
     def mean(self) -> float:
-        """Over folds or seeds."""
+        """Mean over folds or seeds."""
         return float(np.mean(self.values))
 
     @property
     def deviation(self) -> float | None:
-        """Between folds or seeds; None for a single value."""
+        """Standard deviation over folds or seeds; None for a single value."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
 
     @property
     def standard_error(self) -> float:
-        """Of the mean: that of folds or seeds, and on one test part its binomial error too.
+        """sqrt(deviation^2 / n + p (1 - p) / n_test), the second term on one test set only.
 
-        Examples
-        --------
-        >>> from papers.tables import Ours
-        >>> round(Ours([90.0], n_test=900).standard_error, 6)
+        >>> round(Measurement([90.0], n_test=900).standard_error, 6)
         1.0
-        >>> round(Ours([8.0, 10.0]).standard_error, 6)
+        >>> round(Measurement([8.0, 10.0]).standard_error, 6)
         1.0
         """
-        error = 0.0 if self.deviation is None else self.deviation**2 / len(self.values)
+        variance = 0.0 if self.deviation is None else self.deviation**2 / len(self.values)
         if self.n_test:
-            share = min(max(self.mean / 100, 0.0), 1.0)
-            error += 1e4 * share * (1 - share) / self.n_test
-        return math.sqrt(error)
+            p = min(max(self.mean / 100, 0.0), 1.0)
+            variance += 1e4 * p * (1 - p) / self.n_test  # in squared percentage points
+        return math.sqrt(variance)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a paper with ours.
+    """One figure of a paper and ours.
 
     Parameters
     ----------
-    row, what : str
-        Where it stands in the paper, and what it counts.
+    row, quantity : str
+        Where it is in the paper, and what it is.
     kind : {"accuracy", "size", "time", "other"}
-        Verdicts are given on accuracies and sizes; times on machines of their day and other
-        figures are shown.
     paper : float or None
-        None where the paper has none.
-    ours : Ours or str
-        A sentence where there is nothing of ours, as for data that are not public.
+        None if the paper has no figure.
+    ours : Measurement or str
+        A string explains why there is no measurement.
     larger_is_better : bool, default=True
     """
 
     row: str
-    what: str
+    quantity: str
     kind: Kind
     paper: float | None
-    ours: Ours | str
+    ours: Measurement | str
     larger_is_better: bool = True
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's in standard errors, positive where ours is better."""
+        """Ours minus the paper's in standard errors, positive if ours is better."""
         if self.paper is None or isinstance(self.ours, str):
             return None
-        ahead = self.ours.mean - self.paper
-        ahead = ahead if self.larger_is_better else -ahead
-        if abs(ahead) < 1e-9:
+        gain = self.ours.mean - self.paper
+        gain = gain if self.larger_is_better else -gain
+        if abs(gain) < 1e-9:  # equal up to round-off
             return 0.0
         error = self.ours.standard_error
-        return math.copysign(math.inf, ahead) if error == 0 else ahead / error
+        return math.copysign(math.inf, gain) if error == 0 else gain / error
 
     @property
     def verdict(self) -> str:
-        """Beaten, met (within one standard error), not met, or a dash where none is given.
+        """Beaten, met (within one standard error), not met, or "-" if there is none.
 
-        Examples
-        --------
-        >>> from papers.tables import Figure, Ours
-        >>> [
-        ...     Figure("usps", "test, %", "accuracy", paper, Ours([90.0], n_test=900)).verdict
-        ...     for paper in (88.0, 90.5, 92.0)
-        ... ]
+        >>> ours = Measurement([90.0], n_test=900)
+        >>> [Figure("", "", "accuracy", paper, ours).verdict for paper in (88.0, 90.5, 92.0)]
         ['beaten', 'met', 'not met']
         """
         difference = self.difference
@@ -135,32 +131,32 @@ class Figure:
             return "-"
         return "met" if abs(difference) <= 1 else "beaten" if difference > 0 else "not met"
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything, as JSON holds it."""
-        facts: dict[str, Any] = {
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        fields: dict[str, Any] = {
             "row": self.row,
-            "what": self.what,
+            "quantity": self.quantity,
             "kind": self.kind,
             "paper": self.paper,
             "larger_is_better": self.larger_is_better,
             "verdict": self.verdict,
         }
         if isinstance(self.ours, str):
-            return facts | {"missing": self.ours}
+            return fields | {"missing": self.ours}
         difference = self.difference
-        exact = difference is not None and math.isinf(difference)
-        return facts | {
+        is_infinite = difference is not None and math.isinf(difference)  # not a JSON number
+        return fields | {
             "ours": round(self.ours.mean, 4),
             "deviation": _rounded(self.ours.deviation),
             "runs": len(self.ours.values),
             "test_rows": self.ours.n_test,
             "standard_error": _rounded(self.ours.standard_error),
-            "difference": None if exact else _rounded(difference),
+            "difference": None if is_infinite else _rounded(difference),
             "seconds": _rounded(self.ours.seconds),
             "parameters": self.ours.parameters,
-            "chosen": self.ours.chosen,
-            "beside": self.ours.beside,
-            "why": self.ours.why if self.verdict == "not met" else "",
+            "selection": self.ours.selection,
+            "alternative": self.ours.alternative,
+            "reason": self.ours.reason if self.verdict == "not met" else "",
         }
 
 
@@ -169,19 +165,8 @@ def _rounded(number: float | None) -> float | None:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of a paper, measured.
-
-    Parameters
-    ----------
-    paper, number : str
-        As in the names of the files.
-    title : str
-    figures : list of Figure
-    notes : list of str
-        Sentences under the table.
-    pictures : dict of name to matplotlib Figure
-    """
+class PaperTable:
+    """A table of a paper, measured; ``pictures`` are matplotlib figures by file name."""
 
     paper: str
     number: str
@@ -190,6 +175,8 @@ class Table:
     notes: list[str] = field(default_factory=list)
     pictures: dict[str, Any] = field(default_factory=dict)
 
+
+# Experiments of a table --------------------------------------------------------------------------
 
 NamedExperiments = dict[str, list[Experiment]]
 
@@ -218,7 +205,7 @@ class Results:
         self.report, self.cached_only = report, cached_only
 
     def get_or_run(self, name: str, experiment: Experiment) -> dict[str, Any] | None:
-        """The result and seconds; None where nothing may run and it is not cached."""
+        """The result and its seconds; None if it is not cached and nothing may run."""
         is_cached = experiment in self.cache
         if self.cached_only and not is_cached:
             return None
@@ -241,7 +228,7 @@ class Results:
         )
 
     def answers(self, name: str) -> list[Any]:
-        """What the experiments of a name returned."""
+        """Return values of the experiments of a name."""
         return [self.cache.get_or_run(experiment)["answer"] for experiment in self.named[name]]
 
     def seconds(self, name: str) -> float:
@@ -254,35 +241,47 @@ class Recipe:
     """``experiments(quick)`` of a table by name, and ``build(results, quick)``, the table."""
 
     experiments: Callable[[bool], NamedExperiments]
-    build: Callable[[Results, bool], Table]
+    build: Callable[[Results, bool], PaperTable]
 
+
+# JSON and Markdown -------------------------------------------------------------------------------
 
 _HEADER = [
-    *("row", "figure", "paper", "ours", "runs", "difference", "verdict", "CPU s", "by"),
-    "beside it",
+    *("row", "figure", "paper", "ours", "runs", "difference", "verdict", "CPU s", "settings"),
+    "alternatives",
 ]
-EXPLAINED = (
-    "Ours is the mean over runs (folds, seeds or samples) ± their deviation. The difference is in "
-    "standard errors of our mean, positive where ours is better: the deviation over the root of "
-    "the runs, joined on a single test part by its binomial error. Within one standard error a "
-    "figure is met. Times and figures of kind other are shown, not judged."
-)
 
 
-def table_json(table: Table, quick: bool, command: str, setting: str) -> dict[str, Any]:
-    """Everything about a measured table.
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown.
 
-    Parameters
-    ----------
-    table : Table
-    quick : bool
-    command, setting : str
-        What made it, and with which versions.
-
-    Returns
-    -------
-    facts : dict
+    >>> print(markdown_table(["a", "b"], [["1", "2"]]))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
     """
+    lines = ["| " + " | ".join(cells) + " |" for cells in (header, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])
+
+
+def mean_and_deviation(values: Sequence[float]) -> str:
+    """Mean and standard deviation of several runs; the mean alone of one.
+
+    >>> mean_and_deviation([1.0, 3.0])
+    '2.00 ± 1.41'
+    """
+    mean = f"{np.mean(values):.2f}"
+    return f"{mean} ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else mean
+
+
+def environment() -> str:
+    """The versions that figures depend on."""
+    packages = ", ".join(f"{p} {version(p)}" for p in ("scikit-learn", "highspy", "numpy"))
+    return f"CPU seconds, one thread; Python {platform.python_version()}, {packages}."
+
+
+def table_json(table: PaperTable, quick: bool, command: str, setting: str) -> dict[str, Any]:
+    """A measured table as JSON values, with the command and the versions that made it."""
     return {
         "paper": table.paper,
         "table": table.number,
@@ -290,48 +289,44 @@ def table_json(table: Table, quick: bool, command: str, setting: str) -> dict[st
         "quick": quick,
         "command": command,
         "setting": setting,
-        "figures": [figure.as_json() for figure in table.figures],
+        "figures": [figure.to_json() for figure in table.figures],
         "notes": table.notes,
         "pictures": list(table.pictures),
     }
 
 
-def write_table(table: Table, facts: dict[str, Any], folder: Path) -> str:
+def write_table(table: PaperTable, fields: dict[str, Any], folder: Path) -> str:
     """Write JSON, Markdown and pictures; return the Markdown."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{table.paper}-{table.number}"
     for name, picture in table.pictures.items():
-        with atomic_write(folder / name) as part:
-            picture.savefig(part, format="png", dpi=110)
-    text = table_markdown(facts)
-    with atomic_write(folder / f"{stem}.json") as part:
-        part.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    with atomic_write(folder / f"{stem}.md") as part:
-        part.write_text(text, encoding="utf-8")
+        with atomic_write(folder / name) as temporary:
+            picture.savefig(temporary, format="png", dpi=110)
+    text = table_markdown(fields)
+    for ending, content in (("json", json.dumps(fields, indent=1) + "\n"), ("md", text)):
+        with atomic_write(folder / f"{stem}.{ending}") as temporary:
+            temporary.write_text(content, encoding="utf-8")
     return text
 
 
-def table_markdown(facts: dict[str, Any]) -> str:
+def table_markdown(fields: dict[str, Any]) -> str:
     """The page of a table, from its JSON."""
-    ways: list[tuple[str, str]] = []
-    lines = [_table_row(_HEADER), "|" + "---|" * len(_HEADER)]
-    lines += [_table_row(_figure_row(figure, ways)) for figure in facts["figures"]]
-    parts = [f"**{facts['title']}**", "\n".join(lines)]
-    parts += ["\n".join(_way(number, way) for number, way in enumerate(ways, 1))] if ways else []
-    failed = [f for f in facts["figures"] if f["verdict"] == "not met"]
-    if failed:
-        parts.append("Not met:\n\n" + "\n".join(_reason(figure) for figure in failed))
-    parts += facts["notes"]
-    parts.append(f"`{facts['command']}`: {facts['setting']}")
-    return "\n\n".join(parts) + "\n"
+    settings: list[str] = []
+    rows = [_figure_row(figure, settings) for figure in fields["figures"]]
+    blocks = [f"**{fields['title']}**", markdown_table(_HEADER, rows)]
+    if settings:
+        blocks.append("\n".join(f"({n}) {text}.\n" for n, text in enumerate(settings, 1)))
+    missed = [f for f in fields["figures"] if f["verdict"] == "not met"]
+    if missed:
+        blocks.append("Not met:\n\n" + "\n".join(map(_reason, missed)))
+    blocks += fields["notes"]
+    blocks.append(f"`{fields['command']}`: {fields['setting']}")
+    return "\n\n".join(blocks) + "\n"
 
 
-def _table_row(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _figure_row(figure: dict[str, Any], ways: list[tuple[str, str]]) -> list[str]:
-    start = [figure["row"], figure["what"], _number(figure["paper"])]
+def _figure_row(figure: dict[str, Any], settings: list[str]) -> list[str]:
+    """The cells of a figure; its parameters go to the list of settings, unless they are there."""
+    start = [figure["row"], figure["quantity"], _number(figure["paper"])]
     if "missing" in figure:
         return [*start, figure["missing"], *["-"] * 6]
     ours = _number(figure["ours"])
@@ -339,37 +334,33 @@ def _figure_row(figure: dict[str, Any], ways: list[tuple[str, str]]) -> list[str
         ours += f" ± {_number(figure['deviation'])}"
     difference = figure["difference"]
     if difference is None:
-        said = "-" if figure["paper"] is None else "no spread"
+        difference_text = "-" if figure["paper"] is None else "no spread"
     else:
-        said = "-" if figure["kind"] in ("time", "other") else f"{difference:+.1f}"
-    way = figure["parameters"], figure["chosen"]
-    if way not in ways:
-        ways.append(way)
-    runs, seconds = str(figure["runs"]), figure["seconds"]
+        difference_text = "-" if figure["kind"] not in JUDGED else f"{difference:+.1f}"
+    setting = "; ".join(filter(None, (figure["parameters"], figure["selection"])))
+    setting = setting or "see the notes"
+    if setting not in settings:
+        settings.append(setting)
+    seconds = figure["seconds"]
     return [
         *start,
         ours,
-        runs,
-        said,
+        str(figure["runs"]),
+        difference_text,
         figure["verdict"],
         "-" if seconds is None else f"{seconds:.1f}",
-        f"({ways.index(way) + 1})",
-        figure["beside"] or "-",
+        f"({settings.index(setting) + 1})",
+        figure["alternative"] or "-",
     ]
 
 
-def _way(number: int, way: tuple[str, str]) -> str:
-    said = "; ".join(part for part in way if part) or "see the notes"
-    return f"({number}) {said}.\n"
-
-
 def _reason(figure: dict[str, Any]) -> str:
-    why = figure["why"] or "no reason was found"
-    return f"- {figure['row']}, {figure['what']}: {why}"
+    reason = figure["reason"] or "no reason was found"
+    return f"- {figure['row']}, {figure['quantity']}: {reason}"
 
 
 def _number(number: float | None) -> str:
-    """As many digits as tell something."""
+    """A number with about three significant digits; integers in full."""
     if number is None:
         return "-"
     if float(number).is_integer() and abs(number) >= 1:
@@ -379,7 +370,7 @@ def _number(number: float | None) -> str:
     return f"{number:.2f}" if abs(number) >= 1 else f"{number:.3f}"
 
 
-NAME = "summary.md"
+# Summary -----------------------------------------------------------------------------------------
 
 
 def read_tables(folder: Path) -> list[dict[str, Any]]:
@@ -387,60 +378,47 @@ def read_tables(folder: Path) -> list[dict[str, Any]]:
     tables = []
     for path in sorted(folder.glob("*.json")):
         try:
-            facts = json.loads(path.read_text(encoding="utf-8"))
-            tables.append({key: facts[key] for key in ("paper", "table", "title", "figures")})
+            fields = json.loads(path.read_text(encoding="utf-8"))
+            tables.append({key: fields[key] for key in ("paper", "table", "title", "figures")})
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} holds no table of a paper; remove it.") from error
+            raise ValueError(f"{path} is not a table of a paper; remove it.") from error
     return tables
 
 
 def counts_table(tables: list[dict[str, Any]]) -> str:
-    """Figures beaten, met and not met, by paper and in all, as Markdown."""
-    lines = [
-        "| paper | accuracies beaten | met | not met | reached | sizes beaten | met | not met | "
-        "reached | not to be had | not measured yet |",
-        "|" + "---|" * 11,
+    """Figures beaten, met and not met, by paper and in total, as Markdown."""
+    header = ["paper", "accuracies beaten", "met", "not met", "reached"]
+    header += ["sizes beaten", "met", "not met", "reached", "data unavailable", NOT_YET]
+    rows = [
+        _counts(paper, [f for t in tables if t["paper"] == paper for f in t["figures"]])
+        for paper in _papers(tables)
     ]
-    for paper in _papers(tables):
-        figures = [f for t in tables if t["paper"] == paper for f in t["figures"]]
-        lines.append(_counts(paper, figures))
-    lines.append(_counts("**all**", [f for t in tables for f in t["figures"]]))
-    return "\n".join(lines)
+    rows.append(_counts("**all**", [f for t in tables for f in t["figures"]]))
+    return markdown_table(header, rows)
 
 
 def summarize(tables: list[dict[str, Any]]) -> str:
-    """Counts by paper and in all, then every figure that is not met with the reason.
-
-    Parameters
-    ----------
-    tables : list of dict
-        As :func:`read_tables` gives them.
-
-    Returns
-    -------
-    text : str
-        Markdown.
-    """
-    parts = [counts_table(tables)]
+    """Markdown of the counts, then of every figure that is not met, with the reason."""
+    blocks = [counts_table(tables)]
     for paper in _papers(tables):
         missed = [
-            f"- {table['table']}: {figure['row']}, {figure['what']} "
-            f"({_shown(figure['ours'])} against {_shown(figure['paper'])}): {figure['why']}"
+            f"- {table['table']}: {figure['row']}, {figure['quantity']} "
+            f"({_short(figure['ours'])} against {_short(figure['paper'])}): {figure['reason']}"
             for table in tables
             if table["paper"] == paper
             for figure in table["figures"]
             if figure["verdict"] == "not met"
         ]
         if missed:
-            parts.append(f"Not met in {paper}:\n\n" + "\n".join(missed))
-    return "\n\n".join(parts) + "\n"
+            blocks.append(f"Not met in {paper}:\n\n" + "\n".join(missed))
+    return "\n\n".join(blocks) + "\n"
 
 
 def _papers(tables: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(table["paper"] for table in tables))
 
 
-def _counts(name: str, figures: list[dict[str, Any]]) -> str:
+def _counts(name: str, figures: list[dict[str, Any]]) -> list[str]:
     cells = [name]
     for kind in JUDGED:
         verdicts = [f["verdict"] for f in figures if f["kind"] == kind]
@@ -449,12 +427,11 @@ def _counts(name: str, figures: list[dict[str, Any]]) -> str:
         share = f"{100 * (counts[0] + counts[1]) / total:.0f} % of {total}" if total else "-"
         cells += [*map(str, counts), share]
     missing = [f["missing"] for f in figures if "missing" in f]
-    waiting = missing.count(NOT_YET)
-    cells += [str(len(missing) - waiting), str(waiting)]
-    return "| " + " | ".join(cells) + " |"
+    n_waiting = missing.count(NOT_YET)
+    return [*cells, str(len(missing) - n_waiting), str(n_waiting)]
 
 
-def _shown(number: float) -> str:
+def _short(number: float) -> str:
     return f"{number:.4g}" if abs(number) < 1000 else f"{number:.0f}"
 
 
@@ -464,6 +441,6 @@ def write_summary(folder: Path) -> str:
     if not tables:
         raise ValueError(f"There is no table in {folder}; run make reproduce first.")
     text = summarize(tables)
-    with atomic_write(folder / NAME) as part:
-        part.write_text(text, encoding="utf-8")
+    with atomic_write(folder / SUMMARY) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return text

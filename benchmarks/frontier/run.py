@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
@@ -40,6 +39,7 @@ from benchmarks.frontier.measure import ROOT, cells_of, measure
 from benchmarks.frontier.summary import set_table, verdict_table
 from benchmarks.tables import Table
 from kernlet.atomic import atomic_write
+from papers.cache import timed
 
 RESULTS = ROOT / "docs" / "results" / "frontier.json"
 COMMAND = "make bench ARGS=frontier"
@@ -94,9 +94,7 @@ def _records_of(
     cells = cells_of(name)
     for max_bytes in budgets:
         for competitor in machines:
-            start = time.process_time()
-            record = measure(cells, name, max_bytes, competitor)
-            seconds = time.process_time() - start
+            record, seconds = timed(measure, cells, name, max_bytes, competitor)
             print(f"{name} {max_bytes} {competitor}: {seconds:.1f} s", flush=True)
             yield record
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tables import Table, spread
+from benchmarks.tables import Table
+from papers.tables import mean_and_deviation
 
 Document = dict[str, Any]
 Record = dict[str, Any]
@@ -186,8 +187,7 @@ def accuracy(record: Record | None) -> str:
         return ""
     if not record["fits"]:
         return "does not fit"
-    scores = [100 * score for score in record["accuracies"]]
-    return spread(scores) if len(scores) > 1 else f"{scores[0]:.2f}"
+    return mean_and_deviation([100 * score for score in record["accuracies"]])
 
 
 #: Peers of the same kind: ahead of each on every set was wanted.

@@ -13,12 +13,13 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from benchmarks.competitors import mlp
-from benchmarks.isolated import measure
-from benchmarks.tables import Table, spread
+from benchmarks.tables import Table
+from benchmarks.timing import measure
 from kernlet import CompactKernelClassifier
 from kernlet.datasets import Dataset, load
 from kernlet.devices import find_device
-from papers.cache import ResultCache, key_of
+from papers.cache import ResultCache, key_of, timed
+from papers.tables import mean_and_deviation
 
 SEEDS = range(5)
 CENTERS = [
@@ -40,7 +41,7 @@ def by_centers(quick: bool) -> Iterator[Table]:
         scores = [100 * run.answer["score"] for run in runs]
         seconds = np.median([run.seconds for run in runs])
         nbytes = f"{runs[0].answer['nbytes']:,}"
-        table.add(name, n_centers, spread(scores), wanted, nbytes, f"{seconds:.1f}")
+        table.add(name, n_centers, mean_and_deviation(scores), wanted, nbytes, f"{seconds:.1f}")
     yield table
 
 
@@ -162,9 +163,7 @@ def _time_epoch(prepared: Any) -> dict[str, Any]:
             machine = CompactKernelClassifier(
                 n_centers, n_epochs=n_epochs, validation_fraction=None, random_state=seed
             )
-            start = time.process_time()
-            machine.fit(data.X, data.y)
-            seconds.append(time.process_time() - start)
+            seconds.append(timed(machine.fit, data.X, data.y)[1])
         work = 3 * short * 4.0 * n_rows * n_centers * n_features  # two products an epoch
         rates.append(work / (seconds[1] - seconds[0]) / 1e9)
         products.append(_sgemm_rate())
@@ -174,10 +173,8 @@ def _time_epoch(prepared: Any) -> dict[str, Any]:
 def _sgemm_rate() -> float:
     A = np.random.default_rng(0).random((2000, 2000), dtype=np.float32)
     A @ A
-    start = time.process_time()
-    for _ in range(5):
-        A @ A
-    return 5 * 2 * 2000.0**3 / (time.process_time() - start) / 1e9
+    _, seconds = timed(lambda: [A @ A for _ in range(5)])
+    return 5 * 2 * 2000.0**3 / seconds / 1e9
 
 
 def _many_rows(n_rows: int) -> tuple[Any, Any]:
@@ -317,9 +314,8 @@ def by_bytes(quick: bool) -> Iterator[Table]:
 
 def _compact(name: str, max_bytes: int, seed: int) -> dict[str, Any]:
     data = load(name)
-    start = time.process_time()
     machine = CompactKernelClassifier(max_bytes=max_bytes, random_state=seed, device=DEVICE)
-    machine.fit(data.X, data.y)
+    _, seconds = timed(machine.fit, data.X, data.y)
     expansion = machine.expansion_
     return {
         "score": float(machine.score(data.X_test, data.y_test)),
@@ -328,7 +324,7 @@ def _compact(name: str, max_bytes: int, seed: int) -> dict[str, Any]:
         "centers": machine.n_centers_,
         "rank": None if expansion.tables["projection"] is None else expansion.rank,
         "storage": list(expansion.storage.values()),
-        "seconds": time.process_time() - start,
+        "seconds": seconds,
         "device": device_name(),
     }
 
@@ -391,9 +387,9 @@ def _bytes_table(cells: ResultCache, pairs: list[tuple[str, int, float | None]])
         table.add(
             name,
             f"{max_bytes:,}",
-            spread(ours),
+            mean_and_deviation(ours),
             wanted or "",
-            spread(theirs),
+            mean_and_deviation(theirs),
             cells.get("tuned", name, max_bytes)["n_settings"],
             f"{difference:+.2f} (se {error:.2f})",
             verdict,

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from statistics import median
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from benchmarks import tasks
-from benchmarks.isolated import measure
 from benchmarks.tables import Table
-from benchmarks.tasks import Task
+from benchmarks.timing import measure, median_seconds
 from kernlet import ChunkingSyntheticClassifier, compress
 from kernlet.chunking.stage import Plan, Rows, train
 from kernlet.compression.synthetic import synthesize
 from kernlet.datasets import load
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import adopt
+from papers import tasks
+from papers.cache import timed
+from papers.tasks import Task
 
 
 def _rows(pool: Task, numbers: Any) -> Rows:
@@ -79,11 +78,11 @@ def _compression_line(
 ) -> tuple[list[object], Any]:
     """Facts of a compression with several seeds, and the first of the machines."""
     before = 100 * svc.score(task.X_test, task.y_test)
-    began = time.process_time()
-    machines = [
-        compress(svc, n_centers, task.X, task.y, random_state=seed) for seed in range(n_seeds)
-    ]
-    seconds = (time.process_time() - began) / n_seeds
+    machines, seconds = timed(
+        lambda: [
+            compress(svc, n_centers, task.X, task.y, random_state=seed) for seed in range(n_seeds)
+        ]
+    )
     after = [100 * small.score(task.X_test, task.y_test) for small in machines]
     facts = machines[0].compression_
     kinds = sorted({small.compression_.coefficients for small in machines})
@@ -96,7 +95,7 @@ def _compression_line(
         ", ".join(kinds),
         f"{facts.bytes_before:,}",
         f"{facts.bytes_after:,}",
-        f"{seconds:.1f}",
+        f"{seconds / n_seeds:.1f}",
     ], machines[0]
 
 
@@ -111,16 +110,16 @@ def _tuned_svc(task: Task) -> SVC:
 
 def _pendigits() -> Task:
     digits = load("pendigits")
-    return Task(digits.X / 100.0, digits.y, digits.X_test / 100.0, digits.y_test, 0.0, 0.0)
+    return Task(digits.X / 100.0, digits.y, digits.X_test / 100.0, digits.y_test)
 
 
 def _speed_lines(svc: SVC, small: Any, X: Any) -> Iterator[list[object]]:
     uncompressed = compress(svc, len(svc.support_))
     for dtype in (np.float64, np.float32):
         rows = X.astype(dtype)
-        theirs = _milliseconds(lambda rows=rows: svc.predict(rows), 3)
-        full = _milliseconds(lambda rows=rows: uncompressed.predict(rows), 7)
-        ours = _milliseconds(lambda rows=rows: small.predict(rows), 25)
+        theirs = 1000 * median_seconds(3, svc.predict, rows)
+        full = 1000 * median_seconds(7, uncompressed.predict, rows)
+        ours = 1000 * median_seconds(25, small.predict, rows)
         yield [
             dtype.__name__,
             f"{theirs:.0f}",
@@ -131,15 +130,6 @@ def _speed_lines(svc: SVC, small: Any, X: Any) -> Iterator[list[object]]:
             f"{full / ours:.1f}x",
             ">= 12x",
         ]
-
-
-def _milliseconds(call: Callable[[], Any], repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        began = time.process_time()
-        call()
-        times.append(time.process_time() - began)
-    return 1000 * median(times)
 
 
 def reduced_set(quick: bool) -> Iterator[Table]:
@@ -158,9 +148,7 @@ def reduced_set(quick: bool) -> Iterator[Table]:
         ("1-norm, 500 rows", machine),
         ("SVC, 7291 rows", adopt(svc).expansion),
     ):
-        began = time.process_time()
-        reduction = synthesize(expansion, 10, random_state=0)
-        seconds = time.process_time() - began
+        reduction, seconds = timed(synthesize, expansion, 10, random_state=0)
         table.add(
             name,
             expansion.n_centers,

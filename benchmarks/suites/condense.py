@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -17,31 +15,24 @@ from imblearn.under_sampling import (
 )
 from sklearn.neighbors import KNeighborsClassifier
 
-from benchmarks.isolated import measure
 from benchmarks.tables import Table
+from benchmarks.timing import measure
 from kernlet import BoundaryCondenser, CentroidCondenser, TypicalCondenser
 from kernlet.datasets import load
-from papers.neighbors import Condense, choose_k, random_subset, scores
+from papers.cache import timed
+from papers.neighbors import Condense, all_rows, choose_k, random_subset, scores
+from papers.tasks import Task
 
 SETS = ("usps", "satimage", "pendigits", "letter", "optdigits")
 N_SEEDS = 10
 SHARES = (0.02, 0.05, 0.12, 0.18)
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
+def split(name: str) -> Task:
     """An official split, in float64."""
-
-    X: Any
-    y: Any
-    X_test: Any
-    y_test: Any
-
-
-def split(name: str) -> Split:
     data = load(name)
     X, X_test = (np.asarray(A, dtype=float) for A in (data.X, data.X_test))
-    return Split(X, data.y, X_test, data.y_test)
+    return Task(X, data.y, X_test, data.y_test)
 
 
 def by(*condensers: Any) -> Condense:
@@ -57,15 +48,11 @@ def by(*condensers: Any) -> Condense:
     return condense
 
 
-def everything(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
-    return X, y
-
-
 def ways(quick: bool) -> dict[str, tuple[Condense, int]]:
     """Condensers with the seeds each is run with: one, where nothing is random."""
     boundary = BoundaryCondenser(threshold=300)
     found: dict[str, tuple[Condense, int]] = {
-        "all rows": (everything, 1),
+        "all rows": (all_rows, 1),
         "typical, linear": (by(TypicalCondenser()), 1),
         "typical, rbf": (by(TypicalCondenser(kernel="rbf")), 5),
         "typical as written": (by(TypicalCondenser(form="literal")), 1),
@@ -98,10 +85,8 @@ def sets(quick: bool) -> Iterator[Table]:
         yield table
 
 
-def _line(condense: Condense, n_seeds: int, data: Split, k: int) -> list[str]:
-    start = time.process_time()
-    condense(data.X, data.y, 0)
-    seconds = time.process_time() - start
+def _line(condense: Condense, n_seeds: int, data: Task, k: int) -> list[str]:
+    _, seconds = timed(condense, data.X, data.y, 0)
     kept, found = scores(condense, k, data, n_seeds)
     share = float(np.mean(kept))
     if share == 1:
@@ -124,30 +109,30 @@ def _spread(found: list[float]) -> str:
     return mean if len(found) == 1 else f"{mean} ± {np.std(found):.2f}"
 
 
-def predict_neighbors(data: Split) -> dict[str, Any]:
+def predict_neighbors(data: Task) -> dict[str, Any]:
     KNeighborsClassifier(5).fit(data.X, data.y).predict(data.X_test)
     return {"rows": len(data.X)}
 
 
-def leave_typical(data: Split) -> dict[str, Any]:
+def leave_typical(data: Task) -> dict[str, Any]:
     return {"rows": len(TypicalCondenser().fit_resample(data.X, data.y)[0])}
 
 
-def leave_typical_rbf(data: Split) -> dict[str, Any]:
+def leave_typical_rbf(data: Task) -> dict[str, Any]:
     condenser = TypicalCondenser(kernel="rbf", random_state=0)
     return {"rows": len(condenser.fit_resample(data.X, data.y)[0])}
 
 
-def leave_boundary(data: Split) -> dict[str, Any]:
+def leave_boundary(data: Task) -> dict[str, Any]:
     return {"rows": len(BoundaryCondenser(300).fit_resample(data.X, data.y)[0])}
 
 
-def take_centroids(data: Split) -> dict[str, Any]:
+def take_centroids(data: Task) -> dict[str, Any]:
     condenser = CentroidCondenser(0.12, random_state=0)
     return {"rows": len(condenser.fit_resample(data.X, data.y)[0])}
 
 
-def edit_neighbors(data: Split) -> dict[str, Any]:
+def edit_neighbors(data: Task) -> dict[str, Any]:
     return {
         "rows": len(
             EditedNearestNeighbours(sampling_strategy="all").fit_resample(data.X, data.y)[0]

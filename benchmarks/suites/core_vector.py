@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy as np
 from sklearn.svm import SVC
 
 from benchmarks.tables import Table
-from benchmarks.tasks import Task, covertype, official
 from kernlet import CoreVectorClassifier
+from papers.cache import timed
+from papers.tasks import Task, covertype, official
 
 RULES: dict[str, dict[str, Any]] = {
     "eps=0.001, one sample of 59 (paper)": {"eps": 1e-3, "sample_size": 59},
@@ -79,9 +79,7 @@ def _fit(task: Task, C: float, **parameters: Any) -> tuple[Any, float]:
 
 
 def _timed(machine: Any, task: Task) -> tuple[Any, float]:
-    start = time.process_time()
-    machine.fit(np.asarray(task.X, dtype=float), task.y)
-    return machine, time.process_time() - start
+    return timed(machine.fit, np.asarray(task.X, dtype=float), task.y)
 
 
 BENCHMARKS = {"core-vector": core_vector}

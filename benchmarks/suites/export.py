@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import click
@@ -23,12 +22,13 @@ import skl2onnx
 from sklearn.svm import SVC
 
 from benchmarks.tables import Table
-from benchmarks.tasks import Task, usps
+from benchmarks.timing import median_seconds
 from kernlet import CompactKernelClassifier, to_c, to_onnx
 from kernlet.datasets import load
 from kernlet.export.c import c_float
 from kernlet.export.c_tables import close_calls
 from kernlet.model.model import as_model
+from papers.tasks import Task, usps
 
 _OPTIONS = ["gcc", "-std=c99", "-O2"]
 
@@ -283,8 +283,8 @@ def _onnx_line(name: str) -> Iterator[str]:
     yield f"{len(clear):,}"
     yield f"{100 * same.mean():.2f} %"
     for rows, repeats in ((X_test, 5), (X_test[:1], 200)):
-        slow = _seconds(lambda rows=rows: theirs.run(None, {"X": rows}), repeats)
-        fast = _seconds(lambda rows=rows: ours.run(None, {"X": rows}), repeats)
+        slow = _warm_seconds(repeats, theirs.run, None, {"X": rows})
+        fast = _warm_seconds(repeats, ours.run, None, {"X": rows})
         yield f"{1e3 * slow:.3g} ms"
         yield f"{1e3 * fast:.3g} ms"
         yield f"{slow / fast:.0f}"
@@ -298,15 +298,10 @@ def _session(graph: Any) -> Any:
     )
 
 
-def _seconds(call: Callable[[], Any], repeats: int) -> float:
-    """Median CPU time, after a call that warms up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return median(times)
+def _warm_seconds(repeats: int, function: Callable[..., Any], *arguments: Any) -> float:
+    """Median CPU time, after one call to warm up."""
+    function(*arguments)
+    return median_seconds(repeats, function, *arguments)
 
 
 def fit_memory(quick: bool) -> Iterator[Table]:

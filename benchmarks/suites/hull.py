@@ -12,23 +12,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks import tasks
-from benchmarks.isolated import measure
 from benchmarks.tables import Table
+from benchmarks.timing import measure
 from kernlet import HullPerceptronClassifier, KernelExpansion, L1KernelClassifier
 from kernlet.compression.refit import refit, remove
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.rbf import RBF
 from kernlet.squared.mdm import find_nearest_point
 from kernlet.squared.problem import Hull
-from papers.garcia2006 import EVOLUTION, GAMMA, REDUCTION, C, fold_of, rows_of
+from papers import tasks
+from papers.garcia2006 import EVOLUTION, GAMMA, REDUCTION, C, scaled_fold, signed_rows
 
 N_CENTERS = 20
 
 
 def hull_of(name: str, *_: Any) -> Hull:
     """A set standardised; 6,480 rows (nine tenths) of thyroid."""
-    X, signs = rows_of(name)
+    X, signs = signed_rows(name)
     X, signs = X[:6480], signs[:6480]
     X = StandardScaler().fit_transform(X)
     return Hull(Gram(RBF(GAMMA), X, hold=True), signs, np.full(len(X), C))
@@ -163,7 +163,7 @@ def fit_svc(task: Any) -> dict[str, Any]:
 def folds(name: str) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Ten folds of all rows: training rows and signs, test rows and signs, scaled."""
     for fold in range(10):
-        yield fold_of(name, None, fold)
+        yield scaled_fold(name, None, fold)
 
 
 def removal(quick: bool) -> Iterator[Table]:

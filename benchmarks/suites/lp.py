@@ -9,12 +9,12 @@ import highspy
 import numpy as np
 from sklearn.svm import SVC
 
-from benchmarks import tasks
-from benchmarks.isolated import measure
 from benchmarks.tables import Table
-from benchmarks.tasks import Task
+from benchmarks.timing import measure
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.kernels.rbf import RBF
+from papers import tasks
+from papers.tasks import Task
 
 
 def split_coefficients(task: Task) -> highspy.HighsLp:

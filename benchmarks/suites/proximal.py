@@ -13,8 +13,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from benchmarks.isolated import measure
 from benchmarks.tables import Table
+from benchmarks.timing import measure
 from kernlet import ProximalClassifier
 from kernlet.datasets import load
 

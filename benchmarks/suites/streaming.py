@@ -18,14 +18,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.svm import LinearSVC
 
-from benchmarks.isolated import measure
-from benchmarks.tables import Table, spread
+from benchmarks.tables import Table
+from benchmarks.timing import measure
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import load
 from kernlet.kernels.gram import kernel_matrix
 from kernlet.kernels.rbf import RBF
 from kernlet.rows.files import FileRows
 from kernlet.rows.source import Rows
+from papers.cache import timed
+from papers.tables import mean_and_deviation
 
 _TOL = 1e-6
 _BYTES_A_PASS = 8 + 1 + 8 + 1 + 8  # value, side, dual and sign of a row go out, a value comes back
@@ -36,8 +38,8 @@ def covertype(n_rows: int = 561_012) -> tuple[Any, Any]:
     data = load("covertype")
     order = np.random.RandomState(0).permutation(len(data.y))[:n_rows]
     X = data.X[order].astype(np.float32)
-    spread = X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    deviation = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
     return X.astype(np.float32), data.y[order] == 2
 
 
@@ -216,11 +218,9 @@ def linear_svc(prepared: Any) -> dict[str, Any]:
     runs = []
     for sweeps in _SWEEPS:
         machine = LinearSVC(loss="hinge", C=C, tol=1e-12, max_iter=sweeps, random_state=0)
-        start = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            machine.fit(features, signs)
-        seconds = time.process_time() - start
+            _, seconds = timed(machine.fit, features, signs)
         w, b = machine.coef_[0], machine.intercept_[0]
         errors = np.maximum(0, 1 - signs * (features @ w + b))
         runs.append((sweeps, seconds, 0.5 * (w @ w + b * b) + C * errors.sum()))
@@ -388,9 +388,7 @@ def on_dask(quick: bool) -> Iterator[Table]:
 
 
 def _seconds(machine: L1KernelClassifier, X: Any, y: Any) -> float:
-    start = time.process_time()
-    machine.fit(X, y)
-    return time.process_time() - start
+    return timed(machine.fit, X, y)[1]
 
 
 def _nothing() -> None:
@@ -440,7 +438,7 @@ def blocks(quick: bool) -> Iterator[Table]:
             100 * MinimalKernelClassifier(C, gamma=gamma, random_state=0).fit(X, y).score(Z, z)
             for X, y, Z, z in data
         ]
-        table.add("one fit to all rows", spread(whole), "", "", "")
+        table.add("one fit to all rows", mean_and_deviation(whole), "", "", "")
         for n_blocks in counts:
             cells: list[str] = []
             for rule in _RULES:
@@ -453,7 +451,7 @@ def blocks(quick: bool) -> Iterator[Table]:
                     for part in data
                 ]
                 kept = np.mean([rows for _, rows in runs])
-                cells += [spread([score for score, _ in runs]), f"{kept:.0f}"]
+                cells += [mean_and_deviation([score for score, _ in runs]), f"{kept:.0f}"]
             table.add(n_blocks, *cells)
         yield table
 

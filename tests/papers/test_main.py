@@ -11,7 +11,7 @@ from kernlet.datasets import Dataset
 from papers.__main__ import main
 from papers.cache import Experiment
 
-READERS = ("fung2002", "gonzalez2000", "garcia2006", "vishwanathan2002", "tsang2006")
+PAPERS = ("fung2002", "gonzalez2000", "garcia2006", "vishwanathan2002", "tsang2006")
 
 
 def small_set(name):
@@ -29,7 +29,7 @@ def small_set(name):
 
 @pytest.fixture
 def small_data(monkeypatch):
-    for reader in READERS:
+    for reader in ("tasks", "fung2002", "garcia2006", "vishwanathan2002"):
         monkeypatch.setattr(f"papers.{reader}.load", small_set)
 
 
@@ -84,7 +84,7 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert any((tmp_path / f"garcia2006-cleveland.{end}").exists() for end in ("png", "json"))
 
 
-@pytest.mark.parametrize("paper", READERS)
+@pytest.mark.parametrize("paper", PAPERS)
 def test_cached_runs_nothing(paper, tmp_path, monkeypatch):
     monkeypatch.setattr(Experiment, "run", lambda experiment: pytest.fail("measured"))
     assert "not measured yet" in run_command(paper, "--cached", "--folder", tmp_path)
@@ -118,7 +118,7 @@ def test_damaged_results_are_named(tmp_path):
     assert "data not public" in run_command(*words, "--fresh")
     (tmp_path / "other.json").write_text("{}")
     said = run_command("summary", "--folder", tmp_path, status=1)
-    assert "other.json holds no table" in said
+    assert "other.json is not a table" in said
 
 
 def test_a_summary_needs_tables(tmp_path):

@@ -7,11 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from papers.tables import NOT_PUBLIC, Figure, Ours, Table, summarize, table_json, table_markdown
+from papers.tables import (
+    NOT_PUBLIC,
+    Figure,
+    Measurement,
+    PaperTable,
+    summarize,
+    table_json,
+    table_markdown,
+)
 
 
 def figure(paper, values, *, kind="accuracy", larger=True, **more):
-    return Figure("row", "figure", kind, paper, Ours(values, **more), larger)
+    return Figure("row", "figure", kind, paper, Measurement(values, **more), larger)
 
 
 @pytest.mark.parametrize(
@@ -30,10 +38,10 @@ def test_within_one_standard_error_is_met(paper, larger, verdict):
 
 
 def test_the_error_of_one_test_part_joins_that_of_seeds():
-    assert Ours([90.0], n_test=900).standard_error == pytest.approx(1.0)
-    joint = Ours([89.0, 91.0], n_test=900)
+    assert Measurement([90.0], n_test=900).standard_error == pytest.approx(1.0)
+    joint = Measurement([89.0, 91.0], n_test=900)
     assert joint.standard_error == pytest.approx(math.sqrt(1.0 + 1.0))
-    assert Ours([100.0], n_test=50).standard_error == 0.0
+    assert Measurement([100.0], n_test=50).standard_error == 0.0
 
 
 def test_a_count_without_spread_is_compared_as_it_is():
@@ -41,8 +49,8 @@ def test_a_count_without_spread_is_compared_as_it_is():
     assert figure(27, [26], kind="size", larger=False).verdict == "beaten"
     worse = figure(27, [28], kind="size", larger=False)
     assert worse.verdict == "not met"
-    assert worse.as_json()["difference"] is None  # infinity is no JSON
-    json.dumps(worse.as_json(), allow_nan=False)
+    assert worse.to_json()["difference"] is None  # infinity is not a JSON number
+    json.dumps(worse.to_json(), allow_nan=False)
 
 
 def test_times_and_missing_figures_are_not_judged():
@@ -61,14 +69,14 @@ def test_the_verdict_agrees_with_the_difference(paper, values, larger):
 
 
 def page(*figures, quick=False):
-    table = Table("garcia2006", "1", "A table", list(figures), ["A note."])
+    table = PaperTable("garcia2006", "1", "A table", list(figures), ["A note."])
     return table_json(table, quick, 'make reproduce ARGS="garcia2006 --table 1"', "versions")
 
 
-def test_a_page_shows_rows_ways_and_reasons():
+def test_a_page_shows_rows_settings_and_reasons():
     facts = page(
-        figure(90.0, [80.0, 81.0], parameters="C=1", chosen="by folds", why="it is hard"),
-        figure(70.0, [80.0, 81.0], parameters="C=1", chosen="by folds"),
+        figure(90.0, [80.0, 81.0], parameters="C=1", selection="by folds", reason="it is hard"),
+        figure(70.0, [80.0, 81.0], parameters="C=1", selection="by folds"),
         Figure("faces", "figure", "accuracy", 90.0, NOT_PUBLIC),
         quick=True,
     )
@@ -76,14 +84,14 @@ def test_a_page_shows_rows_ways_and_reasons():
     assert text.startswith("**A table (quick: fewer rows, folds and seeds)**")
     assert "| row | figure | 90 | 80.50 ± 0.707 | 2 | -19.0 | not met |" in text
     assert "(1) C=1; by folds." in text
-    assert "(2)" not in text  # both rows were made the same way
+    assert "(2)" not in text  # both rows were have the same settings
     assert "- row, figure: it is hard" in text
     assert "| faces | figure | 90 | data not public |" in text
 
 
 def test_the_summary_counts_by_paper_and_kind():
     facts = page(
-        figure(90.0, [80.0, 81.0], why="it is hard"),
+        figure(90.0, [80.0, 81.0], reason="it is hard"),
         figure(70.0, [80.0, 81.0]),
         figure(80.5, [80.0, 81.0], kind="size"),
         figure(9.0, [80.0], kind="time"),

@@ -1,0 +1,104 @@
+"""Classification tasks of papers and benchmarks: data, kernel width and C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernlet.datasets import load
+from kernlet.kernels.bandwidth import resolve_gamma
+from papers.generators import make_shifted_digits
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Training and test rows, with the parameters they are used with."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+    gamma: float = 1.0
+    C: float = 1.0
+
+    @property
+    def signs(self) -> Any:
+        """+1 for the second class, -1 for the first."""
+        return np.where(self.y == np.unique(self.y)[1], 1.0, -1.0)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of different labels."""
+        return len(np.unique(self.y))
+
+
+def checkerboard(n_rows: int = 1000) -> Task:
+    """The 4 x 4 board, scaled to [-1, 1]."""
+    board: Any = load("checkerboard_generated")
+    X, X_test = (A / 100.0 - 1.0 for A in (board.X[:n_rows], board.X_test))
+    return Task(X, board.y[:n_rows], X_test, board.y_test, gamma=4.0, C=100.0)
+
+
+def usps(n_rows: int | None = None, C: float = 0.9) -> Task:
+    """USPS, ten classes, pixels in [-1, 1]."""
+    digits = load("usps")
+    X, X_test = (2.0 * np.asarray(A, dtype=float) - 1.0 for A in (digits.X[:n_rows], digits.X_test))
+    return Task(X, digits.y[:n_rows], X_test, digits.y_test, gamma=1 / 128, C=C)
+
+
+def usps_eight(n_rows: int | None = None) -> Task:
+    """USPS, 8 against the rest, pixels in [-1, 1]."""
+    task = usps(n_rows)
+    return Task(task.X, task.y == 8, task.X_test, task.y_test == 8, gamma=1 / 128, C=1.4)
+
+
+def mnist_eight(n_rows: int | None = None) -> Task:
+    """MNIST, 8 against the rest, pixels in [0, 1]."""
+    digits = load("mnist")
+    X, X_test = (np.asarray(A, dtype=float) / 255.0 for A in (digits.X[:n_rows], digits.X_test))
+    return Task(X, digits.y[:n_rows] == 8, X_test, digits.y_test == 8, gamma=0.02, C=0.3)
+
+
+def official(name: str, n_rows: int | None = None, n_test: int | None = None) -> Task:
+    """An official split, unscaled (mnist in [0, 1]), gamma = 1 / mean squared distance."""
+    data: Any = load(name)
+    scale = 255.0 if name == "mnist" else 1.0
+    X = np.asarray(data.X[:n_rows], dtype=float) / scale
+    X_test = np.asarray(data.X_test[:n_test], dtype=float) / scale
+    y, y_test = data.y[:n_rows], data.y_test[:n_test]
+    return Task(X, y, X_test, y_test, resolve_gamma("mean_distance", X))
+
+
+def covertype(n_rows: int | None = None) -> Task:
+    """Class 2 against the rest, measurements standardised; 20,000 random rows for testing."""
+    data = load("covertype")
+    X = np.asarray(data.X, dtype=np.float32)
+    order = np.random.RandomState(0).permutation(len(X))
+    test, train = order[:20_000], order[20_000:][:n_rows]
+    # The first ten columns are measurements, the others indicators.
+    mean, deviation = X[train, :10].mean(axis=0), X[train, :10].std(axis=0)
+    X[:, :10] = (X[:, :10] - mean) / deviation
+    gamma = resolve_gamma("mean_distance", X[train])
+    return Task(X[train], data.y[train] == 2, X[test], data.y[test] == 2, gamma)
+
+
+def extended_usps(every: int = 1) -> Task:
+    """Shifted zeros and ones of USPS; only every ``every``-th row."""
+    digits: Any = make_shifted_digits()
+    # As a whole they are made block by block, which takes less memory than slicing.
+    rows = (A if every == 1 else A[::every] for A in (digits.X, digits.X_test))
+    X, X_test = (np.asarray(A, np.float32) for A in rows)
+    gamma = resolve_gamma("mean_distance", X)
+    return Task(X, digits.y[::every], X_test, digits.y_test[::every], gamma)
+
+
+def extended_usps_validation() -> Task:
+    """Every fifth image held out of the shifted training digits, a third of its shifts to test."""
+    digits = make_shifted_digits()
+    held_out = np.arange(len(digits.y)) // 121 % 5 == 0  # 121 shifts per image
+    train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)[::3]
+    X, X_test = digits.X[train], digits.X[test]
+    gamma = resolve_gamma("mean_distance", X)
+    return Task(X, digits.y[train], X_test, digits.y[test], gamma)

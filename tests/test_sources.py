@@ -22,8 +22,7 @@ from kernlet import (
     TypicalCondenser,
 )
 from kernlet.condense import centroids as centroid_rows
-from kernlet.rows import source
-from kernlet.rows.opening import open_rows
+from kernlet.rows import open_rows, source
 from kernlet.rows.source import ArrayRows
 
 random = np.random.RandomState(0)

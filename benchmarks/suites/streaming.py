@@ -25,7 +25,7 @@ from kernlet.datasets import load
 from kernlet.kernels.gram import kernel_matrix
 from kernlet.kernels.rbf import RBF
 from kernlet.rows.files import FileRows
-from kernlet.rows.source import Rows
+from kernlet.rows.source import RowSource
 from papers.cache import timed
 from papers.tables import mean_and_deviation
 
@@ -289,7 +289,7 @@ def peers(quick: bool) -> Iterator[Table]:
     yield table
 
 
-def write_rows(folder: str, n_rows: int, n_features: int) -> tuple[Rows, Any]:
+def write_rows(folder: str, n_rows: int, n_features: int) -> tuple[RowSource, Any]:
     """A file of synthetic rows, written block by block, and their labels."""
     path, labels = Path(folder) / "rows.bin", []
     with open(path, "wb") as file:

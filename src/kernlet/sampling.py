@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from kernlet._typing import Indices
 from kernlet.expansion import distinct_rows
-from kernlet.rows.source import Rows
+from kernlet.rows.source import RowSource
 
 
 def apportion(weights: Any, total: int) -> Any:
@@ -81,14 +81,14 @@ def stratified_sample(y: Any, rows: Indices, size: int, random: np.random.Random
     return np.sort(np.concatenate(chosen))
 
 
-def some_rows(y: Any, rows: Indices, most: int, seed: int) -> Indices:
+def subsample(y: Any, rows: Indices, most: int, seed: int) -> Indices:
     """The rows themselves, or a stratified sample where they are too many."""
     if len(rows) <= most:
         return rows
     return stratified_sample(y, rows, most, np.random.RandomState(seed))
 
 
-def seed_of(*parts: int) -> int:
+def derive_seed(*parts: int) -> int:
     """A seed for one part of the work, whatever the order in which the parts are done."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
@@ -118,7 +118,7 @@ def choose_candidates(
     ----------
     candidates : None, int, float or {array-like, sparse matrix}
         All rows, a number or a fraction of rows drawn at random, or given points.
-    X : {ndarray, sparse matrix, Rows} of shape (n_rows, n_features)
+    X : {ndarray, sparse matrix, RowSource} of shape (n_rows, n_features)
     random_state : RandomState
     name : str, default="candidates"
         What the parameter is called.
@@ -128,7 +128,7 @@ def choose_candidates(
     candidates : Candidates
     """
     n_rows, n_features = X.shape
-    if isinstance(X, Rows) and candidates is None:
+    if isinstance(X, RowSource) and candidates is None:
         raise ValueError(
             f"{name}=None takes every row, and rows that are read block by block are too many for "
             f"that. Give a number, such as {name}=300."
@@ -139,10 +139,10 @@ def choose_candidates(
         raise ValueError(f"{name} is True or False; give a number, a fraction or points.")
     if isinstance(candidates, Real):
         count = _count(candidates, n_rows, name)
-        if count == n_rows and not isinstance(X, Rows):
+        if count == n_rows and not isinstance(X, RowSource):
             return Candidates(None, np.arange(n_rows))
         rows = np.sort(random_state.permutation(n_rows)[:count])
-        return Candidates(X.take(rows) if isinstance(X, Rows) else X[rows], rows)
+        return Candidates(X.take(rows) if isinstance(X, RowSource) else X[rows], rows)
     if getattr(candidates, "ndim", np.ndim(candidates)) == 1:
         raise ValueError(
             f"{name} must be points, one a line of n_features numbers; for chosen rows give "
@@ -189,7 +189,7 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: np.random.RandomState
     landmarks : int, float, {array-like, sparse matrix} or None
         A number of rows drawn at random (all, where there are no more), a fraction of them,
         given points, or None for all rows.
-    X : {ndarray, sparse matrix, Rows} of shape (n_rows, n_features)
+    X : {ndarray, sparse matrix, RowSource} of shape (n_rows, n_features)
     random_state : RandomState
 
     Returns
@@ -211,7 +211,7 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: np.random.RandomState
     return points[distinct_rows(points)[1]]
 
 
-def first_landmarks(order: Indices, n_landmarks: int, X: Any) -> Indices:
+def landmark_rows(order: Indices, n_landmarks: int, X: Any) -> Indices:
     """The first rows of an order, ascending; of equal rows, one.
 
     Parameters
@@ -227,8 +227,8 @@ def first_landmarks(order: Indices, n_landmarks: int, X: Any) -> Indices:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernlet.sampling import first_landmarks
-    >>> first_landmarks(np.array([2, 0, 1]), 2, np.array([[1.0], [2.0], [1.0]]))
+    >>> from kernlet.sampling import landmark_rows
+    >>> landmark_rows(np.array([2, 0, 1]), 2, np.array([[1.0], [2.0], [1.0]]))
     array([0])
     """
     rows = np.sort(order[:n_landmarks])

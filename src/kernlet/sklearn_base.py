@@ -45,8 +45,8 @@ from kernlet.kernels.bandwidth import gamma_of_moments
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.named import KERNEL_NAMES, make_kernel
-from kernlet.rows.opening import as_rows, is_source
-from kernlet.rows.source import Rows, added
+from kernlet.rows import as_rows, is_source
+from kernlet.rows.source import RowSource, add_sums
 
 try:
     from sklearn.callback import CallbackSupportMixin, ProgressBar
@@ -345,13 +345,13 @@ class TrainingData:
         if mask.all():
             return self
         kept = np.flatnonzero(mask)
-        X = self.X.some(kept) if isinstance(self.X, Rows) else self.X[kept]
+        X = self.X.subset(kept) if isinstance(self.X, RowSource) else self.X[kept]
         return TrainingData(X, self.y[kept], self.sample_weight[kept], self.rows[kept])
 
     @property
     def for_callbacks(self) -> dict[str, Any]:
         """The data as scikit-learn's callbacks take them; no rows where they are not in memory."""
-        if isinstance(self.X, Rows):
+        if isinstance(self.X, RowSource):
             return {}
         return {"X": self.X, "y": self.y, "metadata": {"sample_weight": self.sample_weight}}
 
@@ -419,7 +419,7 @@ def _check_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
     return TrainingData(rows, y, weights, np.arange(len(y))).subset(weights > 0)
 
 
-def labelled_rows(X: Any, y: Any) -> tuple[Rows, Any]:
+def labelled_rows(X: Any, y: Any) -> tuple[RowSource, Any]:
     """Rows and their labels, which may be a column of the rows."""
     rows = as_rows(X)
     if isinstance(y, str):
@@ -474,7 +474,7 @@ class KernelTrainer:
         """The kernel that the parameters ``kernel``, ``gamma``, ``degree`` and ``coef0`` name."""
         names = ("kernel", "gamma", "degree", "coef0")
         kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
-        if isinstance(data.X, Rows):
+        if isinstance(data.X, RowSource):
             gamma = gamma_of_rows(gamma, data.X, data.sample_weight)
         return make_kernel(
             kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
@@ -487,11 +487,11 @@ class KernelTrainer:
         return data.subset(costs > 0), costs[costs > 0]
 
 
-def gamma_of_rows(gamma: str | float, rows: Rows, weights: Floats) -> float:
+def gamma_of_rows(gamma: str | float, rows: RowSource, weights: Floats) -> float:
     """Turn the ``gamma`` parameter into a number, in one pass that checks the rows too."""
     origin = rows.read(slice(0, 1))
     origin = np.zeros(rows.shape[1]) if not isinstance(origin, np.ndarray) else origin[0]
-    total, sums, squares = rows.map_reduce(_sums, added, by_row=(weights,), shared=(origin,))
+    total, sums, squares = rows.map_reduce(_sums, add_sums, by_row=(weights,), shared=(origin,))
     if not isinstance(gamma, str):
         return float(gamma)
     means = sums / total
@@ -536,7 +536,7 @@ def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:
     return function(rows.read(slice(0, 0))) if parts is None else np.concatenate(parts)
 
 
-def _with_features(estimator: Any, rows: Rows) -> Rows:
+def _with_features(estimator: Any, rows: RowSource) -> RowSource:
     """The rows with the columns seen in training, in that order."""
     names = getattr(estimator, "feature_names_in_", None)
     columns = getattr(rows, "columns", None)

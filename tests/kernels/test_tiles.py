@@ -22,7 +22,7 @@ def test_tiles_are_the_kernel_matrix(kernel, wrap, dtype):
     tolerance = 1e-4 if dtype is np.float32 else 1e-10
     np.testing.assert_allclose(values, kernel_matrix(kernel, X, X[:40]), atol=tolerance)
     assert tiles.nbytes == values.nbytes
-    kept = np.concatenate([tile for _, tile in tiles.kept()])
+    kept = np.concatenate([tile for _, tile in tiles.materialised()])
     np.testing.assert_array_equal(kept, values)
 
 

@@ -17,11 +17,9 @@ from kernlet import (
 )
 from kernlet.chunking import estimator as chunking_synthetic
 from kernlet.compact import network as examples
-from kernlet.rows import dask as dask_kept
 from kernlet.rows import dask as dask_rows
-from kernlet.rows import source
+from kernlet.rows import open_rows, source
 from kernlet.rows.files import open_npy
-from kernlet.rows.opening import open_rows
 from support.tall_machines import KillOne, assert_same, make_data, make_machine
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -82,20 +80,20 @@ def test_predictions_choose_the_features_of_training(tmp_path):
 
 
 def kept_names():
-    return len(dask_kept._kept)
+    return len(dask_rows._worker_caches)
 
 
 def test_workers_keep_blocks_within_their_share(small_blocks, monkeypatch):
     X, y = make_data()
     offered = []
-    kept_blocks = dask_kept.kept_blocks
+    worker_cache = dask_rows.worker_cache
 
     def noted(name, max_bytes):
-        store = kept_blocks(name, max_bytes)
-        offered.append((max_bytes, len(store._blocks)))
-        return store
+        cache = worker_cache(name, max_bytes)
+        offered.append((max_bytes, len(cache._blocks)))
+        return cache
 
-    monkeypatch.setattr(dask_rows, "kept_blocks", noted)
+    monkeypatch.setattr(dask_rows, "worker_cache", noted)
     rows = da.from_array(X, chunks=(1024, 3))
     for cache_size, n_kept in ((100, 8), (0.3, 2)):  # 1024 x 30 float32 take 0.12 MB
         machine = make_machine(cache_size=cache_size).fit(rows, y)

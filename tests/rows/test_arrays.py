@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from kernlet.rows import source
-from kernlet.rows.source import ArrayRows, BlockStore
+from kernlet.rows.source import ArrayRows, BlockCache
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +27,8 @@ def test_rows_by_number_come_in_the_order_asked_for():
     X = np.arange(90.0).reshape(45, 2)
     numbers = np.array([40, 3, 3, 17, 0])
     np.testing.assert_array_equal(ArrayRows(X).take(numbers), X[numbers])
-    np.testing.assert_array_equal(source.Rows.take(ArrayRows(X), numbers), X[numbers])
-    assert source.Rows.take(ArrayRows(X), numbers[:0]).shape == (0, 2)
+    np.testing.assert_array_equal(source.RowSource.take(ArrayRows(X), numbers), X[numbers])
+    assert source.RowSource.take(ArrayRows(X), numbers[:0]).shape == (0, 2)
 
 
 def test_map_reduce_goes_in_block_order_with_the_parts_of_row_arrays():
@@ -48,7 +48,7 @@ class _Block:
     def __init__(self, X):
         self.X, self.nbytes = X, X.nbytes
 
-    def kept(self):
+    def materialised(self):
         return self
 
 
@@ -60,10 +60,10 @@ def test_prepared_blocks_are_kept_where_there_is_room():
         made.append(len(block))
         return _Block(block)
 
-    store = BlockStore(2 * 16 * 3 * 8)
+    cache = BlockCache(2 * 16 * 3 * 8)
     for _ in range(2):
         total = ArrayRows(X).map_reduce(
-            lambda block: block.X.sum(), lambda a, b: a + b, prepare=prepare, store=store
+            lambda block: block.X.sum(), lambda a, b: a + b, prepare=prepare, cache=cache
         )
         assert total == pytest.approx(X.sum())
     assert made == [16, 16, 13, 13]

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from kernlet.rows import source
+from kernlet.rows import as_rows, is_source, open_rows, source
 from kernlet.rows.files import FileRows, open_npy
-from kernlet.rows.opening import as_rows, is_source, open_rows
-from kernlet.rows.source import ArrayRows, RowReader, SomeRows
+from kernlet.rows.source import ArrayRows, RowReader, RowSubset
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -188,7 +187,7 @@ def test_few_rows_far_apart_are_read_block_by_block(monkeypatch):
         rows, "read", lambda part: most.append(part.stop - part.start) or read(part)
     )
     numbers = np.arange(3, 500, 20)
-    np.testing.assert_array_equal(SomeRows(rows, numbers).read(slice(0, 30)), X[numbers])
+    np.testing.assert_array_equal(RowSubset(rows, numbers).read(slice(0, 30)), X[numbers])
     assert max(most) <= rows.block_rows
 
 
@@ -215,9 +214,9 @@ def test_what_is_no_number_is_no_feature(tmp_path):
     texts = pd.DataFrame({"a": np.arange(4.0), "when": ["1.5", "2", "3", "4"]})
     for frame in (times, texts):
         frame.to_parquet(tmp_path / "rows.parquet")
-        with pytest.raises(ValueError, match=r"'when' .* holds other things than numbers"):
+        with pytest.raises(ValueError, match=r"'when' .* does not hold numbers"):
             open_rows(tmp_path / "rows.parquet").read(slice(0, 4))
-        with pytest.raises(ValueError, match=r"'when' .* holds other things than numbers"):
+        with pytest.raises(ValueError, match=r"'when' .* does not hold numbers"):
             as_rows(dd.from_pandas(frame, npartitions=2)).read(slice(0, 4))
     labels = open_rows(tmp_path / "rows.parquet", columns=["a"])
     with pytest.raises(ValueError, match="no column besides 'a'"):

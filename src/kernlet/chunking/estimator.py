@@ -21,9 +21,8 @@ from kernlet.atomic import DAMAGE, atomic_write, fingerprint
 from kernlet.chunking.stage import Plan, Rows, Run, RunRecord, run_stage
 from kernlet.expansion import distinct_rows
 from kernlet.kernels.base import Kernel, require_mercer
-from kernlet.rows.source import RowReader
-from kernlet.rows.source import Rows as RowSource
-from kernlet.sampling import hold_out, seed_of, some_rows, stratified_sample
+from kernlet.rows.source import RowReader, RowSource
+from kernlet.sampling import derive_seed, hold_out, stratified_sample, subsample
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
@@ -262,7 +261,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, RowSource, dask collection} of shape (n_samples, n_features)
             Of rows that are not in memory, the last stage has a sample of 50,000 at most, and
             choices are made on 10,000.
         y : array-like of shape (n_samples,) or str
@@ -279,7 +278,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         kept, held_out = hold_out(data.y, self.validation_fraction, np.random.RandomState(seed))
         if isinstance(data.X, RowSource):
-            held_out = some_rows(data.y, held_out, _LARGEST_VALIDATION, seed)
+            held_out = subsample(data.y, held_out, _LARGEST_VALIDATION, seed)
         sizes = self._sizes(len(kept))
         checkpoint = self._checkpoint(data)
         done = checkpoint.load() if checkpoint else StagesDone()
@@ -373,7 +372,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
                 rows.take(held_out),
                 done.candidates,
                 done.start,
-                seed_of(*seeds, number),
+                derive_seed(*seeds, number),
             )
             for number, (task, sample) in enumerate(zip(tasks, samples, strict=True))
         )
@@ -383,7 +382,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     def _samples(self, y: Any, kept: Indices, size: int, seeds: list[int]) -> list[Indices]:
         """Random rows for each run, the classes in proportion and none missing."""
         return [
-            stratified_sample(y, kept, size, np.random.RandomState(seed_of(*seeds, run, 1)))
+            stratified_sample(y, kept, size, np.random.RandomState(derive_seed(*seeds, run, 1)))
             for run in range(self.n_runs)
         ]
 
@@ -402,7 +401,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         plan = replace(plan, Cs=(plan.Cs[best],))
         everything = np.arange(len(rows.y))
         if isinstance(rows.X, RowReader):
-            everything = some_rows(rows.y, everything, _LARGEST_SAMPLE, seed_of(*seeds))
+            everything = subsample(rows.y, everything, _LARGEST_SAMPLE, derive_seed(*seeds))
         (run,) = self._run_all(plan, rows, [everything], held_out[:0], done, seeds, context)
         return run
 

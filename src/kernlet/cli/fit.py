@@ -19,7 +19,7 @@ from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
 from kernlet.model.model import Model, as_model, plain
 from kernlet.report.evaluate import fit_svc
-from kernlet.rows.source import Rows
+from kernlet.rows.source import RowSource
 from kernlet.tables.read import file_digest, read_table
 from kernlet.tables.split import Prepared, is_large, note_rows, prepare, prepare_large, without
 
@@ -186,19 +186,19 @@ def _test(shipped: Model, data: Prepared, svc: bool, seed: int) -> None:
 
 def _outputs(shipped: Model, X: Any) -> Any:
     """Outputs for rows that are encoded and scaled already."""
-    if not isinstance(X, Rows):
+    if not isinstance(X, RowSource):
         return shipped.expansion.decision_values(X)
     return np.concatenate([shipped.expansion.decision_values(block) for _, block in X.blocks()])
 
 
 def _measured_svc(data: Prepared, seed: int) -> dict[str, Any]:
-    if not isinstance(data.X, Rows):
+    if not isinstance(data.X, RowSource):
         return fit_svc(data.X, data.y, random_state=seed).measured(data.X_test, data.y_test)
     some = (_some(data.X, data.y, 5_000), _some(data.X_test, data.y_test, 20_000))
     return fit_svc(*some[0], random_state=seed).measured(*some[1])
 
 
-def _some(X: Rows, y: Any, most: int) -> tuple[Any, Any]:
+def _some(X: RowSource, y: Any, most: int) -> tuple[Any, Any]:
     """Rows of a source and their labels, some where they are many."""
     numbers = np.sort(np.random.RandomState(0).permutation(len(y))[:most])
     return X.take(numbers), y[numbers]

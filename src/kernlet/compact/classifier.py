@@ -20,7 +20,7 @@ from kernlet.compact.initialise import Initial, initial_classifier
 from kernlet.compact.network import CrossEntropy, SquaredHingeLoss, Task
 from kernlet.devices import to_numpy
 from kernlet.quantization import QuantizedExpansion
-from kernlet.rows.source import RowReader, Rows
+from kernlet.rows.source import RowReader, RowSource
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import ExpansionClassifier, TrainingData, error_weights
 
@@ -199,7 +199,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, RowSource, dask collection} of shape (n_samples, n_features)
             Rows from a source that take more than 1 GiB in float32 are gone through in
             shuffled blocks.
         y : array-like of shape (n_samples,) or str
@@ -281,9 +281,9 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         rows = np.flatnonzero(weights)
         X, y = data.X, data.y
         if len(rows) < len(y):
-            X = X.some(rows) if isinstance(X, Rows) else X[rows]
+            X = X.subset(rows) if isinstance(X, RowSource) else X[rows]
             y, weights = y[rows], weights[rows]
-        if isinstance(X, Rows):
+        if isinstance(X, RowSource):
             X = RowReader(X)
         n_classes = len(self.classes_)
         codes = np.searchsorted(self.classes_, y)

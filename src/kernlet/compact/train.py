@@ -19,7 +19,7 @@ from kernlet.compact.network import Examples, JointMargin, Machine, rounded, thr
 from kernlet.compact.plan import Layout
 from kernlet.devices import Function, recorded, to_numpy
 from kernlet.quantization import FORMATS, QuantizedExpansion, best_step, encode
-from kernlet.sampling import seed_of
+from kernlet.sampling import derive_seed
 
 Arrays = dict[str, Array]
 
@@ -691,7 +691,7 @@ class Workshop:
         pick: Callable[[Machine], Machine] | None = None,
     ) -> Trial:
         """Train one layout, for a share of the usual epochs."""
-        random = np.random.RandomState(seed_of(self.seed, layout.n_centers, layout.rank or 0))
+        random = np.random.RandomState(derive_seed(self.seed, layout.n_centers, layout.rank or 0))
         effort = replace(self.effort, n_epochs=max(1, round(share * self.effort.n_epochs)))
         start = self.make_start(layout, random)
         layout = replace(layout, n_centers=len(start.centers))
@@ -702,7 +702,7 @@ class Workshop:
 
     def settle(self, trial: Trial, on_epoch: OnEpoch | None = None) -> Trained:
         """Go on with a trial on all rows, at small rates and for few epochs, if that helps."""
-        random = np.random.RandomState(seed_of(self.seed, 1))
+        random = np.random.RandomState(derive_seed(self.seed, 1))
         recipe = replace(self.effort.recipe(SECOND_RATE, _SETTLING), levels=trial.layout.levels)
         machine = on_device(
             Machine(**{n: to_numpy(a) for n, a in trial.trained.machine.arrays().items()}),

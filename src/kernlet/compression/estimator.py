@@ -47,7 +47,7 @@ from kernlet.compression.compress import (
 )
 from kernlet.expansion import KernelExpansion
 from kernlet.model.model import Adopted, adopt, decision_values
-from kernlet.rows.opening import is_source
+from kernlet.rows import is_source
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import label_codes, values_of_rows
 

@@ -31,7 +31,7 @@ from kernlet.kernels.named import make_kernel
 from kernlet.least_squares.moments import Moments, collect
 from kernlet.least_squares.proximal import check_size
 from kernlet.least_squares.solve import Proximal, normalization, one_against_rest, solve_proximal
-from kernlet.rows.opening import is_source
+from kernlet.rows import is_source
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
 from kernlet.sklearn_base import KERNEL_CONSTRAINTS, check_label_types
 

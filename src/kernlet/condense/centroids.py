@@ -18,8 +18,8 @@ from sklearn.utils._param_validation import Interval
 
 from kernlet._typing import Floats, Indices
 from kernlet.condense.base import Condenser, rows_by_number
-from kernlet.rows.opening import is_source
-from kernlet.rows.source import Rows, added
+from kernlet.rows import is_source
+from kernlet.rows.source import RowSource, add_sums
 from kernlet.sklearn_base import check_training_data
 
 #: Means, their sizes, and the sum of squared distances.
@@ -171,7 +171,7 @@ _STILL = 1e-4  # relative decrease of the squared distances that is none
 
 
 def find_centroids_of_rows(
-    rows: Rows,
+    rows: RowSource,
     codes: Indices,
     classes: Any,
     *,
@@ -188,7 +188,7 @@ def find_centroids_of_rows(
 
     Parameters
     ----------
-    rows : Rows
+    rows : RowSource
     codes : ndarray of shape (n_rows,)
         The class of each row.
     classes, keep, min_per_class, n_init, random_state : see find_centroids
@@ -212,14 +212,14 @@ def find_centroids_of_rows(
     return joined_clusters(classes, found)
 
 
-def _lloyd(rows: Rows, is_mine: Any, start: Cluster) -> Cluster:
+def _lloyd(rows: RowSource, is_mine: Any, start: Cluster) -> Cluster:
     """Means of all rows marked, from means of some of them."""
     means, _, _ = start
     scale = power_of_two(means)
     means, best = means / scale, np.inf
     for n_passes in range(1, _MOST_PASSES + 1):
         sums, counts, inertia = rows.map_reduce(
-            _assigned, added, by_row=(is_mine,), shared=(means, scale)
+            _assigned, add_sums, by_row=(is_mine,), shared=(means, scale)
         )
         used = counts > 0
         if inertia >= (1 - _STILL) * best or n_passes == _MOST_PASSES:
@@ -334,7 +334,7 @@ class CentroidCondenser(Condenser):
         return data.X, data.y
 
     def _condensation(self, X: Any, codes: Indices) -> Centroids:
-        find = find_centroids_of_rows if isinstance(X, Rows) else find_centroids
+        find = find_centroids_of_rows if isinstance(X, RowSource) else find_centroids
         return find(
             X,
             codes,

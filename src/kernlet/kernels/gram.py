@@ -351,7 +351,7 @@ class KernelTiles:
         row_bytes = max(1, self.n_centers * gram.x.dtype.itemsize)
         self._step = max(64, 2 ** int(np.log2(max(1, _TILE_BYTES // row_bytes))))
 
-    def kept(self) -> KernelTiles:
+    def materialised(self) -> KernelTiles:
         """The same tiles, computed now and held; the rows are let go."""
         assert self.gram is not None
         values = np.empty((self.n_rows, self.n_centers), self.gram.x.dtype)

@@ -19,7 +19,7 @@ from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.landmarks import LandmarkBlocks
 from kernlet.kernels.linalg import solve_definite
-from kernlet.sampling import first_landmarks
+from kernlet.sampling import landmark_rows
 from kernlet.sklearn_base import KERNEL_CONSTRAINTS, ExpansionTransformer, TrainingData
 
 _NOTHING = 1e-12
@@ -301,7 +301,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         n_rows, weights = len(data.y), data.sample_weight
         if self.n_landmarks is not None and self.n_landmarks < n_rows:
             order = check_random_state(self.random_state).permutation(n_rows)
-            rows = first_landmarks(order, self.n_landmarks, data.X)
+            rows = landmark_rows(order, self.n_landmarks, data.X)
             blocks = LandmarkBlocks(Gram(kernel, data.X, data.X[rows]), 0)
             return rows, landmark_directions(blocks, members, weights, self.alpha, count)
         needed = 8 * n_rows**2

@@ -29,8 +29,8 @@ from kernlet.least_squares.solve import (
     one_against_rest,
     solve_proximal,
 )
-from kernlet.rows.opening import is_source
-from kernlet.rows.source import Rows
+from kernlet.rows import is_source
+from kernlet.rows.source import RowSource
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
@@ -244,7 +244,7 @@ def nothing_learned(
     -------
     learned : LearnedRows
     """
-    some = data.X.read(data.X.slices()[0]) if isinstance(data.X, Rows) else data.X
+    some = data.X.read(data.X.slices()[0]) if isinstance(data.X, RowSource) else data.X
     features = RowFeatures(some, kernel, landmarks)
     labels = np.empty(0) if classes is None else np.unique(classes)
     by_class = is_by_class(class_weight)
@@ -503,7 +503,7 @@ class ProximalClassifier(ExpansionClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, RowSource, dask collection} of shape (n_samples, n_features)
             A source of rows (:mod:`kernlet.rows`) is summed block by block, where its blocks are;
         y : array-like of shape (n_samples,) or str
             Labels: numbers, strings or booleans. The name of a column of X, where X is a

@@ -25,8 +25,8 @@ from kernlet.kernels.gram import Gram
 from kernlet.lp.generation import Generation, Progress, Report
 from kernlet.lp.problem import L1Margin, MarginSolution, TallMargin
 from kernlet.lp.streaming import TallLP, TallProgress, TallReport
-from kernlet.rows.opening import as_rows
-from kernlet.rows.source import Rows
+from kernlet.rows import as_rows
+from kernlet.rows.source import RowSource
 from kernlet.sampling import Candidates, choose_candidates
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
@@ -674,7 +674,7 @@ class L1KernelClassifier(ExpansionClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, RowSource, dask collection} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or str
             Labels: numbers, strings or booleans. The name of a column of X, where X is a
             source of rows that has one.
@@ -717,7 +717,7 @@ class L1KernelClassifier(ExpansionClassifier):
 
     def _is_tall(self, data: TrainingData, candidates: Candidates) -> bool:
         n_rows = data.X.shape[0]
-        is_source = isinstance(data.X, Rows)
+        is_source = isinstance(data.X, RowSource)
         if self.solver == "auto":
             n_candidates = n_rows if candidates.points is None else candidates.points.shape[0]
             return is_source or is_tall(n_rows, n_candidates)
@@ -749,7 +749,7 @@ class L1KernelClassifier(ExpansionClassifier):
 
     def _needs_generation(self, data: TrainingData, outcomes: list[Outcome]) -> bool:
         """Whether the tall method has no certificate, and the other may be asked for one."""
-        if self.solver != "auto" or isinstance(data.X, Rows) or len(data.y) > _MOST_AGAIN:
+        if self.solver != "auto" or isinstance(data.X, RowSource) or len(data.y) > _MOST_AGAIN:
             return False
         solutions = [o.solution for o in outcomes if o.solution.status != "iteration limit"]
         return any(is_unfinished(solution, self.tol) for solution in solutions)

@@ -358,7 +358,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, RowSource, dask collection} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or str
         sample_weight : array-like of shape (n_samples,), default=None
 

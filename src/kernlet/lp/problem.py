@@ -10,7 +10,7 @@ import numpy as np
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
-from kernlet.rows.source import ArrayRows, Rows
+from kernlet.rows.source import ArrayRows, RowSource
 
 
 class MarginCosts:
@@ -103,7 +103,7 @@ class TallMargin:
 
     Parameters
     ----------
-    rows : Rows
+    rows : RowSource
         x_i.
     kernel : Kernel
     centers : {ndarray, sparse matrix} of shape (n_candidates, n_features)
@@ -116,7 +116,7 @@ class TallMargin:
         c > 0.
     """
 
-    rows: Rows
+    rows: RowSource
     kernel: Kernel
     centers: Any
     signs: Any

@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 from kernlet._typing import Floats
 from kernlet.kernels.gram import KernelTiles, TileMaker
 from kernlet.lp.problem import OneOutput, TallMargin
-from kernlet.rows.source import BlockStore
+from kernlet.rows.source import BlockCache
 
 
 @dataclass(frozen=True)
@@ -318,7 +318,7 @@ class NewtonDescent:
     Parameters
     ----------
     problem : TallMargin
-    store : BlockStore
+    store : BlockCache
         Keeps kernel blocks in float32.
     coef : ndarray of shape (s + 1, n_outputs)
         The start: beta and, last, the intercept.
@@ -329,7 +329,7 @@ class NewtonDescent:
     def __init__(
         self,
         problem: TallMargin,
-        store: BlockStore,
+        store: BlockCache,
         coef: Floats,
         on_pass: Callable[[Floats], None],
     ) -> None:
@@ -402,7 +402,7 @@ class NewtonDescent:
             by_row=(self.values, problem.signs, problem.error_weights),
             shared=(steps, widths),
             prepare=self._make,
-            store=self._store,
+            cache=self._store,
         )
         self.on_pass(self.coef)
         return total

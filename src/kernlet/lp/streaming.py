@@ -13,7 +13,7 @@ from kernlet._typing import Floats
 from kernlet.lp.crossover import Finish
 from kernlet.lp.problem import MarginSolution, TallMargin
 from kernlet.lp.smoothed import NewtonDescent
-from kernlet.rows.source import BlockStore
+from kernlet.rows.source import BlockCache
 
 _FIRST_SAMPLE, _SAMPLE_GROWTH = 20, 6  # rows a candidate
 _SAMPLE_BYTES = 256 * 2**20
@@ -97,7 +97,7 @@ class TallLP:
 
     def __init__(self, problem: TallMargin, seed: int, *, max_bytes: int = 2 * 2**30) -> None:
         self.problem, self.seed = problem, seed
-        self._store = BlockStore(max_bytes)
+        self._store = BlockCache(max_bytes)
         self.passes = 0.0
         self._report: TallReport | None = None
         self._clock = 0.0
@@ -141,7 +141,7 @@ class TallLP:
             metric = self._metric_of(samples[0])
             if start is None and samples[0] is not self.problem:
                 for sample in samples:
-                    self._descend(sample, metric, BlockStore(_SAMPLE_BYTES))
+                    self._descend(sample, metric, BlockCache(_SAMPLE_BYTES))
             values = self._descend(self.problem, metric, self._store)
         except _StopError:
             stopped = True
@@ -175,13 +175,13 @@ class TallLP:
 
     def _metric_of(self, sample: TallMargin) -> Floats:
         coef = self._coef
-        descent = NewtonDescent(sample, BlockStore(0), np.zeros_like(coef), self._on_pass(sample))
+        descent = NewtonDescent(sample, BlockCache(0), np.zeros_like(coef), self._on_pass(sample))
         try:
             return descent.metric()
         finally:
             self._coef = coef
 
-    def _descend(self, problem: TallMargin, metric: Floats, store: BlockStore) -> Floats:
+    def _descend(self, problem: TallMargin, metric: Floats, store: BlockCache) -> Floats:
         descent = NewtonDescent(problem, store, self._coef, self._on_pass(problem))
         descent.descend(self._widths, _LAST, metric, most=_MOST_STEPS)
         self._coef, self._widths = descent.coef, descent.widths_with_band(_WARM)

@@ -1,22 +1,60 @@
-"""Where rows come from: blocks of them, samples of them, and sums over all of them."""
+"""Where rows come from: arrays, files, Parquet and Dask, read block by block."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 from kernlet.rows.files import FileRows, open_npy
-from kernlet.rows.opening import as_rows, is_source, open_rows
 from kernlet.rows.parquet import ParquetRows, parquet_files
-from kernlet.rows.source import ArrayRows, BlockStore, RowReader, Rows, SomeRows, added
+from kernlet.rows.source import ArrayRows, BlockCache, RowReader, RowSource, RowSubset, add_sums
 
 __all__ = [
     "ArrayRows",
-    "BlockStore",
+    "BlockCache",
     "FileRows",
     "ParquetRows",
     "RowReader",
-    "Rows",
-    "SomeRows",
-    "added",
+    "RowSource",
+    "RowSubset",
+    "add_sums",
     "as_rows",
     "is_source",
     "open_npy",
     "open_rows",
     "parquet_files",
 ]
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is read block by block: a row source, or a Dask collection."""
+    return isinstance(X, RowSource) or type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def as_rows(X: Any) -> RowSource:
+    """A row source for an array, a sparse matrix, a Dask collection or a row source itself."""
+    if isinstance(X, RowSource):
+        return X
+    if is_source(X):
+        from kernlet.rows.dask import DaskRows
+
+        return DaskRows(X)
+    return ArrayRows(X)
+
+
+def open_rows(path: str | Path, columns: Any = None) -> RowSource:
+    """Rows on disk: a ``.npy`` file, a Parquet file or a folder of them.
+
+    Parameters
+    ----------
+    path : str or Path
+    columns : sequence of str, optional
+        The columns of Parquet files that are features; all unless given.
+
+    Returns
+    -------
+    rows : RowSource
+    """
+    if Path(path).suffix == ".npy":
+        return open_npy(path)
+    return ParquetRows(path, columns)

@@ -1,4 +1,4 @@
-"""Prepared blocks that the workers of a cluster keep from one pass to the next."""
+"""Rows of Dask collections; their blocks are computed, and kept, by the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -8,36 +8,28 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kernlet.rows.source import BlockStore, Function, Rows, consecutive, row_numbers
+from kernlet.rows.source import BlockCache, Function, RowSource, row_numbers, slice_bounds
 
-#: Of this process, by the name of the store in the client that they stand for.
-_kept: dict[str, BlockStore] = {}
+# The caches of this worker process, by the name of the client's cache that they stand for. There
+# is at most one: a second name means that the client started another fit.
+_worker_caches: dict[str, BlockCache] = {}
 
-
-def kept_blocks(name: str, max_bytes: int) -> BlockStore:
-    """The blocks that this worker keeps in place of a store of the client.
-
-    A worker that is lost takes its blocks with it: they are made anew elsewhere.
-
-    Parameters
-    ----------
-    name : str
-        Of the store; blocks of another one are let go.
-    max_bytes : int
-
-    Returns
-    -------
-    store : BlockStore
-    """
-    if name not in _kept:
-        _kept.clear()
-        _kept[name] = BlockStore(max_bytes)
-    return _kept[name]
+_LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+_MIN_IN_FLIGHT = 16  # blocks; enough to keep a few threads busy while values are combined here
 
 
-def let_go(name: str) -> None:
-    """Forget the blocks that stand for a store."""
-    _kept.pop(name, None)
+def worker_cache(name: str, max_bytes: int) -> BlockCache:
+    """A worker's cache in place of one of the client; caches of other names are dropped."""
+    # A lost worker takes its blocks with it: other workers compute them again.
+    if name not in _worker_caches:
+        _worker_caches.clear()
+        _worker_caches[name] = BlockCache(max_bytes)
+    return _worker_caches[name]
+
+
+def drop_worker_cache(name: str) -> None:
+    """Free the blocks that this worker holds for a cache of the client."""
+    _worker_caches.pop(name, None)
 
 
 def active_client() -> Any:
@@ -50,19 +42,15 @@ def active_client() -> Any:
         return None
 
 
-_WARN_OF_SIZE = "distributed.admin.large-graph-warning-threshold"
-_WAVE = 16  # blocks under way, at least; their values wait here for their turn
-
-
-class DaskRows(Rows):
+class DaskRows(RowSource):
     """Rows of a Dask array or dataframe.
 
-    Work on blocks runs on the active client, or on Dask's threads without one, and its values
+    Blocks are computed by the active client, or by Dask's threads without one, and their values
     are combined here in the order of the blocks: the answer is that of any other source of the
-    same rows, bit for bit. All that a block needs travels with its task, so that a worker can be
-    lost; kernel blocks that a method comes back to are kept by the workers, which share the memory
-    for them. The rows are cut anew into blocks of the usual bounds; persist a collection
-    that fits the workers' memory, or every pass computes it again.
+    same rows, bit for bit. Everything a block needs travels with its task, so that a worker can be
+    lost. Kernel blocks that a method returns to are cached by the workers, which share the memory
+    for them. The rows are rechunked to the usual block bounds; persist a collection that fits the
+    workers' memory, or every pass computes it again.
 
     Parameters
     ----------
@@ -72,10 +60,11 @@ class DaskRows(Rows):
     def __init__(self, collection: Any) -> None:
         self._frame = collection if hasattr(collection, "to_dask_array") else None
         array = collection
-        self._no_numbers: str | None = None
+        # Refused when rows are read, not here: the column may be the labels, which split removes.
+        self._non_numeric: str | None = None
         if self._frame is not None:
             self.columns = [str(name) for name in collection.columns]
-            self._no_numbers = _column_without_numbers(collection)
+            self._non_numeric = _non_numeric_column(collection)
             array = _as_floats(collection).to_dask_array(lengths=True)
         elif np.isnan(np.array(array.shape, dtype=float)).any():
             array = array.compute_chunk_sizes()
@@ -90,7 +79,7 @@ class DaskRows(Rows):
         self.dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
         self.array = array.rechunk((self.block_rows, max(1, self.shape[1])))
 
-    def split(self, column: str) -> tuple[Rows, Any]:
+    def split(self, column: str) -> tuple[RowSource, Any]:
         """The rows without a column, and that column."""
         if self._frame is None:
             raise TypeError("A Dask array has no columns by name: give y as an array.")
@@ -99,73 +88,71 @@ class DaskRows(Rows):
         labels = np.asarray(self._frame[column].compute())
         return DaskRows(self._frame.drop(columns=column)), labels
 
-    def select(self, columns: Sequence[str]) -> Rows:
+    def select(self, columns: Sequence[str]) -> RowSource:
         """The same rows with some of the columns."""
-        return (
-            super().select(columns) if self._frame is None else DaskRows(self._frame[list(columns)])
-        )
-
-    def _require_numbers(self) -> None:
-        if self._no_numbers is not None:
-            raise ValueError(
-                f"Column {self._no_numbers} of the dataframe holds other things than numbers. Drop "
-                "it, or make numbers of it."
-            )
+        if self._frame is None:
+            return super().select(columns)
+        return DaskRows(self._frame[list(columns)])
 
     def read(self, rows: slice) -> Any:
-        """Consecutive rows, brought here."""
-        self._require_numbers()
-        return np.asarray(self.array[slice(*consecutive(rows, len(self)))].compute()).astype(
-            self.dtype, copy=False
-        )
+        """Consecutive rows, brought into this process."""
+        return self._computed(self.array[slice(*slice_bounds(rows, len(self)))])
 
-    def some(self, numbers: Any) -> Rows:
-        """Some of the rows by their numbers, which ascend; they stay on the workers."""
+    def subset(self, numbers: Any) -> RowSource:
+        """The rows with the given ascending numbers; they stay on the workers."""
         return DaskRows(self.array[row_numbers(numbers, len(self))])
 
     def take(self, numbers: Any) -> Any:
-        """Rows by their numbers, in the order given, brought here."""
-        self._require_numbers()
-        ascending, back = np.unique(row_numbers(numbers, len(self)), return_inverse=True)
-        chosen = np.asarray(self.array[ascending].compute())
-        return chosen.astype(self.dtype, copy=False)[back]
+        """Rows by their numbers, in the order given, brought into this process."""
+        ascending, position = np.unique(row_numbers(numbers, len(self)), return_inverse=True)
+        return self._computed(self.array[ascending])[position]
 
-    def _values(
+    def release(self, cache: BlockCache) -> None:
+        """Drop what the workers hold for a cache."""
+        drop_worker_cache(cache.name)
+        client = active_client()
+        if client is not None:
+            client.run(drop_worker_cache, cache.name, on_error="ignore")
+
+    def _computed(self, array: Any) -> Any:
+        self._require_numbers()
+        return np.asarray(array.compute()).astype(self.dtype, copy=False)
+
+    def _require_numbers(self) -> None:
+        if self._non_numeric is not None:
+            raise ValueError(
+                f"Column {self._non_numeric} of the dataframe does not hold numbers. Drop it, or "
+                "convert it to numbers."
+            )
+
+    def _block_values(
         self,
         function: Function,
         by_row: Sequence[Any],
         shared: Sequence[Any],
         prepare: Function | None,
-        store: BlockStore | None,
+        cache: BlockCache | None,
     ) -> Iterator[Any]:
         import dask
 
         self._require_numbers()
         blocks, slices = self.array.to_delayed().ravel(), self.slices()
         client = active_client()
+        task = _BlockTask(function, prepare, self.dtype, tuple(shared), _share(cache, client))
+        # The task is one object of the graph, which travels once to each worker, not per block.
+        task = dask.delayed(task, traverse=False)
         run = dask.delayed(_run, pure=False, traverse=False)
-        task = dask.delayed(
-            _Task(function, prepare, self.dtype, tuple(shared), _share_of(store, client)),
-            traverse=False,
-        )
-        step = _under_way(client)
-        for first in range(0, len(slices), step):
-            wave = range(first, min(first + step, len(slices)))
-            parts = [tuple(_to_send(a[slices[k]]) for a in by_row) for k in wave]
-            tasks = [run(task, blocks[k], part, k) for k, part in zip(wave, parts, strict=True)]
-            with dask.config.set({_WARN_OF_SIZE: "1 GiB"}):  # numbers of rows travel by intent
+        in_flight = _blocks_in_flight(client)
+        for first in range(0, len(slices), in_flight):
+            batch = range(first, min(first + in_flight, len(slices)))
+            own = [tuple(_to_send(array[slices[k]]) for array in by_row) for k in batch]
+            tasks = [run(task, blocks[k], arrays, k) for k, arrays in zip(batch, own, strict=True)]
+            with dask.config.set({_LARGE_GRAPH: "1 GiB"}):  # arrays by row travel by intent
                 yield from dask.compute(*tasks)
 
-    def release(self, store: BlockStore) -> None:
-        """Let the workers forget what they keep for a store."""
-        let_go(store.name)
-        client = active_client()
-        if client is not None:
-            client.run(let_go, store.name, on_error="ignore")
 
-
-def _column_without_numbers(frame: Any) -> str | None:
-    """The first column of texts, times or categories, with its type."""
+def _non_numeric_column(frame: Any) -> str | None:
+    """The first column of strings, times or categories, with its type."""
     for name, kind in frame.dtypes.items():
         if getattr(kind, "kind", "O") not in "biuf":
             return f"{str(name)!r} ({kind})"
@@ -173,30 +160,31 @@ def _column_without_numbers(frame: Any) -> str | None:
 
 
 def _as_floats(frame: Any) -> Any:
-    """Columns of pandas' own number types, which may lack values, as floats with NaN."""
-    own = [n for n, kind in frame.dtypes.items() if not isinstance(kind, np.dtype)]
-    numbers = [name for name in own if getattr(frame.dtypes[name], "kind", "O") in "biuf"]
+    """Columns of pandas' nullable number types as floats, missing values as NaN."""
+    nullable = [name for name, kind in frame.dtypes.items() if not isinstance(kind, np.dtype)]
+    numbers = [name for name in nullable if getattr(frame.dtypes[name], "kind", "O") in "biuf"]
     return frame.astype(dict.fromkeys(numbers, "float64")) if numbers else frame
 
 
-def _under_way(client: Any) -> int:
-    """Blocks handed out together: two for each thread of a cluster, and no fewer than 16."""
-    return max(_WAVE, 0 if client is None else 2 * sum(client.nthreads().values()))
+def _blocks_in_flight(client: Any) -> int:
+    """Blocks submitted together: two per thread of a cluster, and at least 16."""
+    # Values wait for their turn to be combined; more blocks in flight would take more memory.
+    return max(_MIN_IN_FLIGHT, 0 if client is None else 2 * sum(client.nthreads().values()))
 
 
-def _share_of(store: BlockStore | None, client: Any) -> tuple[str, int] | None:
-    """The name of a store and the bytes that each worker may keep of its blocks."""
-    if store is None:
+def _share(cache: BlockCache | None, client: Any) -> tuple[str, int] | None:
+    """The name of a cache and the bytes of it that each worker may hold."""
+    if cache is None:
         return None
-    return store.name, store.max_bytes // max(1, 0 if client is None else len(client.nthreads()))
+    return cache.name, cache.max_bytes // max(1, 0 if client is None else len(client.nthreads()))
 
 
-def _to_send(part: Any) -> Any:
-    """What travels of the numbers of a block: one row, where an array repeats it."""
-    return np.ascontiguousarray(part[:1] if part.strides[0] == 0 else part)
+def _to_send(array: Any) -> Any:
+    """An array to send with a task: one row of it where all are the same memory."""
+    return np.ascontiguousarray(array[:1] if array.strides[0] == 0 else array)
 
 
-class _Task:
+class _BlockTask:
     """What is done with every block; it travels with the tasks."""
 
     def __init__(
@@ -205,29 +193,29 @@ class _Task:
         prepare: Function | None,
         dtype: Any,
         shared: tuple[Any, ...],
-        keeping: tuple[str, int] | None,
+        cache_share: tuple[str, int] | None,
     ) -> None:
         self.function, self.prepare, self.dtype, self.shared = function, prepare, dtype, shared
-        self.keeping = keeping
+        self.cache_share = cache_share
 
     def prepared(self, block: Any, number: int) -> Any:
-        """A block as the function takes it; made once, where this process may keep it."""
-        kept = None if self.keeping is None else kept_blocks(*self.keeping)
-        found = None if kept is None else kept.get(number)
-        if found is not None:
-            return found
+        """A block as the function takes it, from this worker's cache if it is there."""
+        cache = None if self.cache_share is None else worker_cache(*self.cache_share)
+        cached = None if cache is None else cache.get(number)
+        if cached is not None:
+            return cached
         rows = np.ascontiguousarray(np.asarray(block).astype(self.dtype, copy=False))
         if self.prepare is None:
             return rows
-        made = self.prepare(rows)
-        if kept is not None:
-            kept.offer(number, made)
-        return made
+        prepared = self.prepare(rows)
+        if cache is not None:
+            cache.offer(number, prepared)
+        return prepared
 
 
-def _run(task: _Task, block: Any, by_row: tuple[Any, ...], number: int) -> Any:
-    """The value of a block, in whatever process; one BLAS thread, for equal rounding."""
+def _run(task: _BlockTask, block: Any, by_row: tuple[Any, ...], number: int) -> Any:
+    """The value of a block, on one BLAS thread as everywhere."""
     with threadpool_limits(1):
         prepared = task.prepared(block, number)
-        whole = (np.broadcast_to(part, (len(block), *part.shape[1:])) for part in by_row)
+        whole = (np.broadcast_to(array, (len(block), *array.shape[1:])) for array in by_row)
         return task.function(prepared, *map(np.ascontiguousarray, whole), *task.shared)

@@ -1,4 +1,4 @@
-"""Rows in a file of plain numbers, read block by block."""
+"""Rows in a file of raw numbers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernlet.rows.source import Rows, consecutive
+from kernlet.rows.source import RowSource, slice_bounds
 
 
-class FileRows(Rows):
-    """Rows in a file of numbers, one row after the other.
-
-    Blocks are read by seeking, not through a memory map of the file: a map of the whole file
-    counts against a limit on address space, and its pages against memory.
+class FileRows(RowSource):
+    """Rows in a file of raw numbers, one row after the other.
 
     Parameters
     ----------
@@ -42,8 +39,10 @@ class FileRows(Rows):
 
     def read(self, rows: slice) -> Any:
         """Consecutive rows."""
-        start, stop = consecutive(rows, len(self))
+        start, stop = slice_bounds(rows, len(self))
         width = self.shape[1]
+        # By seeking, not through a memory map: a map of the whole file counts against a limit on
+        # address space, and its pages against memory.
         with open(self.path, "rb") as file:
             file.seek(self.offset + start * width * self.stored.itemsize)
             numbers = np.fromfile(file, self.stored, (stop - start) * width)
@@ -53,19 +52,11 @@ class FileRows(Rows):
 def open_npy(path: str | Path) -> FileRows:
     """Rows of a ``.npy`` file, which stays on disk.
 
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    rows : FileRows
-
     Examples
     --------
     >>> import numpy as np, tempfile
     >>> from pathlib import Path
-    >>> from kernlet.rows.files import open_npy
+    >>> from kernlet.rows import open_npy
     >>> path = Path(tempfile.mkdtemp()) / "rows.npy"
     >>> np.save(path, np.arange(6.0).reshape(3, 2))
     >>> open_npy(path).read(slice(1, 3))
@@ -80,8 +71,7 @@ def open_npy(path: str | Path) -> FileRows:
         }.get(version)
         if header is None:
             raise ValueError(
-                f"{path} is of format version {version[0]}.{version[1]}: write it anew, with "
-                "np.save."
+                f"{path} has format version {version[0]}.{version[1]}: write it again with np.save."
             )
         shape, is_fortran, dtype = header(file)
         offset = file.tell()

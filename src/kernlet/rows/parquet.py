@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.rows.source import Rows, consecutive
+from kernlet.rows.source import RowSource, slice_bounds
 
-_PIECE = 2**16  # rows decoded at a time
-_BUFFER = 2**20  # bytes of a column read at a time, not all of them
+# A row group is decoded in batches straight into its array: decoding whole columns would hold
+# every number twice.
+_BATCH_ROWS = 2**16
+# Bytes of a column read at a time; without it pyarrow reads whole column chunks ahead.
+_BUFFER_BYTES = 2**20
 
 
-class ParquetRows(Rows):
+class ParquetRows(RowSource):
     """Rows in a Parquet file, or in all files of a folder in the order of their names.
 
-    Numbers within names count as numbers: part.2 comes before part.10, as Dask wrote them.
-
-    Row groups are read one at a time; a block of rows is put together from those it meets. Reading
-    takes the memory of about three row groups.
+    Numbers within names are compared as numbers: part.2 comes before part.10, as Dask writes them.
+    Row groups are read one at a time, and a block is assembled from those it overlaps; this takes
+    the memory of about three row groups.
 
     Parameters
     ----------
@@ -58,68 +60,62 @@ class ParquetRows(Rows):
         return {**self.__dict__, "_last": None}
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
-        """Row groups as Arrow tables, each with the number of its first row.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Of the file; the features unless given.
-        """
+        """Row groups as Arrow tables of some columns, each with the number of its first row."""
         for group, start in enumerate(self._starts[:-1].tolist()):
             yield start, self._table(group, list(self.columns if columns is None else columns))
 
-    def split(self, column: str) -> tuple[Rows, Any]:
+    def split(self, column: str) -> tuple[RowSource, Any]:
         """The rows without a column, and that column."""
         if column not in self.columns:
             raise ValueError(f"{self.path} has no column {column!r}; it has {self.columns}.")
         others = [name for name in self.columns if name != column]
         if not others:
             raise ValueError(f"{self.path} has no column besides {column!r}.")
-        parts = [_labels(table.column(0), column, start) for start, table in self.tables([column])]
-        return ParquetRows(self.path, others), np.concatenate(parts or [np.empty(0)])
+        labels = [_labels(table.column(0), column, start) for start, table in self.tables([column])]
+        return ParquetRows(self.path, others), np.concatenate(labels or [np.empty(0)])
 
-    def select(self, columns: Sequence[str]) -> Rows:
+    def select(self, columns: Sequence[str]) -> RowSource:
         """The same rows with some of the columns."""
         return ParquetRows(self.path, columns)
 
     def read(self, rows: slice) -> Any:
         """Consecutive rows."""
-        start, stop = consecutive(rows, len(self))
+        start, stop = slice_bounds(rows, len(self))
         first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        parts = [np.empty((0, self.shape[1]), self.dtype)]
+        pieces = [np.empty((0, self.shape[1]), self.dtype)]
         for group in range(first, len(self._groups)):
             origin = int(self._starts[group])
             if origin >= stop:
                 break
-            parts.append(self._group(group)[max(0, start - origin) : stop - origin])
-        return np.concatenate(parts)
+            pieces.append(self._group(group)[max(0, start - origin) : stop - origin])
+        return np.concatenate(pieces)
 
     def _group(self, group: int) -> Any:
-        """A row group as an array; the last one is kept, for blocks end within groups."""
+        """A row group as an array; the last one is cached, because blocks end within groups."""
         if self._last is None or self._last[0] != group:
-            self._last = None  # before the next one takes memory
-            self._last = (group, self._numbers(group))
+            self._last = None  # free it before the next one is allocated
+            self._last = (group, self._decoded(group))
         return self._last[1]
 
-    def _numbers(self, group: int) -> Any:
-        """A row group, decoded a piece at a time: whole columns would take as much again."""
+    def _decoded(self, group: int) -> Any:
         file, number = self._groups[group]
         values = np.empty(
             (self._starts[group + 1] - self._starts[group], len(self.columns)), self.dtype
         )
-        pieces = _open(file).iter_batches(_PIECE, row_groups=[number], columns=self.columns)
         start = 0
-        for piece in pieces:
-            part = values[start : start + piece.num_rows]
-            for place, name in enumerate(self.columns):
-                part[:, place] = self._checked(piece.column(name), name)
-            start += piece.num_rows
+        for batch in _open(file).iter_batches(
+            _BATCH_ROWS, row_groups=[number], columns=self.columns
+        ):
+            stop = start + batch.num_rows
+            for k, name in enumerate(self.columns):
+                values[start:stop, k] = self._checked(batch.column(name), name)
+            start = stop
         return values
 
     def _checked(self, column: Any, name: str) -> Any:
         if not _is_number(column.type):
             raise ValueError(
-                f"Column {name!r} of {self.path} holds other things than numbers ({column.type}). "
+                f"Column {name!r} of {self.path} does not hold numbers ({column.type}). "
                 "Name the features with columns=[...]."
             )
         return column.to_numpy(zero_copy_only=False)
@@ -137,7 +133,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _labels(column: Any, name: str, start: int) -> Any:
-    """A part of the labels; equal texts are one object, for there may be millions."""
+    """Labels of a row group; equal strings are one object, because there may be millions."""
     from pyarrow import types
 
     if column.null_count:
@@ -150,36 +146,38 @@ def _labels(column: Any, name: str, start: int) -> Any:
     encoded = encoded.unify_dictionaries().combine_chunks()
     if hasattr(encoded, "chunks"):
         encoded = encoded.chunk(0)
-    words = encoded.dictionary.to_pylist()
-    kept = np.array(words, dtype=object if any(isinstance(word, str) for word in words) else None)
-    return kept[encoded.indices.to_numpy(zero_copy_only=False)]
+    values = encoded.dictionary.to_pylist()
+    is_text = any(isinstance(value, str) for value in values)
+    return np.array(values, dtype=object if is_text else None)[
+        encoded.indices.to_numpy(zero_copy_only=False)
+    ]
 
 
 def parquet_files(path: Path) -> list[Path]:
     """The file itself, or those of a folder in the order of their names, numbers as numbers."""
-    files = sorted(path.glob("*.parquet"), key=_in_order) if path.is_dir() else [path]
+    files = sorted(path.glob("*.parquet"), key=_natural_order) if path.is_dir() else [path]
     if not files:
         raise ValueError(f"The folder {path} holds no file that ends in .parquet.")
     return files
 
 
-def _in_order(file: Path) -> tuple[list[Any], str]:
-    parts = re.split(r"([0-9]+)", file.name)
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)], file.name
+def _natural_order(file: Path) -> tuple[list[Any], str]:
+    pieces = re.split(r"([0-9]+)", file.name)  # every second piece is a number
+    return [int(piece) if k % 2 else piece for k, piece in enumerate(pieces)], file.name
 
 
 def _require_columns(schemas: dict[Path, Any], columns: list[str]) -> None:
     for file, schema in schemas.items():
-        strange = [name for name in columns if name not in schema.names]
-        if strange:
-            raise ValueError(f"{file} has no column {strange[0]!r}; it has {schema.names}.")
+        missing = [name for name in columns if name not in schema.names]
+        if missing:
+            raise ValueError(f"{file} has no column {missing[0]!r}; it has {schema.names}.")
 
 
 def _open(file: Path) -> Any:
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
+        return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER_BYTES)
     except pyarrow.ArrowException as error:
-        said = str(error).splitlines()[0]
-        raise ValueError(f"{file.name} is damaged, or no Parquet file ({said})") from None
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{file.name} is corrupt, or not a Parquet file ({reason})") from None

@@ -1,4 +1,19 @@
-"""Where rows come from, and sums over their blocks."""
+"""Row sources: rows read block by block, subsets of them, and sums over all blocks.
+
+How this works. A method that must not hold all rows asks a source for one thing only: the sum (or
+another reduction) of a function over the blocks. Three rules make every source of the same rows
+give the same answer, bit for bit:
+
+1. Block bounds depend on the numbers of rows and features alone, never on how a file or a cluster
+   divides the rows. A Parquet row group or a Dask chunk that ends elsewhere is cut again.
+2. Values are combined in the order of the blocks, although a cluster may compute them in any
+   order: floating-point addition is not associative.
+3. BLAS runs on one thread, because a matrix product that is split among threads rounds
+   differently from one that is not.
+
+Rows that a method needs in another form (kernel values, say) are prepared once and cached as far
+as memory allows; what does not fit is computed again in every pass.
+"""
 
 from __future__ import annotations
 
@@ -9,49 +24,52 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
+from kernlet._typing import Indices
+
+#: Size of a block in float64. A pass holds about three blocks: the rows, their prepared form and
+#: a temporary, which fits any machine; larger blocks make matrix products no faster.
 BLOCK_BYTES = 128 * 2**20
+# With few features a block would have millions of rows, and each output holds a number per row;
+# with many features a block of a handful of rows would make every product a slow one.
 _MOST_ROWS, _FEWEST_ROWS = 2**18, 2**10
 
 Function = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
 
 
-class BlockStore:
-    """Blocks made of rows that a method comes back to, kept under a memory limit.
-
-    Parameters
-    ----------
-    max_bytes : int
-    """
+class BlockCache:
+    """Prepared blocks that a method returns to, up to a memory limit."""
 
     def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = self.room = max_bytes
-        self.name = uuid4().hex  # by which others know what they keep in its place
+        self.max_bytes = self.bytes_left = max_bytes
+        self.name = uuid4().hex  # by which the workers of a cluster identify this cache
         self._blocks: dict[int, Any] = {}
 
     def get(self, number: int) -> Any:
-        """The kept block of a number, or None."""
+        """The cached block of a number, or None."""
         return self._blocks.get(number)
 
     def offer(self, number: int, block: Any) -> None:
-        """Keep a block where there is room; it is told, for it may want to hold its values."""
-        if block.nbytes <= self.room:
-            self.room -= block.nbytes
-            self._blocks[number] = block.kept()
+        """Cache a block if it fits; ``block.materialised()`` computes its values."""
+        # First come, first served, and nothing is evicted: every pass visits all blocks in
+        # order, and evicting the least recently used block would then never keep the next one.
+        if block.nbytes <= self.bytes_left:
+            self.bytes_left -= block.nbytes
+            self._blocks[number] = block.materialised()
 
 
-class Rows(ABC):
-    """Rows of numbers, read block by block; they may lie in memory, in a file or on a cluster.
+class RowSource(ABC):
+    """Rows of numbers that are read block by block, from memory, a file or a cluster.
 
-    Blocks have the same bounds whatever the source, and sums go through them in their order:
-    all sources of the same rows give the same answer, bit for bit, as does the tall method for
-    rows in memory. A rule for gamma adds up in another order there: give the number it chose.
+    Blocks have the same bounds for every source, and sums run through them in order: all sources
+    of the same rows give the same answer, bit for bit, as does the streaming solver for rows in
+    memory. A rule for gamma sums in another order in memory: give the number it chose.
 
-    A block takes at most ``BLOCK_BYTES`` in float64, and 262,144 rows.
+    A block takes at most ``BLOCK_BYTES`` in float64, and has at most 262,144 rows. A subclass
+    sets ``shape`` and ``dtype`` and defines :meth:`read`.
     """
 
     shape: tuple[int, int]
@@ -66,7 +84,7 @@ class Rows(ABC):
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block: a power of two."""
+        """Rows per block, a power of two."""
         fitting = BLOCK_BYTES // (8 * max(1, self.shape[1]))
         return int(np.clip(2 ** int(np.log2(max(1, fitting))), _FEWEST_ROWS, _MOST_ROWS))
 
@@ -80,38 +98,35 @@ class Rows(ABC):
         for rows in self.slices():
             yield rows, self.read(rows)
 
-    def split(self, column: str) -> tuple[Rows, Any]:
+    def split(self, column: str) -> tuple[RowSource, Any]:
         """The rows without a column, and that column."""
         raise TypeError(f"{type(self).__name__} has no columns by name: give y as an array.")
 
-    def select(self, columns: Sequence[str]) -> Rows:
+    def select(self, columns: Sequence[str]) -> RowSource:
         """The same rows with some of the columns, by name."""
         raise TypeError(f"{type(self).__name__} has no columns by name.")
 
-    def some(self, numbers: NDArray[np.intp]) -> Rows:
-        """Some of the rows by their numbers, which ascend; they stay where they are."""
-        return SomeRows(self, numbers)
+    def subset(self, numbers: Indices) -> RowSource:
+        """The rows with the given ascending numbers; they stay where they are."""
+        return RowSubset(self, numbers)
 
-    def take(self, numbers: NDArray[np.intp]) -> Any:
-        """Rows by their numbers, in the order given.
-
-        Only blocks that hold one of them are read.
-        """
+    def take(self, numbers: Indices) -> Any:
+        """Rows by their numbers, in the order given; only blocks with one of them are read."""
         numbers = row_numbers(numbers, len(self))
         order = np.argsort(numbers, kind="stable")
         ascending = numbers[order]
-        parts = []
+        pieces = []
         for rows in self.slices():
             first, last = np.searchsorted(ascending, [rows.start, rows.stop])
             if first < last:
-                parts.append(self.read(rows)[ascending[first:last] - rows.start])
-        together = stack(parts) if parts else self.read(slice(0, 0))
-        back = np.empty(len(order), dtype=np.intp)
-        back[order] = np.arange(len(order))
-        return together[back]
+                pieces.append(self.read(rows)[ascending[first:last] - rows.start])
+        together = stack(pieces) if pieces else self.read(slice(0, 0))
+        position = np.empty(len(order), dtype=np.intp)
+        position[order] = np.arange(len(order))
+        return together[position]
 
-    def release(self, store: BlockStore) -> None:  # noqa: B027
-        """Forget what is kept elsewhere for a store that is no longer needed."""
+    def release(self, cache: BlockCache) -> None:  # noqa: B027
+        """Drop what the workers of a cluster hold for a cache that is no longer needed."""
 
     def map_reduce(
         self,
@@ -121,72 +136,73 @@ class Rows(ABC):
         by_row: Sequence[Any] = (),
         shared: Sequence[Any] = (),
         prepare: Function | None = None,
-        store: BlockStore | None = None,
+        cache: BlockCache | None = None,
     ) -> Any:
         """``combine`` the values of ``function`` on all blocks, in the order of the blocks.
 
         Parameters
         ----------
         function : callable
-            ``function(block, *by_row, *shared)``; picklable, for it may run elsewhere.
+            ``function(block, *by_row, *shared)``; picklable, because it may run in a worker.
         combine : callable
             ``combine(total, value)`` returns the new total and may change the old one. The
             first total is the first value.
         by_row : sequence of arrays of shape (n_rows, ...)
-            Handed over in the parts that belong to the block.
+            Passed as the rows that belong to the block.
         shared : sequence
-            Handed over as they are.
+            Passed as they are.
         prepare : callable, optional
-            Makes of rows what ``function`` takes as its block.
-        store : BlockStore, optional
-            Keeps prepared blocks from one call to the next; workers of a cluster keep them in its
-            place until ``release``.
+            Computes from the rows what ``function`` takes as its block.
+        cache : BlockCache, optional
+            Keeps prepared blocks from one call to the next; the workers of a cluster keep them in
+            its place until ``release``.
 
         Returns
         -------
         total : object
             None without rows.
         """
-        values = self._values(function, by_row, shared, prepare, store)
-        with threadpool_limits(1):  # equal rounding wherever the blocks are
+        values = self._block_values(function, by_row, shared, prepare, cache)
+        with threadpool_limits(1):  # also outside a fit, see rule 3 above
             first = next(values, None)
             return first if first is None else reduce(combine, values, first)
 
-    def _values(
+    def _block_values(
         self,
         function: Function,
         by_row: Sequence[Any],
         shared: Sequence[Any],
         prepare: Function | None,
-        store: BlockStore | None,
+        cache: BlockCache | None,
     ) -> Iterator[Any]:
         for number, rows in enumerate(self.slices()):
-            block = store.get(number) if store else None
+            block = cache.get(number) if cache else None
             if block is None:
                 block = self.read(rows)
                 if prepare is not None:
                     block = prepare(block)
-                    if store is not None:
-                        store.offer(number, block)
-            parts = (np.ascontiguousarray(array[rows]) for array in by_row)  # as on a cluster
-            yield function(block, *parts, *shared)
+                    if cache is not None:
+                        cache.offer(number, block)
+            # Contiguous, as on a cluster: BLAS may round strided operands differently.
+            own = (np.ascontiguousarray(array[rows]) for array in by_row)
+            yield function(block, *own, *shared)
 
 
-def added(total: list[Any], value: list[Any]) -> list[Any]:
-    """Sums that a pass gathers, those of another block added: a ``combine``."""
+def add_sums(total: list[Any], value: list[Any]) -> list[Any]:
+    """A ``combine`` for functions that return a list of sums."""
     return [a + b for a, b in zip(total, value, strict=True)]
 
 
-def consecutive(rows: slice, n_rows: int) -> tuple[int, int]:
-    """The bounds of a slice of rows, which goes up by one."""
+def slice_bounds(rows: slice, n_rows: int) -> tuple[int, int]:
+    """First and last bound of a slice of consecutive rows."""
     start, stop, step = rows.indices(n_rows)
     if step != 1:
-        raise ValueError(f"Rows are read one after the other, not in steps of {step}: use take.")
+        raise ValueError(f"Rows are read consecutively, not in steps of {step}: use take.")
     return start, max(start, stop)
 
 
-def row_numbers(numbers: Any, n_rows: int) -> NDArray[np.intp]:
-    """Numbers of rows, from 0 on; a mask of all rows becomes the numbers it chooses."""
+def row_numbers(numbers: Any, n_rows: int) -> Indices:
+    """Row numbers, counted from 0; a mask of all rows becomes the numbers it selects."""
     numbers = np.asarray(numbers)
     if numbers.dtype == bool and numbers.shape == (n_rows,):
         return np.flatnonzero(numbers)
@@ -197,37 +213,27 @@ def row_numbers(numbers: Any, n_rows: int) -> NDArray[np.intp]:
     return numbers.astype(np.intp, copy=False)
 
 
-def stack(parts: list[Any]) -> Any:
+def stack(blocks: list[Any]) -> Any:
     """Blocks of rows as one, dense or sparse."""
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    from scipy import sparse
-
-    return sparse.vstack(parts, format="csr")
+    if isinstance(blocks[0], np.ndarray):
+        return np.concatenate(blocks)
+    return sparse.vstack(blocks, format="csr")
 
 
-class SomeRows(Rows):
-    """Rows of a source by their numbers, which ascend.
-
-    A block is read from one block of the source after the other, so that few rows far apart
-    never bring more than one of these into memory.
-
-    Parameters
-    ----------
-    rows : Rows
-    numbers : ndarray of int
+class RowSubset(RowSource):
+    """The rows of a source with the given ascending numbers.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernlet.rows.source import ArrayRows, SomeRows
+    >>> from kernlet.rows import ArrayRows, RowSubset
     >>> rows = ArrayRows(np.arange(8.0).reshape(4, 2))
-    >>> SomeRows(rows, np.array([1, 3])).read(slice(0, 2))
+    >>> RowSubset(rows, np.array([1, 3])).read(slice(0, 2))
     array([[2., 3.],
            [6., 7.]])
     """
 
-    def __init__(self, rows: Rows, numbers: Any) -> None:
+    def __init__(self, rows: RowSource, numbers: Any) -> None:
         self.rows, self.numbers = rows, np.asarray(numbers)
         self.shape, self.dtype = (len(self.numbers), rows.shape[1]), rows.dtype
         if (np.diff(self.numbers) <= 0).any():
@@ -235,14 +241,15 @@ class SomeRows(Rows):
 
     def read(self, rows: slice) -> Any:
         """Consecutive rows of these."""
-        numbers = self.numbers[slice(*consecutive(rows, len(self)))]
+        numbers = self.numbers[slice(*slice_bounds(rows, len(self)))]
         if not len(numbers):
             return self.rows.read(slice(0, 0))
+        # One block of the source at a time: rows that lie far apart must not bring everything
+        # between them into memory.
         ends = np.flatnonzero(np.diff(numbers // self.rows.block_rows)) + 1
-        return stack([self._within(part) for part in np.split(numbers, ends)])
+        return stack([self._within_block(group) for group in np.split(numbers, ends)])
 
-    def _within(self, numbers: Any) -> Any:
-        """Rows of a single block of the source."""
+    def _within_block(self, numbers: Any) -> Any:
         first = int(numbers[0])
         return self.rows.read(slice(first, int(numbers[-1]) + 1))[numbers - first]
 
@@ -252,26 +259,22 @@ class SomeRows(Rows):
 
 
 class RowReader:
-    """Reads rows of a source as ``reader[slice]`` or ``reader[numbers]``.
+    """Random access to a source: ``reader[slice]`` or ``reader[numbers]``, as dense arrays.
 
-    The last block is kept: numbers that stay within a block for a while cost one reading of
-    it, numbers all over the rows a reading of every block.
-
-    Parameters
-    ----------
-    rows : Rows
+    The last block is cached: numbers that stay within a block for a while cost one reading of
+    it, numbers from everywhere one reading of every block.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernlet.rows.source import ArrayRows, RowReader
+    >>> from kernlet.rows import ArrayRows, RowReader
     >>> reader = RowReader(ArrayRows(np.arange(6.0).reshape(3, 2)))
     >>> reader[np.array([2, 0])]
     array([[4., 5.],
            [0., 1.]])
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RowSource) -> None:
         self.rows, self.shape, self.dtype = rows, rows.shape, rows.dtype
         self._last: tuple[int, Any] = (-1, None)
 
@@ -289,46 +292,39 @@ class RowReader:
                 return self._block(start // step)[start % step :][: stop - start]
             numbers = np.arange(start, stop, stride)
         numbers = row_numbers(numbers, len(self))
-        blocks = np.unique(numbers // step)
-        if len(blocks) > 1:
-            return self._gather(numbers, blocks, step)
-        return self._block(int(blocks[0]))[numbers % step] if len(blocks) else self._nothing()
+        blocks = np.unique(numbers // step).tolist()
+        if len(blocks) == 1:
+            return self._block(blocks[0])[numbers % step]
+        chosen = np.empty((len(numbers), self.shape[1]), self.dtype)
+        for block in blocks:
+            own = np.flatnonzero(numbers // step == block)
+            chosen[own] = self._block(block)[numbers[own] % step]
+        return chosen
 
     def shuffled(self, numbers: Any, random: np.random.RandomState) -> Any:
-        """The places of row numbers in a random order that goes block by block."""
+        """A random order of row numbers that visits one block after the other."""
+        # A uniform shuffle would read a block for almost every row; shuffling the blocks and the
+        # rows within each reads every block once.
         blocks = numbers // self.rows.block_rows
-        turns = random.permutation(-(-len(self) // self.rows.block_rows))
-        return np.lexsort((random.random_sample(len(numbers)), turns[blocks]))
-
-    def _gather(self, numbers: Any, blocks: Any, step: int) -> Any:
-        chosen = np.empty((len(numbers), self.shape[1]), self.dtype)
-        for block in blocks.tolist():
-            mine = np.flatnonzero(numbers // step == block)
-            chosen[mine] = self._block(block)[numbers[mine] % step]
-        return chosen
+        block_order = random.permutation(-(-len(self) // self.rows.block_rows))
+        return np.lexsort((random.random_sample(len(numbers)), block_order[blocks]))
 
     def _block(self, number: int) -> Any:
         if self._last[0] != number:
             block = self.rows.read(self.rows.slices()[number])
-            self._last = (number, block.toarray() if hasattr(block, "toarray") else block)
+            self._last = (number, block.toarray() if sparse.issparse(block) else block)
         return self._last[1]
 
-    def _nothing(self) -> Any:
-        return np.empty((0, self.shape[1]), self.dtype)
 
-
-class ArrayRows(Rows):
+class ArrayRows(RowSource):
     """Rows of an array or of a sparse matrix.
 
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        Numbers other than float32 become float64, a block at a time.
+    Numbers other than float32 become float64, one block at a time.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernlet.rows.source import ArrayRows
+    >>> from kernlet.rows import ArrayRows
     >>> rows = ArrayRows(np.arange(6.0).reshape(3, 2))
     >>> float(rows.map_reduce(np.sum, lambda total, value: total + value))
     15.0
@@ -346,8 +342,8 @@ class ArrayRows(Rows):
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
 
     def read(self, rows: slice) -> Any:
-        """Consecutive rows; a view where nothing is to be converted."""
-        start, stop = consecutive(rows, len(self))
+        """Consecutive rows; a view where no conversion is needed."""
+        start, stop = slice_bounds(rows, len(self))
         return self.X[start:stop].astype(self.dtype, copy=False)
 
     def take(self, numbers: Any) -> Any:

@@ -14,7 +14,7 @@ from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import ColumnStore, Gram
 from kernlet.kernels.landmarks import LandmarkBlocks
 from kernlet.kernels.linalg import orthonormal_map, orthonormalized
-from kernlet.sampling import first_landmarks
+from kernlet.sampling import landmark_rows
 from kernlet.squared.core_set import CoreRule, CoreStatus, find_core_set
 from kernlet.squared.newton import FEW_DIGITS_DO, LandmarkNewton, NewtonDirections, solve_deflated
 from kernlet.squared.problem import EnclosingBall
@@ -279,7 +279,7 @@ class LandmarkChains:
     ) -> None:
         self.task, self.tol = task, tol
         self.order = random_state.permutation(task.n_rows)
-        self.rows = first_landmarks(self.order, n_landmarks, task.X)
+        self.rows = landmark_rows(self.order, n_landmarks, task.X)
         self._start(tol < _FINE or float(task.costs.sum()) > FEW_DIGITS_DO)
 
     def _start(self, is_fine: bool) -> None:

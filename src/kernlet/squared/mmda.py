@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
-from kernlet.rows.source import RowReader, Rows
+from kernlet.rows.source import RowReader, RowSource
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionTransformer,
@@ -207,7 +207,7 @@ class MMDA(ExpansionTransformer):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, Rows, dask collection} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, RowSource, dask collection} of shape (n_samples, n_features)
             A source of rows (:mod:`kernlet.rows`) is read block by block, with
             ``solver="landmarks"`` only.
         y : array-like of shape (n_samples,) or str
@@ -227,7 +227,7 @@ class MMDA(ExpansionTransformer):
         data, costs = self._drop_zero_cost(data)
         check_cost_overflow(costs)
         signs = one_vs_rest_signs(data.y, self.classes_)
-        rows = RowReader(data.X) if isinstance(data.X, Rows) else data.X
+        rows = RowReader(data.X) if isinstance(data.X, RowSource) else data.X
         task = MarginTask(kernel, rows, signs, costs, int(self.cache_size * 2**20))
         chains = self._make_chains(task)
         rounds = self._extend(chains, task, data)
@@ -241,7 +241,7 @@ class MMDA(ExpansionTransformer):
         return self
 
     def _require_landmarks(self, data: TrainingData) -> None:
-        if isinstance(data.X, Rows) and self.solver != "landmarks":
+        if isinstance(data.X, RowSource) and self.solver != "landmarks":
             raise ValueError(
                 f'solver="{self.solver}" needs the rows in memory; they are read block by block '
                 'here. Use solver="landmarks".'

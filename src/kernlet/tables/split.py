@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from kernlet.affine import AffineMap
 from kernlet.console import say
 from kernlet.rows.parquet import ParquetRows
-from kernlet.rows.source import SomeRows
+from kernlet.rows.source import RowSubset
 from kernlet.tables.encode import (
     MOST_CATEGORIES,
     CategoryColumn,
@@ -289,9 +289,9 @@ def prepare_large(
     say(f"scaling: {words}")
     data = {"rows": len(found.codes), "target": target, "columns": len(names), "missing": missing}
     return Prepared(
-        SomeRows(rows, kept),
+        RowSubset(rows, kept),
         found.codes[kept],
-        SomeRows(rows, held_out),
+        RowSubset(rows, held_out),
         found.codes[held_out],
         rows.encoding,
         rows.scaler,

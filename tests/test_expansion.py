@@ -15,7 +15,7 @@ from kernlet.expansion import distinct_rows
 from kernlet.kernels import gram as gram_module
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
-from kernlet.kernels.rbf import RBF, CenterWidths
+from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
@@ -298,7 +298,7 @@ def _library(name):
 
 every_library = pytest.mark.parametrize("library", ["strict", "torch"])
 every_gaussian = pytest.mark.parametrize(
-    "kernel", [RBF(GAMMA), CenterWidths(np.array([0.1, 0.3, 0.5, 0.7]))], ids=["rbf", "widths"]
+    "kernel", [RBF(GAMMA), RBF(np.array([0.1, 0.3, 0.5, 0.7]))], ids=["rbf", "widths"]
 )
 
 

@@ -9,7 +9,7 @@ from scipy import sparse
 import naive
 from kernlet import KernelExpansion, QuantizedExpansion
 from kernlet.affine import AffineMap
-from kernlet.kernels.rbf import RBF, CenterWidths
+from kernlet.kernels.rbf import RBF
 from kernlet.quantization import FORMATS, encode
 
 every_format = pytest.mark.parametrize("name", FORMATS)
@@ -38,9 +38,9 @@ def rows(seed=0, n_rows=9):
 
 def unpacked(machine):
     """The plain machine of the decoded tables."""
-    tables = {n: None if t is None else t.decoded() for n, t in machine.tables.items()}
+    tables = {n: None if t is None else t.decoded() for n, t in machine.packed.items()}
     gamma = machine.gamma
-    kernel = RBF(float(gamma[0])) if len(gamma) == 1 else CenterWidths(gamma)
+    kernel = RBF(float(gamma[0]) if len(gamma) == 1 else gamma)
     scale = 1 / np.array([SCALE], dtype=np.float32)
     front = AffineMap(np.array([SHIFT], dtype=np.float32), scale, tables["projection"])
     return KernelExpansion(kernel, tables["centers"], tables["coef"], machine.intercept, front)
@@ -62,7 +62,7 @@ def test_values_are_those_of_the_decoded_machine_bit_for_bit(name, projected, wi
 @given(seed=st.integers(0, 10_000))
 def test_values_are_those_of_plain_loops_over_codes(name, projected, widths, seed):
     machine, X = make(name, projected, widths, seed), rows(seed)
-    parts = {n: None if t is None else (t.codes(), t.step) for n, t in machine.tables.items()}
+    parts = {n: None if t is None else (t.codes(), t.step) for n, t in machine.packed.items()}
     expected = naive.quantized_values(
         X, machine.gamma, **parts, intercept=machine.intercept, shift=SHIFT, scale=SCALE
     )
@@ -116,13 +116,13 @@ def test_counts_and_formats():
 
 @pytest.mark.parametrize("shape", [(2,), (6,), (5, 1), (0,)])
 def test_widths_of_another_number_are_refused(shape):
-    tables = make().tables
+    tables = make().packed
     with pytest.raises(ValueError, match="give one width, or one for each of the 5 centers"):
         QuantizedExpansion(np.ones(shape), tables["centers"], tables["coef"], np.zeros(3))
 
 
 def test_projection_to_another_width_is_refused():
-    tables = make().tables
+    tables = make().packed
     wrong = encode(np.ones((3, 6)), FORMATS["int4"])
     with pytest.raises(ValueError, match="leads to 3 numbers a row, but the centers have 4"):
         QuantizedExpansion([1.0], tables["centers"], tables["coef"], np.zeros(3), projection=wrong)

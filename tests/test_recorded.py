@@ -2,7 +2,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from kernlet.devices import NUMPY, Device, find_device, recorded
+from kernlet.devices import NUMPY, Device, capture_cuda_graph, find_device
 
 
 def double(x, y):
@@ -11,13 +11,13 @@ def double(x, y):
 
 @pytest.mark.parametrize("device", [NUMPY, Device(array_api_strict)], ids=["numpy", "strict"])
 def test_nothing_is_recorded_where_nothing_can_be(device):
-    assert recorded(double, device) is double
+    assert capture_cuda_graph(double, device) is double
 
 
 def test_torch_on_the_processor_records_nothing():
     pytest.importorskip("torch")
     device = find_device("torch")
-    function = recorded(double, device)
+    function = capture_cuda_graph(double, device)
     assert function is double
     x, y = (device.send(np.full(3, value)) for value in (2.0, 5.0))
     for array, expected in zip(function(x, y), (4.0, 10.0), strict=True):
@@ -29,7 +29,7 @@ def test_a_recording_gives_what_the_function_gives_for_all_shapes():
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     device = find_device("cuda")
-    function = recorded(double, device)
+    function = capture_cuda_graph(double, device)
     assert function is not double
     for value, n in ((2.0, 3), (7.0, 3), (1.0, 5), (4.0, 3)):
         x, y = (device.send(np.full(n, number)) for number in (value, 5.0))

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.competitors.contract import Shape, grid
-from kernlet.quantization import FORMATS, Table, encode
+from kernlet.quantization import FORMATS, PackedArray, encode
 
 TITLE = "kNN"
 IS_KERNLET = False
@@ -33,7 +33,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Neighbors:
 class Neighbors:
     """Points with a label of one byte each."""
 
-    points: Table
+    points: PackedArray
     labels: Any
     n_neighbors: int
 

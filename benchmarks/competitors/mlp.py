@@ -23,8 +23,8 @@ from kernlet.compact.network import (
     through_rounding,
 )
 from kernlet.compact.train import SPARE_NOISE, Adam, Arrays, Schedule, State, usual_batch
-from kernlet.devices import NUMPY, Device, recorded, to_numpy
-from kernlet.quantization import FORMATS, Format, Table, best_step, encode
+from kernlet.devices import NUMPY, Device, capture_cuda_graph, to_numpy
+from kernlet.quantization import FORMATS, Format, PackedArray, best_step, encode
 
 FORMAT_PAIRS = (("int8", "int8"), ("int4", "int4"), ("ternary", "int4"), ("int4", "int6"))
 RATES = (3e-3, 1e-2, 3e-2)
@@ -132,7 +132,7 @@ class Network:
 
     Parameters
     ----------
-    tables : tuple of Table
+    tables : tuple of PackedArray
         Weights of each layer, of shape (n_inputs, n_outputs).
     biases : tuple of ndarray
         Of each layer, in float32; empty for a linear map in front.
@@ -140,7 +140,7 @@ class Network:
         Of the inputs, in float32.
     """
 
-    tables: tuple[Table, ...]
+    tables: tuple[PackedArray, ...]
     biases: tuple[Any, ...]
     shift: np.float32
     scale: np.float32
@@ -297,7 +297,7 @@ def _train(
                 slopes[name] = slopes[name] + setting.decay * arrays[name]
         return adam.moved(State(vector, mean, square), slopes, size)
 
-    take = recorded(step, device) if examples.is_held else step
+    take = capture_cuda_graph(step, device) if examples.is_held else step
     state, n_steps = adam.start, 0
     for _ in range(n_epochs):
         order = examples.as_indices(random.permutation(n_rows))

@@ -16,7 +16,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.svm import LinearSVC
 
 from benchmarks.competitors.contract import Shape
-from kernlet.quantization import FORMATS, Table, encode
+from kernlet.quantization import FORMATS, PackedArray, encode
 
 TITLE = "RBFSampler + linear"
 IS_KERNLET = False
@@ -64,7 +64,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> FourierMachine:
     )
 
 
-def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> tuple[Table, LinearSVC]:
+def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> tuple[PackedArray, LinearSVC]:
     """Directions as they are stored, and the linear machine before it is rounded."""
     sampler = RBFSampler(
         gamma=setting["gamma"], n_components=setting["n_directions"], random_state=seed
@@ -74,7 +74,7 @@ def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> tuple[Table
     return directions, linear.fit(features(X, directions), y)
 
 
-def features(X: Any, directions: Table) -> Any:
+def features(X: Any, directions: PackedArray) -> Any:
     """The cosine and the sine of every direction."""
     angles = X @ directions.decoded()
     return np.hstack([np.cos(angles), np.sin(angles)]) / np.float32(np.sqrt(angles.shape[1]))
@@ -84,8 +84,8 @@ def features(X: Any, directions: Table) -> Any:
 class FourierMachine:
     """Directions, coefficients and intercepts."""
 
-    directions: Table
-    coef: Table
+    directions: PackedArray
+    coef: PackedArray
     intercepts: Any
 
     @property

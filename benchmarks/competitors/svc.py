@@ -17,7 +17,7 @@ from benchmarks.competitors.expansions import rounded_rows
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import pair_coefficients, predicted_codes
-from kernlet.quantization import FORMATS, Table, encode
+from kernlet.quantization import FORMATS, PackedArray, encode
 
 TITLE = "SVC"
 IS_KERNLET = False
@@ -52,8 +52,8 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> SvcMachine:
 class SvcMachine:
     """Support vectors, n_classes - 1 duals of each as LIBSVM keeps them, intercepts, gamma."""
 
-    support_vectors: Table
-    duals: Table
+    support_vectors: PackedArray
+    duals: PackedArray
     intercepts: Any
     n_support: Any
     gamma: np.float32

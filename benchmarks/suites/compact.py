@@ -322,7 +322,7 @@ def _compact(name: str, max_bytes: int, seed: int) -> dict[str, Any]:
         "validated": machine.validation_score_,
         "nbytes": machine.nbytes_,
         "centers": machine.n_centers_,
-        "rank": None if expansion.tables["projection"] is None else expansion.rank,
+        "rank": None if expansion.packed["projection"] is None else expansion.rank,
         "storage": list(expansion.storage.values()),
         "seconds": seconds,
         "device": device_name(),

@@ -120,7 +120,7 @@ def require_finite(array: Any) -> None:
 Function = Callable[..., Sequence[Any]]
 
 
-def recorded(function: Function, device: Device) -> Function:
+def capture_cuda_graph(function: Function, device: Device) -> Function:
     """A function of arrays, recorded at its first call where the device can do that.
 
     On a CUDA device a call of many small operations takes as long as launching them; a recording

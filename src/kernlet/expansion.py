@@ -14,7 +14,7 @@ from kernlet.affine import AffineMap
 from kernlet.devices import device_of, is_foreign
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, as_indices, row_slices, shift_for
-from kernlet.kernels.rbf import RBF, CenterWidths, gaussian, lifted_centers, lifted_rows
+from kernlet.kernels.rbf import RBF, augment_centers, augment_rows, gaussian_matmul
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class KernelExpansion:
     centers : {ndarray, sparse matrix} of shape (n_centers, n_features)
     coef : ndarray of shape (n_outputs, n_centers)
     intercept : ndarray of shape (n_outputs,)
-    front : AffineMap, default=None
+    input_map : AffineMap, default=None
         Applied to the rows first.
 
     Examples
@@ -49,7 +49,7 @@ class KernelExpansion:
     centers: Any
     coef: Floats
     intercept: Floats
-    front: AffineMap | None = None
+    input_map: AffineMap | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centers", _as_points(self.centers))
@@ -61,15 +61,15 @@ class KernelExpansion:
                 f"coef has shape {self.coef.shape}; {shape[0]} intercepts and "
                 f"{shape[1]} centers need {shape}."
             )
-        matrix = None if self.front is None else self.front.matrix
+        matrix = None if self.input_map is None else self.input_map.matrix
         if matrix is not None and matrix.shape[0] != self.centers.shape[1]:
             raise ValueError(
                 f"The map in front leads to {matrix.shape[0]} numbers a row, but the centers have "
                 f"{self.centers.shape[1]}."
             )
-        if self.front is not None and self.front.width not in (None, self.n_features):
+        if self.input_map is not None and self.input_map.width not in (None, self.n_features):
             raise ValueError(
-                f"The map in front is for {self.front.width} features, but the centers have "
+                f"The map in front is for {self.input_map.width} features, but the centers have "
                 f"{self.n_features}."
             )
 
@@ -92,14 +92,14 @@ class KernelExpansion:
     @property
     def n_features(self) -> int:
         """Width of the input."""
-        if self.front is not None and self.front.matrix is not None:
-            return int(self.front.matrix.shape[1])
+        if self.input_map is not None and self.input_map.matrix is not None:
+            return int(self.input_map.matrix.shape[1])
         return int(self.centers.shape[1])
 
     @property
     def nbytes(self) -> int:
         """Bytes of the stored tables: centers, coefficients, intercepts and map, as held."""
-        front = 0 if self.front is None else self.front.nbytes
+        front = 0 if self.input_map is None else self.input_map.nbytes
         return _nbytes(self.centers) + self.coef.nbytes + self.intercept.nbytes + front
 
     def decision_values(self, X: Any) -> Floats:
@@ -128,10 +128,10 @@ class KernelExpansion:
             return np.tile(self.intercept, (X.shape[0], 1))
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         coef: Floats = self.coef.T.astype(dtype)
-        shift = None if sparse.issparse(X) and self.front is None else self._shift
+        shift = None if sparse.issparse(X) and self.input_map is None else self._shift
         values = np.empty((X.shape[0], self.n_outputs))
         for rows in row_slices(X.shape[0], 8 * max(self.n_centers, self.n_features)):
-            points = X[rows] if self.front is None else self.front(X[rows])
+            points = X[rows] if self.input_map is None else self.input_map(X[rows])
             gram = Gram(self.kernel, points, self.centers, dtype=dtype, hold=True, shift=shift)
             values[rows] = gram.dot(coef)
         values += self.intercept
@@ -148,7 +148,7 @@ class KernelExpansion:
                 f"X has shape {tuple(X.shape)}, but the machine was made for rows of "
                 f"{self.n_features} features."
             )
-        if not isinstance(self.kernel, RBF | CenterWidths) or sparse.issparse(self.centers):
+        if not isinstance(self.kernel, RBF) or sparse.issparse(self.centers):
             raise TypeError(
                 f"A machine with {self.kernel!r} computes with numpy only: convert the rows first."
             )
@@ -156,13 +156,13 @@ class KernelExpansion:
         xp = device.namespace
         shift = np.zeros(1) if self._shift is None else self._shift
         centers = device.send(self.centers - shift)
-        lifted = lifted_centers(centers, device.send(np.atleast_1d(self.kernel.gamma)))
+        lifted = augment_centers(centers, device.send(np.atleast_1d(self.kernel.gamma)))
         coef, intercept = device.send(self.coef.T), device.send(self.intercept)
         values = []
         for rows in row_slices(X.shape[0], 4 * max(self.n_centers, self.n_features) // 16):
             points = xp.astype(X[rows, :], xp.float32)
-            points = points if self.front is None else self.front.on(device, points)
-            K = gaussian(lifted_rows(points - device.send(shift)), lifted)
+            points = points if self.input_map is None else self.input_map.on(device, points)
+            K = gaussian_matmul(augment_rows(points - device.send(shift)), lifted)
             values.append(K @ coef + intercept)
         if not values:
             return device.send(np.zeros((0, self.n_outputs)))
@@ -181,16 +181,17 @@ class KernelExpansion:
             For a projection, a scale of its own for each feature, and kernels other than rbf,
             whose map cannot be taken into the centers.
         """
-        if self.front is None:
+        if self.input_map is None:
             return self
-        shift, scale = self.front.shift.astype(float), self.front.scale.astype(float)
-        is_plain = self.front.matrix is None and len(scale) == 1
-        if not is_plain or not isinstance(self.kernel, RBF) or sparse.issparse(self.centers):
+        shift, scale = self.input_map.shift.astype(float), self.input_map.scale.astype(float)
+        is_plain = self.input_map.matrix is None and len(scale) == 1
+        is_rbf = isinstance(self.kernel, RBF) and self.kernel.is_mercer
+        if not is_plain or not is_rbf or sparse.issparse(self.centers):
             raise ValueError(
                 f"{self!r} has a map in front that cannot be taken into its centers, such as a "
                 "projection. Train a smaller one instead: CompactKernelClassifier(max_bytes=...)."
             )
-        kernel = RBF(self.kernel.gamma * float(scale[0]) ** 2)
+        kernel, _ = self.kernel.scaled(float(scale[0]))
         centers = self.centers.astype(float) / scale + shift
         return KernelExpansion(kernel, centers, self.coef, self.intercept)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels.rbf import RBF, CenterWidths
+from kernlet.kernels.rbf import RBF
 
 Bytes = NDArray[np.uint8]
 _TRITS = 5  # ternary codes in a byte: 3^5 = 243 values
@@ -71,7 +71,7 @@ FORMATS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class PackedArray:
     """An array as it is stored.
 
     Numbers of all formats but float32 are codes times a step, in float32. A code of float16 is a
@@ -121,7 +121,7 @@ class Table:
         return self.codes().astype(np.float32) * np.float32(self.step)
 
 
-def encode(values: Any, format: Format, step: float | None = None) -> Table:
+def encode(values: Any, format: Format, step: float | None = None) -> PackedArray:
     """Store an array.
 
     Parameters
@@ -133,7 +133,7 @@ def encode(values: Any, format: Format, step: float | None = None) -> Table:
 
     Returns
     -------
-    table : Table
+    table : PackedArray
     """
     values = np.asarray(values)
     if not np.isfinite(values).all():
@@ -147,11 +147,11 @@ def encode(values: Any, format: Format, step: float | None = None) -> Table:
         step = float(np.float32(step or 1.0))
         if largest / step > float(np.finfo(format.name).max):
             raise ValueError(f"The machine has numbers of {largest:g}: scale the data.")
-        return Table(format, values.shape, (values / step).astype(format.name), step)
+        return PackedArray(format, values.shape, (values / step).astype(format.name), step)
     step = float(np.float32(best_step(values, format.n_levels) if step is None else step))
     codes = np.clip(np.rint(values / np.float32(step)), -format.n_levels, format.n_levels)
     packed = _pack((codes + format.n_levels).astype(np.uint8).ravel(), format)
-    return Table(format, values.shape, packed, step)
+    return PackedArray(format, values.shape, packed, step)
 
 
 def best_step(values: Any, n_levels: int) -> float:
@@ -211,7 +211,7 @@ class QuantizedExpansion(KernelExpansion):
 
     f_c(x) = sum_j coef[c, j] exp(-gamma_j |P (x - shift) / scale - centers[j]|^2) + intercept[c].
 
-    ``centers``, ``coef`` and ``front`` are the numbers that the tables stand for, decoded in
+    ``centers``, ``coef`` and ``input_map`` are the numbers that the tables stand for, decoded in
     float32: what is evaluated is what is stored. ``nbytes`` counts everything stored: tables with
     their steps, intercepts, widths, shift and scale. A pickle holds the tables alone.
 
@@ -219,13 +219,13 @@ class QuantizedExpansion(KernelExpansion):
     ----------
     gamma : ndarray of shape (1,) or (n_centers,)
         One width, or one for each center; held in float32.
-    centers : Table of shape (n_centers, rank)
-    coef : Table of shape (n_outputs, n_centers)
+    centers : PackedArray of shape (n_centers, rank)
+    coef : PackedArray of shape (n_outputs, n_centers)
     intercept : ndarray of shape (n_outputs,)
         Held in float64 where it comes so, otherwise in float32.
     shift, scale : float
         Of all inputs; held in float32.
-    projection : Table of shape (rank, n_features), default=None
+    projection : PackedArray of shape (rank, n_features), default=None
 
     Examples
     --------
@@ -242,12 +242,12 @@ class QuantizedExpansion(KernelExpansion):
     def __init__(
         self,
         gamma: Any,
-        centers: Table,
-        coef: Table,
+        centers: PackedArray,
+        coef: PackedArray,
         intercept: Any,
         shift: float = 0.0,
         scale: float = 1.0,
-        projection: Table | None = None,
+        projection: PackedArray | None = None,
     ) -> None:
         widths: Floats = np.atleast_1d(np.asarray(gamma, dtype=np.float32))
         if widths.shape not in {(1,), centers.shape[:1]} - {(0,)}:
@@ -257,11 +257,11 @@ class QuantizedExpansion(KernelExpansion):
             )
         if not (np.isfinite(widths) & (widths > 0)).all():
             raise ValueError("gamma must be positive and finite.")
-        kernel = RBF(float(widths[0])) if len(widths) == 1 else CenterWidths(widths)
+        kernel = RBF(float(widths[0]) if len(widths) == 1 else widths)
         tables = {"centers": centers, "coef": coef, "projection": projection}
-        object.__setattr__(self, "tables", tables)
+        object.__setattr__(self, "packed", tables)
         object.__setattr__(self, "gamma", widths)
-        front = AffineMap(
+        input_map = AffineMap(
             np.array([shift], dtype=np.float32),
             1 / np.array([scale], dtype=np.float32),
             None if projection is None else projection.decoded(),
@@ -269,17 +269,17 @@ class QuantizedExpansion(KernelExpansion):
         intercept = np.asarray(intercept)
         if intercept.dtype != np.float64:
             intercept = intercept.astype(np.float32)
-        super().__init__(kernel, centers.decoded(), coef.decoded(), intercept, front)
+        super().__init__(kernel, centers.decoded(), coef.decoded(), intercept, input_map)
         object.__setattr__(self, "input_scale", float(np.float32(scale)))
 
-    tables: dict[str, Any]
+    packed: dict[str, Any]
     gamma: Floats
     input_scale: float
 
     @property
     def storage(self) -> dict[str, str]:
         """The format of each table."""
-        return {name: table.format.name for name, table in self.tables.items() if table is not None}
+        return {name: table.format.name for name, table in self.packed.items() if table is not None}
 
     @property
     def rank(self) -> int:
@@ -289,13 +289,13 @@ class QuantizedExpansion(KernelExpansion):
     @property
     def nbytes(self) -> int:
         """Bytes of everything stored."""
-        tables = sum(table.nbytes for table in self.tables.values() if table is not None)
+        tables = sum(table.nbytes for table in self.packed.values() if table is not None)
         return tables + self.gamma.nbytes + self.intercept.nbytes + 8
 
     def __reduce__(self) -> Any:
-        assert self.front is not None
-        shift, scale = float(self.front.shift[0]), self.input_scale
-        tables = self.tables
+        assert self.input_map is not None
+        shift, scale = float(self.input_map.shift[0]), self.input_scale
+        tables = self.packed
         return type(self), (
             self.gamma,
             tables["centers"],

@@ -41,10 +41,9 @@ from threadpoolctl import ThreadpoolController
 from kernlet._typing import Floats, Indices
 from kernlet.devices import is_foreign, require_finite, to_numpy
 from kernlet.expansion import KernelExpansion, distinct_rows
-from kernlet.kernels.bandwidth import gamma_of_moments
+from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
-from kernlet.kernels.named import KERNEL_NAMES, make_kernel
 from kernlet.rows import as_rows, is_source
 from kernlet.rows.source import RowSource, add_sums
 

@@ -18,7 +18,7 @@ from benchmarks.competitors import (
 from benchmarks.competitors.contract import N_SETTINGS, Shape
 from benchmarks.competitors.expansions import rounded_rows
 from kernlet.model.model import predicted_codes
-from kernlet.quantization import QuantizedExpansion, Table
+from kernlet.quantization import PackedArray, QuantizedExpansion
 
 BUDGET = 600
 # Only two of their settings are built.
@@ -49,7 +49,7 @@ def stored_bytes(value):
     """Bytes of all arrays and tables in a machine, counted one by one."""
     if isinstance(value, QuantizedExpansion):
         return sum(stored_bytes(part) for part in value.__reduce__()[1])
-    if isinstance(value, Table):
+    if isinstance(value, PackedArray):
         return value.data.nbytes + (0 if value.format.name == "float32" else 4)
     if isinstance(value, np.ndarray | np.generic):
         return value.nbytes

@@ -16,7 +16,7 @@ from kernlet.compact.network import (
     SquaredHingeLoss,
 )
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels.rbf import RBF, CenterWidths
+from kernlet.kernels.rbf import RBF
 
 LOSSES = [CrossEntropy(0.0), CrossEntropy(0.2), SquaredHingeLoss(), SquaredError(), Huber(0.7)]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -78,7 +78,7 @@ def test_outputs_are_those_of_the_expansion(widths, projected):
     machine, X, *_ = make(SquaredError(), 0, 3, widths, projected)
     gamma = np.exp(machine.log_gamma)
     expansion = KernelExpansion(
-        RBF(float(gamma[0])) if widths == "one" else CenterWidths(gamma),
+        RBF(float(gamma[0]) if widths == "one" else gamma),
         machine.centers,
         machine.weights,
         machine.intercept,

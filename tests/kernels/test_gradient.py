@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import naive
-from kernlet.kernels.base import Kernel, evaluate_slopes, gradient
+from kernlet.kernels.base import Kernel, evaluate_derivatives, gradient
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -50,7 +50,7 @@ def _weighted_sum(kernel, weights, X, Z):
 def test_values_are_the_formula(kernel, XZ):
     expected = naive.gram(naive.twin(kernel), *XZ)
     np.testing.assert_allclose(
-        evaluate_slopes(kernel, *XZ).values, expected, rtol=1e-10, atol=1e-12
+        evaluate_derivatives(kernel, *XZ).values, expected, rtol=1e-10, atol=1e-12
     )
 
 
@@ -68,9 +68,9 @@ def test_slopes_are_derivatives_by_product_and_by_norm(kernel, at):
         )
         return (up - down) / (2 * h)
 
-    slopes = kernel.slopes(products, x_norms, z_norms)
-    np.testing.assert_allclose(slopes.by_product, difference(1, 0), rtol=1e-6, atol=1e-7)
-    by_norm = np.broadcast_to(slopes.by_norm, products.shape)
+    derivatives = kernel.derivatives(products, x_norms, z_norms)
+    np.testing.assert_allclose(derivatives.by_product, difference(1, 0), rtol=1e-6, atol=1e-7)
+    by_norm = np.broadcast_to(derivatives.by_norm, products.shape)
     np.testing.assert_allclose(by_norm, difference(0, 1), rtol=1e-6, atol=1e-7)
 
 
@@ -79,7 +79,7 @@ def test_slopes_are_derivatives_by_product_and_by_norm(kernel, at):
 @given(at=free)
 def test_slopes_keep_their_arguments(kernel, at):
     before = [a.copy() for a in at]
-    kernel.slopes(*at)
+    kernel.derivatives(*at)
     for a, copy in zip(at, before, strict=True):
         np.testing.assert_array_equal(a, copy)
 
@@ -89,7 +89,7 @@ def test_slopes_keep_their_arguments(kernel, at):
 @given(XZ=points, weights=weights)
 def test_gradient_is_that_of_the_weighted_sum(kernel, XZ, weights):
     X, Z = XZ
-    found = gradient(evaluate_slopes(kernel, X, Z), weights, X, Z)
+    found = gradient(evaluate_derivatives(kernel, X, Z), weights, X, Z)
     expected = naive.derivative(lambda A: _weighted_sum(kernel, weights, A, Z), X)
     assert found.shape == X.shape
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
@@ -100,7 +100,7 @@ def test_gradient_is_that_of_the_weighted_sum(kernel, XZ, weights):
 @given(X=_numbers((N_X, N_FEATURES), -2, 2), coef=_numbers(N_X, -3, 3))
 def test_twice_the_gradient_is_that_of_a_norm(kernel, X, coef):
     weights = np.outer(coef, coef)
-    found = 2 * gradient(evaluate_slopes(kernel, X, X), weights, X, X)
+    found = 2 * gradient(evaluate_derivatives(kernel, X, X), weights, X, X)
     expected = naive.derivative(lambda A: _weighted_sum(kernel, weights, A, A), X)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=3e-5)
 
@@ -111,14 +111,14 @@ def test_rows_without_weight_are_not_pulled(kernel):
     X, Z = rng.normal(size=(N_X, N_FEATURES)), rng.normal(size=(N_Z, N_FEATURES))
     weights = rng.normal(size=(N_X, N_Z))
     weights[1] = 0.0
-    found = gradient(evaluate_slopes(kernel, X, Z), weights, X, Z)
+    found = gradient(evaluate_derivatives(kernel, X, Z), weights, X, Z)
     np.testing.assert_array_equal(found[1], 0.0)
     assert np.all(found[[0, 2]] != 0)
 
 
 def test_rbf_is_flat_at_the_point_itself():
     X = np.random.default_rng(0).normal(size=(5, 3))
-    found = gradient(evaluate_slopes(RBF(2.0), X, X), np.eye(5), X, X)
+    found = gradient(evaluate_derivatives(RBF(2.0), X, X), np.eye(5), X, X)
     np.testing.assert_allclose(found, 0.0, atol=1e-12)
 
 
@@ -126,5 +126,5 @@ def test_a_kernel_without_slopes_says_so():
     class Flat(Kernel):
         pass
 
-    with pytest.raises(TypeError, match="Flat does not say its derivatives: define slopes"):
-        evaluate_slopes(Flat(), np.zeros((1, 2)), np.zeros((1, 2)))
+    with pytest.raises(TypeError, match="Flat has no derivatives: define derivatives"):
+        evaluate_derivatives(Flat(), np.zeros((1, 2)), np.zeros((1, 2)))

@@ -10,7 +10,7 @@ from scipy import sparse
 import naive
 from kernlet.kernels import gram as gram_module
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import Gram, in_few_digits, kernel_matrix, row_slices
+from kernlet.kernels.gram import Gram, kernel_matrix, round_to_float32, row_slices
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -282,5 +282,5 @@ def test_a_point_in_few_digits():
     point = np.array([1 / 3, 1e100, -2.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        short = in_few_digits(point)
+        short = round_to_float32(point)
     np.testing.assert_array_equal(short, [np.float64(np.float32(1 / 3)), 0.0, -2.0])

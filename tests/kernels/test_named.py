@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from kernlet.kernels.bandwidth import resolve_gamma
+from kernlet.kernels.bandwidth import KERNEL_NAMES, make_kernel, resolve_gamma
 from kernlet.kernels.linear import Linear
-from kernlet.kernels.named import KERNEL_NAMES, make_kernel
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid

@@ -5,7 +5,7 @@ from scipy import sparse
 import naive
 from kernlet import KernelExpansion
 from kernlet.kernels.gram import Gram, kernel_matrix
-from kernlet.kernels.rbf import RBF, CenterWidths
+from kernlet.kernels.rbf import RBF
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
 RNG = np.random.default_rng(6)
@@ -17,52 +17,52 @@ BY_HAND = np.array([[naive.rbf(x, z, g) for z, g in zip(Z, GAMMA, strict=True)] 
 @pytest.mark.parametrize("of_x", CONTAINERS)
 @pytest.mark.parametrize("of_z", CONTAINERS)
 def test_every_column_has_its_own_width(of_x, of_z):
-    np.testing.assert_allclose(CenterWidths(GAMMA)(of_x(X), of_z(Z)), BY_HAND, rtol=1e-12)
+    np.testing.assert_allclose(RBF(GAMMA)(of_x(X), of_z(Z)), BY_HAND, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equal_widths_are_the_rbf_kernel(dtype):
-    equal = kernel_matrix(CenterWidths(np.full(4, 0.7)), X, Z, dtype=dtype)
+    equal = kernel_matrix(RBF(np.full(4, 0.7)), X, Z, dtype=dtype)
     assert equal.dtype == dtype
     np.testing.assert_allclose(equal, kernel_matrix(RBF(0.7), X, Z, dtype=dtype), rtol=1e-6)
 
 
 def test_float32_values_are_nearly_right():
-    values = kernel_matrix(CenterWidths(GAMMA), X, Z, dtype=np.float32)
+    values = kernel_matrix(RBF(GAMMA), X, Z, dtype=np.float32)
     np.testing.assert_allclose(values, BY_HAND, rtol=1e-5, atol=1e-6)
 
 
 def test_values_far_from_the_origin_keep_their_digits():
     near, centers = (np.round(A * 256) / 256 for A in (X, Z))
     far = kernel_matrix(
-        CenterWidths(GAMMA), (near + 1e4).astype("f4"), (centers + 1e4).astype("f4"), dtype="f4"
+        RBF(GAMMA), (near + 1e4).astype("f4"), (centers + 1e4).astype("f4"), dtype="f4"
     )
-    np.testing.assert_allclose(far, CenterWidths(GAMMA)(near, centers), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(far, RBF(GAMMA)(near, centers), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_centers", [1, 3, 5])
 def test_another_number_of_centers_is_refused(n_centers):
     with pytest.raises(ValueError, match=f"widths of 4 centers; there are {n_centers}"):
-        CenterWidths(GAMMA)(X, np.ones((n_centers, 3)))
+        RBF(GAMMA)(X, np.ones((n_centers, 3)))
 
 
 def test_some_of_the_centers_are_refused():
     with pytest.raises(ValueError, match="widths of 4 centers; there are 2"):
-        Gram(CenterWidths(GAMMA), X, Z).block(slice(None), slice(2))
+        Gram(RBF(GAMMA), X, Z).block(slice(None), slice(2))
 
 
 def test_wide_gaussians_at_large_norms_do_not_fit_float32():
-    kernel = CenterWidths(GAMMA)
+    kernel = RBF(GAMMA)
     assert kernel.fits_float32(100.0)
     assert not kernel.fits_float32(1e3)
-    assert not CenterWidths(np.array([1e-30])).fits_float32(1e31)
+    assert not RBF(np.array([1e-30])).fits_float32(1e31)
 
 
 def test_there_is_no_feature_space():
-    machine = KernelExpansion(CenterWidths(GAMMA), Z, np.ones((1, 4)), np.zeros(1))
+    machine = KernelExpansion(RBF(GAMMA), Z, np.ones((1, 4)), np.zeros(1))
     with pytest.raises(ValueError, match="needs a positive semi-definite kernel"):
         machine.feature_norms()
 
 
 def test_repr_gives_the_range_and_not_every_width():
-    assert repr(CenterWidths(GAMMA)) == "CenterWidths(4 widths, gamma 0.1 to 2)"
+    assert repr(RBF(GAMMA)) == "RBF(4 widths, gamma 0.1 to 2)"

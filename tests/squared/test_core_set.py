@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from kernlet.kernels.gram import ColumnStore
+from kernlet.kernels.gram import ColumnCache
 from kernlet.squared.core_set import CoreRule, find_core_set
 from kernlet.squared.mdm import find_nearest_point
 from kernlet.squared.problem import Hull
@@ -137,12 +137,12 @@ def test_limits_end_the_growth_with_a_true_certificate():
 
 def test_columns_are_shared_and_may_be_few():
     ball = overlapping(200)
-    store = ColumnStore(ball.gram, 2**24)
+    store = ColumnCache(ball.gram, 2**24)
     first = find_core_set(ball, store, random_state=np.random.RandomState(0))
     held = store.nbytes
     again = find_core_set(ball, store, random_state=np.random.RandomState(0))
     assert store.nbytes == held
-    tiny = find_core_set(ball, ColumnStore(ball.gram, 5000), random_state=np.random.RandomState(0))
+    tiny = find_core_set(ball, ColumnCache(ball.gram, 5000), random_state=np.random.RandomState(0))
     np.testing.assert_array_equal(first.coef, again.coef)
     np.testing.assert_allclose(first.coef, tiny.coef, atol=1e-9)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernlet.kernels.gram import ColumnStore, Gram
+from kernlet.kernels.gram import ColumnCache, Gram
 from kernlet.kernels.linear import Linear
 from kernlet.squared.features import ColumnProducts, MatrixProducts, RowDirections
 
@@ -13,7 +13,7 @@ K = X @ X.T
 
 def columns():
     gram = Gram(Linear(), X, hold=True)
-    return ColumnProducts(gram, ColumnStore(gram, 2**20))
+    return ColumnProducts(gram, ColumnCache(gram, 2**20))
 
 
 @pytest.fixture(params=["matrix", "columns"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernlet.kernels.gram import ColumnStore, Gram
+from kernlet.kernels.gram import ColumnCache, Gram
 from kernlet.kernels.rbf import RBF
 from kernlet.squared.features import ColumnProducts, MatrixProducts
 
@@ -11,7 +11,7 @@ X = np.random.RandomState(0).randn(100, 2)
 X[50:] = X[:50]
 K = RBF(1.0)(X, X)
 GRAM = Gram(RBF(1.0), X, hold=True)
-BOTH = [MatrixProducts(K), ColumnProducts(GRAM, ColumnStore(GRAM, 2**20))]
+BOTH = [MatrixProducts(K), ColumnProducts(GRAM, ColumnCache(GRAM, 2**20))]
 
 
 @pytest.mark.parametrize("products", BOTH)

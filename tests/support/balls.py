@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernlet.kernels.gram import ColumnStore, Gram
+from kernlet.kernels.gram import ColumnCache, Gram
 from kernlet.kernels.rbf import RBF
 from kernlet.squared.problem import EnclosingBall
 
@@ -30,4 +30,4 @@ def matrix(ball):
 
 
 def columns(ball):
-    return ColumnStore(ball.gram, 2**24)
+    return ColumnCache(ball.gram, 2**24)

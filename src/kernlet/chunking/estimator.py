@@ -142,7 +142,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     C : float or sequence of float, default=(1.5, 5.0, 15.0)
         Weight of the errors; of several, each run takes the one that validates best.
     kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
-        Positive semi-definite, with slopes.
+        Positive semi-definite, with derivatives.
     gamma, degree, coef0 : see L1KernelClassifier
     two_sets : bool, default=False
         Let step (d) choose from two sets of synthetic points, searched for from two starts:

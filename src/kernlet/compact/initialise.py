@@ -335,7 +335,7 @@ class Initial:
         """The shift and the scale that the machine carries, where it has them."""
         if not isinstance(self.machine, QuantizedExpansion):
             return None
-        front = self.machine.front
+        front = self.machine.input_map
         assert front is not None
         return float(front.shift[0]), self.machine.input_scale
 
@@ -402,13 +402,13 @@ def _has_shape(machine: Machine, layout: Layout) -> bool:
 
 def decoded_machine(expansion: QuantizedExpansion) -> Machine:
     """The machine that the tables stand for, as arrays of numpy in scaled inputs."""
-    assert expansion.front is not None
+    assert expansion.input_map is not None
     return Machine(
         expansion.centers,
         expansion.coef,
         expansion.intercept,
         np.log(expansion.gamma),
-        expansion.front.matrix,
+        expansion.input_map.matrix,
     )
 
 
@@ -485,7 +485,8 @@ def _initial_machine(expansion: KernelExpansion, n_features: int, usable: bool) 
         return Initial(None, expansion)
     centers = expansion.centers
     centers = centers.toarray() if hasattr(centers, "toarray") else centers
-    is_rbf = isinstance(expansion.kernel, RBF) and expansion.front is None
+    is_rbf = isinstance(expansion.kernel, RBF) and expansion.kernel.is_mercer
+    is_rbf = is_rbf and expansion.input_map is None
     return Initial(centers, expansion if usable and is_rbf else None)
 
 

@@ -13,8 +13,8 @@ from scipy import sparse
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.devices import NUMPY, Device
-from kernlet.kernels.gram import merged_entries, row_slices
-from kernlet.kernels.rbf import gaussian, lifted_centers, lifted_rows, row_products
+from kernlet.kernels.gram import canonical_csr, row_slices
+from kernlet.kernels.rbf import augment_centers, augment_rows, gaussian_matmul, row_products
 from kernlet.rows.source import RowReader
 
 
@@ -212,7 +212,7 @@ class JointMargin:
 
     def outputs(self, machine: Machine, X: Array) -> Array:
         """Outputs of all rows, of shape (n_rows, n_outputs)."""
-        K = gaussian(lifted_rows(_projected(machine, X)), _lifted_centers(machine))
+        K = gaussian_matmul(augment_rows(_projected(machine, X)), _lifted_centers(machine))
         return K @ machine.weights.T + machine.intercept
 
     def value_and_gradient(
@@ -239,8 +239,8 @@ class JointMargin:
         """
         xp = array_namespace(X)
         U = _projected(machine, X)
-        rows, centers = lifted_rows(U), _lifted_centers(machine)
-        K = gaussian(rows, centers)
+        rows, centers = augment_rows(U), _lifted_centers(machine)
+        K = gaussian_matmul(rows, centers)
         losses, pull = self.loss.value_and_pull(K @ machine.weights.T + machine.intercept, targets)
         shares = row_weights / X.shape[0]
         pull = pull * shares[:, None]
@@ -262,7 +262,7 @@ def _projected(machine: Machine, X: Array) -> Array:
 
 def _lifted_centers(machine: Machine) -> Array:
     xp = array_namespace(machine.log_gamma)
-    return lifted_centers(machine.centers, xp.exp(machine.log_gamma))
+    return augment_centers(machine.centers, xp.exp(machine.log_gamma))
 
 
 def _through_lifted_centers(machine: Machine, slopes: Array) -> tuple[Array, Array]:
@@ -410,7 +410,7 @@ def mean_and_deviation(X: Any, weights: Floats | None = None) -> tuple[float, fl
     >>> mean_and_deviation(np.array([[1.0, 3.0]]))
     (2.0, 1.0)
     """
-    X = merged_entries(X)
+    X = canonical_csr(X)
     n_rows, n_features = X.shape
     shares = np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
     slices = list(row_slices(n_rows, 8 * n_features))

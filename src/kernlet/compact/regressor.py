@@ -264,9 +264,9 @@ class _R2:
 
 def _in_units(expansion: QuantizedExpansion, mean: Floats, scale: float) -> QuantizedExpansion:
     """The machine whose outputs are times a scale, plus a mean."""
-    coef = expansion.tables["coef"]
+    coef = expansion.packed["coef"]
     assert coef is not None
-    assert expansion.front is not None
+    assert expansion.input_map is not None
     if coef.format.has_step:
         scaled = replace(coef, step=float(np.float32(coef.step * scale)))
     else:
@@ -274,10 +274,10 @@ def _in_units(expansion: QuantizedExpansion, mean: Floats, scale: float) -> Quan
     intercept = expansion.intercept.astype(np.float64) * scale + mean
     return QuantizedExpansion(
         expansion.gamma,
-        expansion.tables["centers"],
+        expansion.packed["centers"],
         scaled,
         intercept,
-        float(expansion.front.shift[0]),
+        float(expansion.input_map.shift[0]),
         expansion.input_scale,
-        expansion.tables["projection"],
+        expansion.packed["projection"],
     )

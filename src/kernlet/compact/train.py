@@ -17,7 +17,7 @@ from kernlet._typing import Array, Floats
 from kernlet.compact.initialise import decoded_machine
 from kernlet.compact.network import Examples, JointMargin, Machine, rounded, through_rounding
 from kernlet.compact.plan import Layout
-from kernlet.devices import Function, recorded, to_numpy
+from kernlet.devices import Function, capture_cuda_graph, to_numpy
 from kernlet.quantization import FORMATS, QuantizedExpansion, best_step, encode
 from kernlet.sampling import derive_seed
 
@@ -278,7 +278,7 @@ class _Search:
         self._noise = self._make_noise()
         self._step: Function = self._take_step
         if examples.is_held:
-            self._step = recorded(self._take_step, examples.device)
+            self._step = capture_cuda_graph(self._take_step, examples.device)
 
     @property
     def machine(self) -> Machine:
@@ -709,7 +709,7 @@ class Workshop:
             self.everything,
             trial.layout.width,
         )
-        tables = trial.trained.expansion.tables
+        tables = trial.trained.expansion.packed
         steps = {
             name: table.step
             for name, table in zip(

@@ -23,7 +23,7 @@ from kernlet.devices import find_device, to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, kernel_matrix, row_slices
-from kernlet.kernels.linalg import solve_definite
+from kernlet.kernels.linalg import jittered_solve
 from kernlet.kernels.rbf import RBF
 from kernlet.squared.newton import solve_squared_hinge
 from kernlet.squared.problem import SquaredHinge
@@ -55,7 +55,7 @@ def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
     require_mercer(expansion.kernel, "A projection in feature space")
     targets = Gram(expansion.kernel, centers, expansion.centers).dot(expansion.coef.T)
     penalty = kernel_matrix(expansion.kernel, centers, centers)
-    coef = solve_definite(penalty, targets, _ridge(penalty)).T
+    coef = jittered_solve(penalty, targets, _ridge(penalty)).T
     return KernelExpansion(expansion.kernel, centers, coef, expansion.intercept)
 
 
@@ -90,7 +90,7 @@ def match(
         normal += features.T @ features
         right += features.T @ values[rows]
     normal[:n, :n] += ridge * len(gram.x) * kernel_matrix(kernel, centers, centers)
-    solved = solve_definite(normal, right, 1e-12 * np.trace(normal) / n).T
+    solved = jittered_solve(normal, right, 1e-12 * np.trace(normal) / n).T
     return KernelExpansion(kernel, centers, solved[:, :n], solved[:, n])
 
 
@@ -330,7 +330,7 @@ def refine(
 
 
 def _check(expansion: KernelExpansion, codes: Any) -> None:
-    if not isinstance(expansion.kernel, RBF):
+    if not isinstance(expansion.kernel, RBF) or not expansion.kernel.is_mercer:
         raise ValueError(f"Only rbf machines can be refined, not {expansion.kernel!r}.")
     n_classes = int(np.max(codes)) + 1
     if not expansion.n_centers:

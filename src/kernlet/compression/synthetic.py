@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 
 from kernlet._typing import Floats
 from kernlet.expansion import KernelExpansion, distinct_rows
-from kernlet.kernels.base import Kernel, evaluate_slopes, gradient, require_mercer
+from kernlet.kernels.base import Kernel, evaluate_derivatives, gradient, require_mercer
 from kernlet.kernels.gram import Gram
-from kernlet.kernels.linalg import solve_definite
+from kernlet.kernels.linalg import jittered_solve
 from kernlet.kernels.linear import Linear
 from kernlet.sampling import apportion
 
@@ -38,7 +38,7 @@ class ReducedSet:
     Parameters
     ----------
     kernel : Kernel
-        Positive semi-definite, with slopes.
+        Positive semi-definite, with derivatives.
     centers : ndarray of shape (n_centers, n_features)
     coef : ndarray of shape (n_outputs, n_centers)
     """
@@ -56,24 +56,24 @@ class ReducedSet:
     @cached_property
     def _ridge(self) -> float:
         some = self.centers[:: max(1, len(self.centers) // 100)]
-        diagonal = np.diag(evaluate_slopes(self.kernel, some, some).values)
+        diagonal = np.diag(evaluate_derivatives(self.kernel, some, some).values)
         return _RIDGE * max(float(diagonal.mean()), np.finfo(float).tiny)
 
     def best_coef(self, Z: Floats) -> Floats:
         """The W of least residual for given points."""
-        zc = evaluate_slopes(self.kernel, Z, self.centers).values
-        return self._solve(evaluate_slopes(self.kernel, Z, Z).values, zc @ self.coef.T).T
+        zc = evaluate_derivatives(self.kernel, Z, self.centers).values
+        return self._solve(evaluate_derivatives(self.kernel, Z, Z).values, zc @ self.coef.T).T
 
     def residual(self, Z: Floats, W: Floats) -> float:
         """|U f(C) - W f(Z)| / |U f(C)|."""
-        zc = evaluate_slopes(self.kernel, Z, self.centers).values
-        zz = evaluate_slopes(self.kernel, Z, Z).values
+        zc = evaluate_derivatives(self.kernel, Z, self.centers).values
+        zz = evaluate_derivatives(self.kernel, Z, Z).values
         return float(np.sqrt(max(0.0, self._relative(zc @ self.coef.T, zz, W))))
 
     def projected(self, Z: Floats) -> tuple[float, Floats]:
         """Squared relative residual at the best W, and its gradient by Z."""
-        zc = evaluate_slopes(self.kernel, Z, self.centers)
-        zz = evaluate_slopes(self.kernel, Z, Z)
+        zc = evaluate_derivatives(self.kernel, Z, self.centers)
+        zz = evaluate_derivatives(self.kernel, Z, Z)
         R = zc.values @ self.coef.T
         W = self._solve(zz.values, R).T
         slope = gradient(zc, -2.0 * W.T @ self.coef, Z, self.centers)
@@ -82,8 +82,8 @@ class ReducedSet:
 
     def joint(self, Z: Floats, W: Floats) -> tuple[float, Floats, Floats]:
         """Squared relative residual, and its gradients by Z and by W."""
-        zc = evaluate_slopes(self.kernel, Z, self.centers)
-        zz = evaluate_slopes(self.kernel, Z, Z)
+        zc = evaluate_derivatives(self.kernel, Z, self.centers)
+        zz = evaluate_derivatives(self.kernel, Z, Z)
         R = zc.values @ self.coef.T
         slope = gradient(zc, -2.0 * W.T @ self.coef, Z, self.centers)
         slope += gradient(zz, 2.0 * W.T @ W, Z, Z)
@@ -94,7 +94,7 @@ class ReducedSet:
         return 1.0 + float(np.sum(W * (W @ zz - 2.0 * R.T))) / self.total
 
     def _solve(self, zz: Floats, R: Floats) -> Floats:
-        return solve_definite(zz, R, self._ridge)
+        return jittered_solve(zz, R, self._ridge)
 
 
 @dataclass(frozen=True, eq=False)

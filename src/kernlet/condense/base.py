@@ -25,9 +25,9 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from kernlet._typing import Floats, Indices
+from kernlet.kernels.bandwidth import make_kernel
 from kernlet.kernels.landmarks import RowFeatures
 from kernlet.kernels.linear import Linear
-from kernlet.kernels.named import make_kernel
 from kernlet.least_squares.moments import Moments, collect
 from kernlet.least_squares.proximal import check_size
 from kernlet.least_squares.solve import Proximal, normalization, one_against_rest, solve_proximal

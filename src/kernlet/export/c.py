@@ -19,9 +19,9 @@ from kernlet import __version__
 from kernlet._typing import Floats
 from kernlet.atomic import atomic_write
 from kernlet.export.c_tables import Rounding, StoredMachine, compare, require_float32, store
-from kernlet.kernels.named import describe_kernel
+from kernlet.kernels.base import c_float
 from kernlet.model.model import Model, as_model
-from kernlet.quantization import Table
+from kernlet.quantization import PackedArray
 from kernlet.tables.encode import NumberColumn
 
 #: target -> compiler, its size tool and its options
@@ -119,26 +119,6 @@ def _constants(size: str, made: Path) -> int:
     return sum(int(line[1]) for line in words if line and line[0].startswith(".rodata"))
 
 
-def c_float(value: Any) -> str:
-    """A float constant.
-
-    Examples
-    --------
-    >>> from kernlet.export.c import c_float
-    >>> c_float(1), c_float(-0.25)
-    ('1.0f', '-0.25f')
-    """
-    with np.errstate(over="ignore"):
-        number = np.float32(value)
-    if not np.isfinite(number):
-        raise ValueError(
-            f"{value:g} does not fit in float32: scale the features, for example with a "
-            "StandardScaler in front."
-        )
-    text = f"{number:.9g}"
-    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
-
-
 def c_string(text: str) -> str:
     r"""A string constant, in UTF-8, of printable ASCII alone.
 
@@ -194,7 +174,7 @@ def rows_of(words: Iterable[str], width: int = 12) -> list[str]:
     return [", ".join(words[i : i + width]) for i in range(0, len(words), width)]
 
 
-def table_words(table: Table) -> list[str]:
+def table_words(table: PackedArray) -> list[str]:
     """The entries of a table: numbers, codes, or packed bytes."""
     if table.format.name == "float32":
         return [c_float(value) for value in (table.data * np.float32(table.step)).ravel()]
@@ -221,9 +201,7 @@ def feature_names(model: Model) -> list[str]:
 
 def facts(model: Model, machine: StoredMachine) -> Iterator[str]:
     """What the machine is."""
-    kernel = describe_kernel(model.expansion.kernel)
-    parameters = ", ".join(f"{k} {v:g}" for k, v in kernel.items() if k != "name")
-    yield f"Kernel: {kernel['name']}{', ' if parameters else ''}{parameters}."
+    yield f"Kernel: {model.expansion.kernel.describe()}."
     rank = machine.centers.shape[1]
     through = f", projected to {rank} numbers" if machine.projection is not None else ""
     yield f"{model.n_features} features{through}; {len(machine.intercept)} outputs."
@@ -263,6 +241,7 @@ def encoding_lines(model: Model) -> Iterator[str]:
 EXP_ERROR = 3e-7
 _TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}
 _TEST_ROWS = 16
+_MATH_CALL = re.compile(r"\b[a-z]\w*f\(")  # float functions of <math.h> end in f
 _LISTED_FEATURES = 1000
 
 
@@ -398,9 +377,12 @@ def _values(
     name: str,
 ) -> dict[str, Any]:
     """All that header and source say."""
-    kernel = describe_kernel(machine.kernel)
-    is_distance = machine.kernel.is_translation_invariant
-    uses_exp = is_distance or kernel["name"] == "sigmoid" or model.temperature is not None
+    kernel_code = machine.kernel.c_code("((a + b) + (c + d))")
+    uses_tanh = "hyperbolic_tangent(" in kernel_code
+    uses_exp = "EXP(" in kernel_code or uses_tanh or model.temperature is not None
+    uses_libm = (uses_exp and exp == "libm") or bool(
+        _MATH_CALL.search(kernel_code + machine.kernel.c_term)
+    )
     names = feature_names(model)
     class_names = [] if model.classes is None else [str(label) for label in model.classes.tolist()]
     return {
@@ -429,12 +411,10 @@ def _values(
         "exp": exp,
         "exp_error": EXP_ERROR,
         "uses_exp": uses_exp,
-        "needs_libm": uses_exp and exp == "libm",
-        "kernel": kernel["name"],
-        "is_distance": is_distance,
-        "gamma": kernel.get("gamma"),
-        "coef0": kernel.get("coef0"),
-        "degree": kernel.get("degree"),
+        "uses_libm": uses_libm,
+        "uses_tanh": uses_tanh,
+        "kernel": machine.kernel,
+        "kernel_code": kernel_code,
         "coef_step": _step(machine.coef),
         "projection": machine.projection is not None,
         "projection_step": _step(machine.projection),
@@ -442,7 +422,7 @@ def _values(
     }
 
 
-def _step(table: Table | None) -> float:
+def _step(table: PackedArray | None) -> float:
     """What multiplies the entries of a table; numbers of float32 are written with it."""
     return 1.0 if table is None or not table.format.has_step else table.step
 

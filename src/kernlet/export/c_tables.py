@@ -14,13 +14,8 @@ from kernlet._typing import Floats
 from kernlet.affine import AffineMap, compose
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.linear import Linear
-from kernlet.kernels.named import describe_kernel
-from kernlet.kernels.polynomial import Polynomial
-from kernlet.kernels.rbf import RBF, CenterWidths
-from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model
-from kernlet.quantization import FORMATS, QuantizedExpansion, Table, encode
+from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion, encode
 
 _LARGEST_DENSE = 10**9  # numbers
 STORAGES = ("float32", "float16", "int8", "stored")
@@ -35,23 +30,23 @@ class StoredMachine:
     kernel : Kernel
         In the units of the codes of the centers.
     shift, scale : ndarray of shape (1,) or (n_features,), or None
-    projection : Table of shape (rank, n_features) or None
-    centers : Table of shape (n_centers, rank)
+    projection : PackedArray of shape (rank, n_features) or None
+    centers : PackedArray of shape (n_centers, rank)
         Of step 1: its step is part of kernel, scale and projection.
-    coef : Table of shape (n_centers, n_outputs)
+    coef : PackedArray of shape (n_centers, n_outputs)
     intercept : ndarray of shape (n_outputs,)
     """
 
     kernel: Kernel
     shift: Floats | None
     scale: Floats | None
-    projection: Table | None
-    centers: Table
-    coef: Table
+    projection: PackedArray | None
+    centers: PackedArray
+    coef: PackedArray
     intercept: Floats
 
     @property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, PackedArray]:
         """The tables by their names."""
         tables = {"centers": self.centers, "coef": self.coef}
         return tables if self.projection is None else tables | {"projection": self.projection}
@@ -88,7 +83,7 @@ def store(model: Model, storage: str) -> StoredMachine:
     -------
     machine : StoredMachine
     """
-    describe_kernel(model.expansion.kernel)  # refuses a kernel that is code
+    model.expansion.kernel.to_dict()  # refuses a kernel that is code
     if storage not in STORAGES:
         raise ValueError(f"storage={storage!r} is none of {', '.join(STORAGES)}.")
     if not model.expansion.n_centers:
@@ -114,7 +109,7 @@ def _as_stored(model: Model) -> StoredMachine:
             'storage="stored" is for machines that hold packed tables, of CompactKernelClassifier '
             'and CompactKernelRegressor; give "float32", "float16" or "int8".'
         )
-    tables = expansion.tables
+    tables = expansion.packed
     coef = tables["coef"]
     return _in_codes(
         expansion.kernel,
@@ -128,7 +123,7 @@ def _as_stored(model: Model) -> StoredMachine:
 
 def _whole_front(model: Model) -> AffineMap | None:
     """Scaler and the map of the expansion as one."""
-    front = model.expansion.front
+    front = model.expansion.input_map
     if model.scaler is None or front is None:
         return model.scaler or front
     return compose(model.scaler, front)
@@ -144,7 +139,7 @@ def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel
     if storage == "float32":
         if front is not None and len(front.scale) == len(front.shift) == 1:
             scale = float(front.scale[0])
-            return None, centers / scale + front.shift.astype(float), _zoomed(kernel, scale)
+            return None, centers / scale + front.shift.astype(float), kernel.scaled(scale)[0]
         return front, centers, kernel
     middle = _middle(centers)
     around = AffineMap(middle, np.ones(1))
@@ -163,24 +158,22 @@ def _middle(centers: Floats) -> Floats:
 def _in_codes(
     kernel: Kernel,
     front: AffineMap | None,
-    projection: Table | None,
-    centers: Table,
-    coef: Table,
+    projection: PackedArray | None,
+    centers: PackedArray,
+    coef: PackedArray,
     intercept: Floats,
 ) -> StoredMachine:
     """Take the step of the centers into kernel, scale and projection."""
     step = centers.step
+    if step != 1.0:
+        kernel, factor = kernel.scaled(step)
+        coef = replace(coef, step=coef.step * factor)
     if kernel.is_translation_invariant and step != 1.0:
-        kernel = _zoomed(kernel, step)
         if projection is not None:
             projection = replace(projection, step=projection.step / step)
         else:
             shrink = AffineMap(np.zeros(1), np.array([1 / step]))
             front = shrink if front is None else compose(front, shrink)
-    elif isinstance(kernel, Polynomial | Sigmoid):
-        kernel = replace(kernel, gamma=kernel.gamma * step)
-    elif isinstance(kernel, Linear):
-        coef = replace(coef, step=coef.step * step)
     return StoredMachine(
         kernel,
         None if front is None else front.shift.astype(np.float32),
@@ -190,14 +183,6 @@ def _in_codes(
         coef,
         np.asarray(intercept, dtype=np.float32),
     )
-
-
-def _zoomed(kernel: Kernel, scale: float) -> Kernel:
-    """The Gaussian kernel for points that were divided by a scale."""
-    if isinstance(kernel, CenterWidths):
-        return CenterWidths(kernel.gamma * scale**2)
-    assert isinstance(kernel, RBF)
-    return RBF(kernel.gamma * scale**2)
 
 
 def _gamma(kernel: Kernel) -> Any:
@@ -344,7 +329,7 @@ def likely_rows(model: Model, n_rows: int = 200) -> Floats:
     picked = centers[random.randint(len(centers), size=n_rows)]
     points = picked + 0.1 * centers.std() * random.normal(size=picked.shape)
     points[: len(centers)] = picked[: len(centers)]
-    front = expansion.front
+    front = expansion.input_map
     if model.scaler is not None:
         front = model.scaler if front is None else compose(model.scaler, front)
     if front is None:
@@ -413,12 +398,12 @@ def float32_outputs(machine: StoredMachine, rows: Floats) -> Floats:
     -------
     outputs : ndarray of shape (n_rows, n_outputs), float32
     """
-    centers, gamma = machine.centers.decoded(), _single(getattr(machine.kernel, "gamma", 0.0))
+    centers = machine.centers.decoded()
     coef, coef_step = _codes(machine.coef)
     intercept = machine.intercept.astype(np.float32)
     with np.errstate(all="ignore"):
         points = _mapped(machine, rows)
-        values = np.stack([_kernel_values(machine.kernel, gamma, u, centers) for u in points])
+        values = np.stack([_kernel_values(machine.kernel, u, centers) for u in points])
         return coef_step * (values @ coef) + intercept
 
 
@@ -432,23 +417,17 @@ def _mapped(machine: StoredMachine, rows: Floats) -> Floats:
     return step * (moved @ projection.T)
 
 
-def _kernel_values(kernel: Kernel, gamma: Any, u: Floats, centers: Floats) -> Floats:
-    if kernel.is_translation_invariant:
-        return np.exp(-gamma * np.square(u - centers).sum(axis=1))
-    products = centers @ u
-    if isinstance(kernel, Linear):
-        return products
-    assert isinstance(kernel, Polynomial | Sigmoid)
-    inside = gamma * products + _single(kernel.coef0)
-    if isinstance(kernel, Sigmoid):
-        return np.tanh(inside)
-    power = inside
-    for _ in range(1, kernel.degree):
-        power = power * inside
-    return power
+def _kernel_values(kernel: Kernel, u: Floats, centers: Floats) -> Floats:
+    """k(u, z) for every center z, in float32, by differences where the code takes them."""
+    if kernel.is_translation_invariant:  # k(u, z) = k(0, z - u): nothing cancels
+        u, centers = np.zeros_like(u), centers - u
+    x_norms, z_norms = (np.square(A).sum(axis=1)[None] for A in (u[None], centers))
+    if type(kernel).of_products is Kernel.of_products:
+        return kernel.evaluate(u[None], centers, x_norms, z_norms)[0]
+    return kernel.of_products((centers @ u)[None], x_norms, z_norms)[0]
 
 
-def _codes(table: Table) -> tuple[Floats, Any]:
+def _codes(table: PackedArray) -> tuple[Floats, Any]:
     """Entries of a table and what multiplies their sums."""
     if not table.format.has_step:
         return table.decoded(), _single(1.0)

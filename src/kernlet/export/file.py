@@ -21,13 +21,8 @@ from kernlet.atomic import atomic_write
 from kernlet.expansion import KernelExpansion
 from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.linear import Linear
-from kernlet.kernels.named import describe_kernel
-from kernlet.kernels.polynomial import Polynomial
-from kernlet.kernels.rbf import RBF, CenterWidths
-from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model, as_model
-from kernlet.quantization import FORMATS, QuantizedExpansion, Table
+from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
 
 
@@ -319,12 +314,13 @@ def _describe_expansion(expansion: Any, tensors: TensorDict) -> dict[str, Any]:
     if isinstance(expansion, QuantizedExpansion):
         return _describe_tables(expansion, tensors)
     tensors["coef"] = _floats(expansion.coef)
+    kernel = expansion.kernel.to_dict()
+    arrays = {name: value for name, value in kernel.items() if isinstance(value, np.ndarray)}
+    tensors.update(arrays)  # one number per center
     words = {
-        "kernel": describe_kernel(expansion.kernel),
-        "front": _describe_front(expansion.front, tensors),
+        "kernel": {name: value for name, value in kernel.items() if name not in arrays},
+        "front": _describe_front(expansion.input_map, tensors),
     }
-    if isinstance(expansion.kernel, CenterWidths):
-        tensors["gamma"] = expansion.kernel.gamma
     if not sparse.issparse(expansion.centers):
         tensors["centers"] = _floats(expansion.centers)
         return words
@@ -338,7 +334,7 @@ def _describe_expansion(expansion: Any, tensors: TensorDict) -> dict[str, Any]:
 def _describe_tables(expansion: QuantizedExpansion, tensors: TensorDict) -> dict[str, Any]:
     tensors["gamma"] = expansion.gamma
     words: dict[str, Any] = {}
-    for name, table in expansion.tables.items():
+    for name, table in expansion.packed.items():
         if table is not None:
             tensors[name] = table.data
             words[name] = {
@@ -346,8 +342,8 @@ def _describe_tables(expansion: QuantizedExpansion, tensors: TensorDict) -> dict
                 "shape": list(table.shape),
                 "step": float(table.step),
             }
-    assert expansion.front is not None
-    shift = float(expansion.front.shift[0])
+    assert expansion.input_map is not None
+    shift = float(expansion.input_map.shift[0])
     return {"tables": words, "shift": shift, "scale": expansion.input_scale}
 
 
@@ -515,7 +511,11 @@ def _expansion(fields: Fields, tensors: Tensors) -> KernelExpansion:
     kernel = _kernel(fields.inside("kernel"), tensors)
     front = _front(tensors) if fields.flag("front") else None
     centers = _centers(fields, tensors)
-    if isinstance(kernel, CenterWidths) and len(kernel.gamma) != centers.shape[0]:
+    if any(
+        len(np.atleast_1d(value)) not in (1, centers.shape[0])
+        for name, value in kernel.to_dict().items()
+        if name != "name"
+    ):
         raise ModelFileError("has another number of widths than of centers.")
     coef, intercept = tensors.floats("coef", 2), tensors.floats("intercept", 1)
     return KernelExpansion(kernel, centers, coef, intercept, front)
@@ -551,7 +551,7 @@ def _quantized(fields: Fields, tensors: Tensors) -> QuantizedExpansion:
     return expansion
 
 
-def _table(tables: Fields, name: str, tensors: Tensors) -> Table:
+def _table(tables: Fields, name: str, tensors: Tensors) -> PackedArray:
     words = tables.inside(name)
     format = FORMATS[words.choice("format", tuple(FORMATS))]
     shape = words.shape("shape", 2)
@@ -566,28 +566,17 @@ def _table(tables: Fields, name: str, tensors: Tensors) -> Table:
     count = format.n_bytes(math.prod(shape)) - (4 if format.has_step else 0)
     if data.nbytes != count or (data.shape != shape and not packed):
         raise ModelFileError(f"is damaged: the table {name!r} is of another size than it says.")
-    return Table(format, shape, data, step)
+    return PackedArray(format, shape, data, step)
 
 
 def _kernel(fields: Fields, tensors: Tensors) -> Kernel:
-    names = ("rbf", "rbf of several widths", "linear", "sigmoid", "poly")
-    name = fields.choice("name", names)
-    if name == "linear":
-        return Linear()
-    if name == "rbf of several widths":
-        widths = tensors.floats("gamma", 1)
-        if (widths < 0).any():
-            raise ModelFileError("has a negative width.")
-        return CenterWidths(widths)
-    gamma = fields.number("gamma")
-    if name == "rbf":
-        if gamma < 0:
-            raise ModelFileError("has a negative width.")
-        return RBF(gamma)
-    coef0 = fields.number("coef0")
-    if name == "sigmoid":
-        return Sigmoid(gamma, coef0)
-    return Polynomial(gamma, fields.whole("degree", 1, 1000), coef0)
+    values = dict(fields.values)
+    if values.get("name") == "rbf of several widths":  # as files were written before
+        values["name"] = "rbf"
+    for name in ("gamma",):
+        if name not in values and name in tensors:
+            values[name] = tensors.floats(name, 1)
+    return Kernel.from_dict(values)
 
 
 def _front(tensors: Tensors) -> AffineMap:

@@ -11,7 +11,6 @@ import numpy as np
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap, compose
 from kernlet.export.c_tables import close_calls, dense, likely_rows, rows_of
-from kernlet.kernels.named import describe_kernel
 from kernlet.model.model import Model, as_model
 
 
@@ -259,28 +258,20 @@ def add_machine(graph: Graph, model: Model, x: str) -> None:
 def add_outputs(graph: Graph, model: Model, x: str) -> str:
     """Outputs of the expansion."""
     expansion = model.expansion
-    kernel = describe_kernel(expansion.kernel)
     centers = dense(expansion.centers)
     front, centers = _front(model, centers)
     u = _add_front(graph, front, x)
     if front is not None and front.matrix is not None and expansion.kernel.is_translation_invariant:
         mean = centers.mean(axis=0)
         u, centers = graph.node("Sub", u, graph.floats(mean)), centers - mean
-    if expansion.kernel.is_translation_invariant:
-        values = _add_gaussian(graph, u, centers, _gamma(expansion.kernel))
-    else:
-        values = _add_product_kernel(graph, u, centers, kernel)
+    values = expansion.kernel.onnx_nodes(graph, u, centers)
     coef, intercept = graph.floats(expansion.coef.T), graph.floats(expansion.intercept)
     return graph.node("Gemm", values, coef, intercept)
 
 
-def _gamma(kernel: Any) -> Floats:
-    return np.atleast_1d(kernel.gamma)
-
-
 def _front(model: Model, centers: Floats) -> tuple[AffineMap | None, Floats]:
     """Scaler and map as one, about the mean of the centers where the kernel allows it."""
-    front = model.expansion.front
+    front = model.expansion.input_map
     if model.scaler is not None:
         front = model.scaler if front is None else compose(model.scaler, front)
     has_matrix = front is not None and front.matrix is not None
@@ -298,33 +289,6 @@ def _add_front(graph: Graph, front: AffineMap | None, x: str) -> str:
     if not (front.scale == 1).all():
         x = graph.node("Mul", x, graph.floats(front.scale))
     return x if front.matrix is None else graph.node("MatMul", x, graph.floats(front.matrix.T))
-
-
-def _add_gaussian(graph: Graph, u: str, centers: Floats, gamma: Floats) -> str:
-    """exp(min(0, 2 gamma u.z - gamma |z|^2 - gamma |u|^2))."""
-    gamma = gamma.astype(float)
-    squares = np.einsum("ij,ij->i", centers, centers)
-    products = graph.node(
-        "Gemm",
-        u,
-        graph.floats(2 * gamma * centers.T),
-        graph.floats(-gamma * squares),
-    )
-    norms = graph.node("ReduceSum", graph.node("Mul", u, u), graph.wholes([1]), keepdims=1)
-    exponents = graph.node("Sub", products, graph.node("Mul", norms, graph.floats(gamma)))
-    clipped = graph.node("Clip", exponents, graph.scalar(-60.0), graph.scalar(0.0))
-    return graph.node("Exp", clipped)
-
-
-def _add_product_kernel(graph: Graph, u: str, centers: Floats, kernel: dict[str, Any]) -> str:
-    if kernel["name"] == "linear":
-        return graph.node("MatMul", u, graph.floats(centers.T))
-    scaled = graph.floats(kernel["gamma"] * centers.T)
-    offset = graph.floats(np.full(len(centers), kernel["coef0"]))
-    q = graph.node("Gemm", u, scaled, offset)
-    if kernel["name"] == "sigmoid":
-        return graph.node("Tanh", q)
-    return graph.node("Pow", q, graph.scalar(float(kernel["degree"])))
 
 
 def add_classes(graph: Graph, model: Model, outputs: str) -> tuple[str, str, int | None]:
@@ -373,7 +337,7 @@ def _facts(model: Model) -> dict[str, str]:
     """What goes into the metadata of the graph."""
     facts = {
         "centers": str(model.expansion.n_centers),
-        "kernel": describe_kernel(model.expansion.kernel)["name"],
+        "kernel": model.expansion.kernel.to_dict()["name"],
         "estimator": str(model.summary.get("estimator", "")),
     }
     if model.feature_names is not None:

@@ -1,10 +1,9 @@
-"""Kernels k(x, z), one small file each, and the blocks of their values."""
+"""Kernels k(x, z), one file each, and the blocks of their values."""
 
-from kernlet.kernels.bandwidth import resolve_gamma
+from kernlet.kernels.bandwidth import KERNEL_NAMES, make_kernel, resolve_gamma
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram, kernel_matrix
 from kernlet.kernels.linear import Linear
-from kernlet.kernels.named import KERNEL_NAMES, make_kernel
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid

@@ -1,19 +1,54 @@
-"""Choosing gamma from data."""
+"""The kernel that an estimator's parameters describe, and its width chosen from data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from kernlet._typing import Floats
-from kernlet.kernels.gram import merged_entries, row_slices
+from kernlet._typing import Floats, Matrix
+from kernlet.kernels.base import KERNELS, Kernel
+from kernlet.kernels.gram import canonical_csr, row_slices
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rbf import RBF
+from kernlet.kernels.sigmoid import Sigmoid
+
+#: Kernels that estimators take by name, as scikit-learn's SVC does.
+KERNEL_NAMES = tuple(kind.name for kind in (RBF, Polynomial, Linear, Sigmoid))
+
+# A variance below this share of the squared mean is round-off: (1e-13)^2, some digits above the
+# smallest difference of two float64 numbers.
+_ROUND_OFF = 1e-26
 
 
-def resolve_gamma(gamma: str | float, X: Any, sample_weight: Any = None) -> float:
+def make_kernel(
+    kernel: str | Kernel,
+    X: Matrix,
+    sample_weight: Any = None,
+    *,
+    gamma: str | float,
+    degree: int,
+    coef0: float,
+) -> Kernel:
+    """The kernel of a name (or the given one); X and weights are what a rule for gamma sees."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if kernel not in KERNEL_NAMES:
+        raise ValueError(f"kernel={kernel!r} is not one of {', '.join(KERNEL_NAMES)} or a Kernel.")
+    kind = KERNELS[kernel]
+    names = {parameter.name for parameter in fields(kind)}  # type: ignore[arg-type]
+    parameters: dict[str, Any] = {"degree": degree, "coef0": coef0}
+    if "gamma" in names:  # a rule reads all rows, which the linear kernel need not
+        parameters["gamma"] = resolve_gamma(gamma, X, sample_weight)
+    return kind(**{name: parameters[name] for name in names})
+
+
+def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: Any = None) -> float:
     """Turn the ``gamma`` parameter into a number.
 
     Parameters
@@ -41,66 +76,51 @@ def resolve_gamma(gamma: str | float, X: Any, sample_weight: Any = None) -> floa
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma not in _INVERSES:
-        raise ValueError(f"gamma={gamma!r} is none of {', '.join(_INVERSES)}, nor a number.")
+        raise ValueError(f"gamma={gamma!r} is not one of {', '.join(_INVERSES)} or a number.")
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     if gamma == "auto":
         return 1.0 / X.shape[1]
-    return gamma_of_moments(gamma, *_moments(merged_entries(X), weights / weights.sum()))
+    return gamma_of_moments(gamma, *_moments(canonical_csr(X), weights / weights.sum()))
 
 
 def gamma_of_moments(gamma: str, means: Floats, spread: float) -> float:
-    """What a rule for ``gamma`` gives.
-
-    Parameters
-    ----------
-    gamma : {"scale", "auto", "mean_distance"}
-    means : ndarray of shape (n_features,)
-        The mean row.
-    spread : float
-        The mean squared distance of the rows from it.
-
-    Returns
-    -------
-    gamma : float
-        1.0 where all rows are equal and a rule would divide by zero.
-    """
+    """A rule for gamma, from the mean row and the mean squared distance of the rows from it."""
     inverse = _INVERSES[gamma](means, spread)
     return 1.0 / inverse if inverse > 0 else 1.0
 
 
-def _features(means: Floats, spread: float) -> float:
+def _n_features(means: Floats, spread: float) -> float:
     return float(len(means))
 
 
-def _scale(means: Floats, spread: float) -> float:
-    """n_features times the variance of all entries."""
+def _n_features_times_variance(means: Floats, spread: float) -> float:
+    """The variance of all entries is that within the columns plus that between their means."""
     between = float(np.square(means - means.mean()).sum())
-    return spread + between * (between > _ROUNDING * float(means @ means))
+    return spread + between * (between > _ROUND_OFF * float(means @ means))
 
 
-def _mean_distance(means: Floats, spread: float) -> float:
+def _mean_squared_distance(means: Floats, spread: float) -> float:
     """E |x - x'|^2 = 2 E |x - E x|^2."""
     return 2.0 * spread
 
 
-_ROUNDING = 1e-26  # a variance this small against the squared mean is none
+_INVERSES: dict[str, Callable[[Floats, float], float]] = {
+    "auto": _n_features,
+    "scale": _n_features_times_variance,
+    "mean_distance": _mean_squared_distance,
+}
 
 
-def _moments(X: Any, shares: Floats) -> tuple[Floats, float]:
+def _moments(X: Matrix, shares: Floats) -> tuple[Floats, float]:
     """The mean row, and the mean squared distance of the rows from it."""
     means = np.asarray(shares @ X)
     square = float(means @ means)
     if sparse.issparse(X):
+        # Subtracting the mean would fill the matrix in, so the spread is a difference of two
+        # large numbers; only half of the digits can be trusted.
         spread = float(shares @ row_norms(X.astype(np.float64), squared=True)) - square
-        return means, spread * (spread > np.sqrt(_ROUNDING) * square)
+        return means, spread * (spread > np.sqrt(_ROUND_OFF) * square)
     spread = 0.0
     for rows in row_slices(X.shape[0], 8 * X.shape[1]):
         spread += float(shares[rows] @ row_norms(X[rows] - means, squared=True))
-    return means, spread * (spread > _ROUNDING * square)
-
-
-_INVERSES: dict[str, Callable[[Floats, float], float]] = {
-    "auto": _features,
-    "scale": _scale,
-    "mean_distance": _mean_distance,
-}
+    return means, spread * (spread > _ROUND_OFF * square)

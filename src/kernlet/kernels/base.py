@@ -1,18 +1,23 @@
-"""What every kernel offers."""
+"""What every kernel offers: its formula, its derivatives, and how it is saved and exported."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kernlet._typing import Floats
+from kernlet._typing import Floats, Matrix
 
-#: Numbers below this keep three digits behind the point in float32.
+#: Kernel values below this keep three decimal places in float32.
 FLOAT32_LARGEST = 1e3
+#: Kernel classes by name: what a model file can hold.
+KERNELS: dict[str, type[Kernel]] = {}
 
 
-class Slopes(NamedTuple):
+class Derivatives(NamedTuple):
     """Values k of a kernel, dk / d(x.z) and dk / d(|x|^2), each of shape (n_x, n_z)."""
 
     values: Floats
@@ -21,20 +26,45 @@ class Slopes(NamedTuple):
 
 
 class Kernel:
-    """A kernel k(x, z), as a frozen value.
+    """A kernel k(x, z), as a frozen dataclass whose fields are its parameters.
 
     A subclass states its formula once, in :meth:`of_products`, in terms of the inner
-    products x.z and the squared norms |x|^2 and |z|^2. A kernel that is no function
-    of these (a Laplacian kernel, say) overrides :meth:`evaluate` instead.
+    products x.z and the squared norms |x|^2 and |z|^2. A kernel that is not a function
+    of these (a Laplacian kernel, say) overrides :meth:`evaluate` instead. That is enough to
+    train with it. The rest is optional, each method for one purpose:
 
-    Blocks of kernel values are never formed here: :mod:`kernlet.kernels.gram` does that.
+    - ``name``: saving and loading (the class must be imported before the file is loaded);
+    - :meth:`derivatives`: compression with synthetic centers;
+    - :meth:`fits_float32`: faster training in single precision;
+    - :meth:`c_code`, :meth:`scaled`: export to C, and to C with int8 or float16 storage;
+    - :meth:`onnx_nodes`: export to ONNX.
+
+    Blocks of kernel values are formed in :mod:`kernlet.kernels.gram`, never here.
     """
 
+    #: The name in model files; a class without one cannot be saved.
+    name: ClassVar[str] = ""
     #: Whether every Gram matrix of the kernel is positive semi-definite.
     is_mercer: ClassVar[bool] = True
     #: Whether k(x + a, z + a) = k(x, z) for every a. Such kernels are evaluated about
-    #: the median of the points, which keeps float32 right far from the origin.
+    #: the median of the points, which keeps float32 accurate far from the origin.
     is_translation_invariant: ClassVar[bool] = False
+    #: The least and largest value of a parameter that a model file may hold.
+    limits: ClassVar[dict[str, tuple[float, float]]] = {}
+    #: In C, what one feature adds to the sum that :meth:`c_code` receives, for
+    #: translation-invariant kernels; t is the difference of the two numbers.
+    c_term: ClassVar[str] = "t * t"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        name = cls.__dict__.get("name")
+        if not name:
+            return
+        other = KERNELS.get(name, cls)
+        # The same class defined again (a notebook cell run twice) replaces the first.
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"The kernel name {name!r} is taken by {other!r}; choose another.")
+        KERNELS[name] = cls
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """Kernel values from inner products.
@@ -42,7 +72,7 @@ class Kernel:
         Parameters
         ----------
         products : ndarray of shape (n_x, n_z)
-            Inner products x.z; may be overwritten with the answer.
+            Inner products x.z; may be overwritten with the result.
         x_norms : ndarray of shape (n_x, 1)
             Squared norms of the x.
         z_norms : ndarray of shape (1, n_z)
@@ -54,12 +84,16 @@ class Kernel:
         """
         raise TypeError(f"{type(self).__name__} must define of_products or evaluate.")
 
-    def slopes(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Slopes:
+    def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:
+        """Kernel values for two small sets of points, dense or sparse."""
+        return self.of_products(_inner_products(X, Z), x_norms, z_norms)
+
+    def derivatives(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Derivatives:
         """Kernel values with their derivatives by x.z and by |x|^2; the arguments are kept.
 
         The gradient of k(x, z) by x is by_product z + 2 by_norm x.
         """
-        raise TypeError(f"{type(self).__name__} does not say its derivatives: define slopes.")
+        raise TypeError(f"{type(self).__name__} has no derivatives: define derivatives.")
 
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether float32 gives about three digits of k for points of this squared norm.
@@ -68,44 +102,166 @@ class Kernel:
         """
         return False
 
-    def evaluate(self, X: Any, Z: Any, x_norms: Floats, z_norms: Floats) -> Floats:
-        """Kernel values for two small sets of points, dense or sparse."""
-        return self.of_products(_inner_products(X, Z), x_norms, z_norms)
+    def to_dict(self) -> dict[str, Any]:
+        """Name and parameters, as JSON values; a parameter per center is an array.
 
-    def __call__(self, X: Any, Z: Any) -> Floats:
+        Examples
+        --------
+        >>> from kernlet.kernels.rbf import RBF
+        >>> RBF(0.5).to_dict()
+        {'name': 'rbf', 'gamma': 0.5}
+        """
+        if KERNELS.get(self.name) is not type(self):
+            raise ValueError(
+                f"{self!r} is code, and a file holds none: give its class a name to save and "
+                f"export it (the kernels {', '.join(KERNELS)} have one)."
+            )
+        parameters = fields(self) if is_dataclass(self) else ()
+        return {"name": self.name} | {
+            p.name: _as_json(p.name, p.type, getattr(self, p.name)) for p in parameters
+        }
+
+    def describe(self, digits: int = 6) -> str:
+        """Name and parameters in a line, such as "rbf, gamma 0.5"."""
+        texts = []
+        for name, value in self.to_dict().items():
+            if name == "name":
+                texts.append(value)
+                continue
+            ends = dict.fromkeys(f"{end:.{digits}g}" for end in (np.min(value), np.max(value)))
+            texts.append(f"{name} {' to '.join(ends)}")
+        return ", ".join(texts)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Kernel:
+        """The kernel that :meth:`to_dict` described, every parameter checked.
+
+        Examples
+        --------
+        >>> from kernlet.kernels.base import Kernel
+        >>> Kernel.from_dict({"name": "rbf", "gamma": "wide"})
+        Traceback (most recent call last):
+            ...
+        ValueError: kernel.gamma must be a finite number.
+        """
+        kind = KERNELS.get(values.get("name", ""))
+        if kind is None:
+            raise ValueError(
+                f"kernel.name must be one of {', '.join(KERNELS)}, not {values.get('name')!r:.40}; "
+                "import the module that defines your own kernel first."
+            )
+        parameters = fields(kind) if is_dataclass(kind) else ()
+        return kind(**{p.name: _checked(kind, p.name, p.type, values) for p in parameters})
+
+    def scaled(self, step: float) -> tuple[Kernel, float]:
+        """A kernel k' and a factor c with k(x, z) = c k'(x, z / step).
+
+        For translation-invariant kernels k(x, z) = c k'(x / step, z / step). It lets a table of
+        small integers take the place of the centers.
+        """
+        raise ValueError(
+            f"{type(self).__name__} cannot be evaluated in other units: define scaled, or store "
+            "float32."
+        )
+
+    def c_code(self, s: str) -> str:
+        """C statements that return k as a float.
+
+        Parameters
+        ----------
+        s : str
+            An expression: x.z, or the sum of ``c_term`` over the features for
+            translation-invariant kernels. The code may use the float variables a and b, the
+            uint32_t i, EXP(v), hyperbolic_tangent(v) and functions of <math.h>.
+
+        Returns
+        -------
+        code : str
+        """
+        raise ValueError(f"{type(self).__name__} cannot be exported to C: define c_code.")
+
+    def c_parameter(self, name: str) -> str:
+        """A parameter as a C expression: a constant, or the entry of center j."""
+        value = getattr(self, name)
+        return c_float(np.ravel(value)[0]) if np.size(value) == 1 else f"READ_FLOAT({name} + j)"
+
+    def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
+        """Add the nodes of K(x, centers) to a graph and return the name of the result.
+
+        Parameters
+        ----------
+        graph : kernlet.export.onnx.Graph
+        x : str
+            The rows, of shape (n_rows, n_features).
+        centers : ndarray of shape (n_centers, n_features)
+
+        Returns
+        -------
+        values : str
+            Of shape (n_rows, n_centers).
+        """
+        raise ValueError(f"{type(self).__name__} cannot be exported to ONNX: define onnx_nodes.")
+
+    def __call__(self, X: Matrix, Z: Matrix) -> Floats:
         """Kernel matrix between the rows of X and the rows of Z."""
         from kernlet.kernels.gram import kernel_matrix
 
         return kernel_matrix(self, X, Z)
 
 
-def least_exponent(dtype: Any) -> float:
-    """The least exponent whose exponential, times what it meets, has all its digits.
+def _as_json(name: str, annotation: Any, value: Any) -> Any:
+    if np.ndim(value):
+        return np.asarray(value)
+    if annotation not in ("int", int):
+        return float(value)
+    if value != int(value):
+        raise ValueError(f"kernel.{name} must be an integer to be saved, not {value}.")
+    return int(value)
 
-    Processors are up to a hundred times slower with smaller numbers: 1e-26 is taken for less in
-    float32, 1e-300 in float64.
-    """
-    return -60.0 if dtype == np.float32 else -690.0
+
+def _checked(kind: type[Kernel], name: str, annotation: Any, values: Mapping[str, Any]) -> Any:
+    """A parameter from a file, which may hold anything."""
+    value = values.get(name)
+    low, high = kind.limits.get(name, (-math.inf, math.inf))
+    if annotation in ("int", int):
+        if type(value) is not int or not low <= value <= high:
+            raise ValueError(f"kernel.{name} must be an integer from {low:g} to {high:g}.")
+        return value
+    if isinstance(value, np.ndarray) and "Floats" in str(annotation):
+        numbers: Any = value
+    elif type(value) in (int, float) and abs(value) < 1e300:
+        numbers = float(value)  # integers beyond float64 would overflow here
+    else:
+        raise ValueError(f"kernel.{name} must be a finite number.")
+    if not np.all(np.isfinite(numbers)):
+        raise ValueError(f"kernel.{name} must be a finite number.")
+    if not np.all((numbers >= low) & (numbers <= high)):
+        raise ValueError(f"kernel.{name} must be from {low:g} to {high:g}.")
+    return numbers
 
 
-def require_mercer(kernel: Kernel, what: str) -> None:
-    """Refuse a kernel that has no feature space where a method rests on one.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    what : str
-        What needs it, as the subject of a sentence.
+def c_float(value: Any) -> str:
+    """A float constant of C.
 
     Examples
     --------
-    >>> from kernlet.kernels.sigmoid import Sigmoid
-    >>> from kernlet.kernels.base import require_mercer
-    >>> require_mercer(Sigmoid(1.0), "A norm in feature space")
-    Traceback (most recent call last):
-        ...
-    ValueError: A norm in feature space needs a positive semi-definite kernel, ...
+    >>> from kernlet.kernels.base import c_float
+    >>> c_float(1), c_float(-0.25)
+    ('1.0f', '-0.25f')
     """
+    with np.errstate(over="ignore"):
+        number = np.float32(value)
+    if not np.isfinite(number):
+        raise ValueError(
+            f"{value:g} does not fit in float32: scale the features, for example with a "
+            "StandardScaler in front."
+        )
+    text = f"{number:.9g}"  # nine digits tell any two float32 numbers apart
+    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+
+
+def require_mercer(kernel: Kernel, what: str) -> None:
+    """Refuse a kernel without a feature space; ``what`` needs one (the subject of a sentence)."""
     if not kernel.is_mercer:
         raise ValueError(
             f"{what} needs a positive semi-definite kernel, which {kernel!r} is not. Use "
@@ -113,43 +269,23 @@ def require_mercer(kernel: Kernel, what: str) -> None:
         )
 
 
-def _inner_products(X: Any, Z: Any) -> Floats:
+def _inner_products(X: Matrix, Z: Matrix) -> Floats:
     """X Z' as a dense array, whichever of the two is sparse."""
     if isinstance(X, np.ndarray) and not isinstance(Z, np.ndarray):
-        return np.asarray((Z @ X.T).T)
+        return np.asarray((Z @ X.T).T)  # an ndarray would take the sparse Z for a scalar
     products = X @ Z.T
     return products if isinstance(products, np.ndarray) else products.toarray()
 
 
-def evaluate_slopes(kernel: Kernel, X: Floats, Z: Floats) -> Slopes:
-    """Kernel values and slopes between two small dense sets of points."""
+def evaluate_derivatives(kernel: Kernel, X: Floats, Z: Floats) -> Derivatives:
+    """Kernel values and derivatives between two small dense sets of points."""
     x_norms, z_norms = (np.einsum("ij,ij->i", A, A) for A in (X, Z))
-    return kernel.slopes(X @ Z.T, x_norms[:, None], z_norms[None, :])
+    return kernel.derivatives(X @ Z.T, x_norms[:, None], z_norms[None, :])
 
 
-def gradient(slopes: Slopes, weights: Floats, X: Floats, Z: Floats) -> Floats:
-    """sum_j weights[i, j] dk(x_i, z_j)/dx_i, one row for each x_i.
-
-    Parameters
-    ----------
-    slopes : Slopes
-        Of (X, Z).
-    weights : ndarray of shape (n_x, n_z)
-    X, Z : ndarray of shapes (n_x, n_features) and (n_z, n_features)
-
-    Returns
-    -------
-    gradient : ndarray of shape (n_x, n_features)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.linear import Linear
-    >>> from kernlet.kernels.base import evaluate_slopes, gradient
-    >>> X, Z = np.array([[1.0, 0.0]]), np.array([[2.0, 3.0]])
-    >>> gradient(evaluate_slopes(Linear(), X, Z), np.array([[10.0]]), X, Z)
-    array([[20., 30.]])
-    """
-    pulled: Any = (weights * slopes.by_product) @ Z
-    by_norm = np.sum(weights * slopes.by_norm, axis=1, keepdims=True)
-    return pulled + 2.0 * by_norm * X
+def gradient(derivatives: Derivatives, weights: Floats, X: Floats, Z: Floats) -> Floats:
+    """sum_j weights[i, j] dk(x_i, z_j)/dx_i, one row for each x_i."""
+    # Chain rule through x.z (whose gradient is z) and through |x|^2 (whose gradient is 2 x).
+    through_products: Any = (weights * derivatives.by_product) @ Z
+    by_norm = np.sum(weights * derivatives.by_norm, axis=1, keepdims=True)
+    return through_products + 2.0 * by_norm * X

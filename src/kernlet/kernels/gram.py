@@ -1,9 +1,9 @@
 """Kernel blocks: the only place where kernel values are computed.
 
 A block never holds more than ``BLOCK_BYTES``. Translation-invariant kernels are evaluated
-about the median of the points: |x|^2 + |z|^2 - 2 x.z loses every digit when the points lie
-far from the origin, the more so in float32. Sparse points are not shifted, for that would
-fill them in; they are multiplied in float64 instead, and keep fewer digits there.
+about the median of the points: |x|^2 + |z|^2 - 2 x.z cancels when the points lie far from the
+origin, the more so in float32. Sparse points are not shifted, because that would fill them in;
+they are multiplied in float64 instead.
 """
 
 from __future__ import annotations
@@ -18,33 +18,35 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
-from kernlet._typing import Floats, Indices
+from kernlet._typing import Floats, Indices, Matrix
 from kernlet.kernels.base import Kernel
 
+#: Kernel values computed at once: large enough for a fast matrix product, small beside the data.
 BLOCK_BYTES = 16 * 2**20
-_NEAR = 10.0  # the origin is near enough where the points spread about it: one digit is lost
+# Columns that a cache computes at once; a larger block than above, because columns of a matrix
+# with many rows are long and each should still share one matrix product with some others.
+_CACHE_BATCH_BYTES = 64 * 2**20
+# Kernel values of a tile: about what a processor's second-level cache holds, so that a tile is
+# still there when it is multiplied for the second time.
+_TILE_BYTES = 2 * 2**20
+# No shift where |median|^2 <= 10 times the spread of the points: cancellation then costs one digit.
+_NEAR = 10.0
 
-Rows = slice | NDArray[np.integer[Any]]
+#: What picks rows or columns of a matrix.
+Selection = slice | NDArray[np.integer[Any]]
 
 
 class Points:
-    """Rows as a kernel block wants them: shifted, in one dtype, with their squared norms.
+    """Rows as a kernel block needs them: shifted, in one dtype, with their squared norms.
 
-    Parameters
-    ----------
-    X : {ndarray, csr matrix} of shape (n_rows, n_features)
-    shift : ndarray of shape (n_features,) or None
-        Subtracted from every row.
-    dtype : dtype, default=float64
-        Sparse rows are float64 in any case.
-    hold : bool, default=False
-        Shift and convert all rows once (a copy of the data) instead of at each use.
+    Sparse rows are float64 and never shifted. ``hold`` converts all rows once (a copy of the data)
+    instead of at each use.
     """
 
     def __init__(
-        self, X: Any, shift: Floats | None, dtype: DTypeLike = np.float64, *, hold: bool = False
+        self, X: Matrix, shift: Floats | None, dtype: DTypeLike = np.float64, *, hold: bool = False
     ) -> None:
-        self.X = merged_entries(X)
+        self.X = canonical_csr(X)
         self.shift = shift
         self.dtype: np.dtype[Any] = np.dtype(np.float64 if sparse.issparse(X) else dtype)
         if hold and not sparse.issparse(X):
@@ -65,18 +67,18 @@ class Points:
         """The largest of them, 0 without rows."""
         return float(self.norms.max(initial=0.0))
 
-    def take(self, rows: Rows) -> tuple[Any, Floats]:
-        """Rows and their squared norms."""
+    def take(self, rows: Selection) -> tuple[Any, Floats]:
+        """Selection and their squared norms."""
         chosen = self._convert(rows)
         if "norms" in self.__dict__:
             return chosen, self.norms[rows]
         return chosen, row_norms(chosen, squared=True)
 
-    def _convert(self, rows: Rows) -> Any:
+    def _convert(self, rows: Selection) -> Any:
         chosen = self.X[rows]
         if self.shift is None:
             return chosen.astype(self.dtype, copy=False)
-        if chosen.dtype == np.float32:  # the shift has no more digits than that
+        if chosen.dtype == np.float32:  # exact: shift_for rounds the shift to float32
             return (chosen - self.shift.astype(np.float32)).astype(self.dtype, copy=False)
         return (chosen - self.shift).astype(self.dtype, copy=False)
 
@@ -96,7 +98,7 @@ class Gram:
         Keep a shifted copy of X and Z in that precision: worth its memory where the same
         rows are visited many times.
     shift : ndarray of shape (n_features,), None or "auto", default="auto"
-        What :func:`shift_for` says, where that is known already.
+        What :func:`shift_for` returns, where that is known already.
 
     Examples
     --------
@@ -111,8 +113,8 @@ class Gram:
     def __init__(
         self,
         kernel: Kernel,
-        X: Any,
-        Z: Any = None,
+        X: Matrix,
+        Z: Matrix = None,
         *,
         dtype: DTypeLike = np.float64,
         hold: bool = False,
@@ -139,7 +141,7 @@ class Gram:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Selection and columns."""
         return len(self.x), len(self.z)
 
     @property
@@ -154,45 +156,27 @@ class Gram:
         transposed.kernel, transposed.x, transposed.z = self.kernel, self.z, self.x
         return transposed
 
-    def block(self, rows: Rows, columns: Rows) -> Floats:
-        """K(X[rows], Z[columns]); small enough to be asked for at once."""
+    def block(self, rows: Selection, columns: Selection) -> Floats:
+        """K(X[rows], Z[columns]) at once; the caller keeps it small."""
         X, x_norms = self.x.take(rows)
         Z, z_norms = self.z.take(columns)
         return self.kernel.evaluate(X, Z, x_norms[:, None], z_norms[None, :])
 
     def dot(
-        self, W: Floats, columns: Rows = slice(None), rows: NDArray[np.intp] | None = None
+        self, W: Floats, columns: Selection = slice(None), rows: NDArray[np.intp] | None = None
     ) -> Floats:
-        """K(X[rows], Z[columns]) W in float64, by blocks of rows (all, unless some are named)."""
+        """K(X[rows], Z[columns]) W in float64, by blocks of rows (all, or the given ones)."""
         Z, z_norms = self.z.take(columns)
         chosen = np.arange(len(self.x)) if rows is None else rows
         product = np.zeros((len(chosen), *W.shape[1:]))
-        for part in row_slices(len(chosen), 8 * max(1, len(z_norms), self.x.X.shape[1])):
-            X, x_norms = self.x.take(part if rows is None else chosen[part])
-            product[part] = self.kernel.evaluate(X, Z, x_norms[:, None], z_norms[None, :]) @ W
+        for block in row_slices(len(chosen), 8 * max(1, len(z_norms), self.x.X.shape[1])):
+            X, x_norms = self.x.take(block if rows is None else chosen[block])
+            product[block] = self.kernel.evaluate(X, Z, x_norms[:, None], z_norms[None, :]) @ W
         return product
 
 
-def kernel_matrix(kernel: Kernel, X: Any, Z: Any, *, dtype: DTypeLike = np.float64) -> Floats:
-    """K(X, Z) as one array, filled block by block.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X, Z : {array-like, sparse matrix}
-    dtype : dtype, default=float64
-
-    Returns
-    -------
-    values : ndarray of shape (n_x, n_z)
-
-    Examples
-    --------
-    >>> from kernlet.kernels.linear import Linear
-    >>> from kernlet.kernels.gram import kernel_matrix
-    >>> kernel_matrix(Linear(), [[1.0, 2.0]], [[3.0, 4.0]])
-    array([[11.]])
-    """
+def kernel_matrix(kernel: Kernel, X: Matrix, Z: Matrix, *, dtype: DTypeLike = np.float64) -> Floats:
+    """K(X, Z) as one array, filled block by block."""
     X, Z = (A.tocsr() if sparse.issparse(A) else np.asarray(A, dtype=float) for A in (X, Z))
     blocks = Gram(kernel, X, Z, dtype=dtype)
     values = np.empty(blocks.shape, dtype)
@@ -202,40 +186,45 @@ def kernel_matrix(kernel: Kernel, X: Any, Z: Any, *, dtype: DTypeLike = np.float
 
 
 def row_slices(n_rows: int, row_bytes: int) -> Iterator[slice]:
-    """Consecutive slices of at most ``BLOCK_BYTES``, one row at least."""
+    """Consecutive slices of at most ``BLOCK_BYTES`` and at least one row."""
     step = max(1, BLOCK_BYTES // max(1, row_bytes))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
-def shift_for(kernel: Kernel, X: Any, Z: Any) -> Floats | None:
-    """The point about which to evaluate the kernel, in float32 digits, if that helps."""
+def shift_for(kernel: Kernel, X: Matrix, Z: Matrix) -> Floats | None:
+    """The point about which to evaluate the kernel, rounded to float32; None where it helps not."""
     points = X if Z is None or not Z.shape[0] else Z
     if not kernel.is_translation_invariant or not points.shape[0]:
         return None
     if sparse.issparse(X) or sparse.issparse(Z):
         return None
-    some = points[:: max(1, len(points) // 100)].astype(np.float64)
-    middle = np.median(some, axis=0)  # not the mean, which one far point can carry away
+    sample = points[:: max(1, len(points) // 100)].astype(np.float64)
+    median = np.median(sample, axis=0)  # not the mean, which one outlier can move anywhere
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.median(row_norms(some - middle, squared=True))
-        if middle @ middle <= _NEAR * spread:
+        spread = np.median(row_norms(sample - median, squared=True))
+        if median @ median <= _NEAR * spread:
             return None
-    return in_few_digits(middle)
+    return round_to_float32(median)
 
 
-def in_few_digits(point: Floats) -> Floats:
-    """The point in float32 digits, so that differences of like numbers are exact.
+def round_to_float32(point: Floats) -> Floats:
+    """The point rounded to float32 (0 where that overflows), as float64.
 
-    Numbers too large for float32 become 0.
+    Differences of float32 numbers of about the same size are then exact (Sterbenz).
     """
     with np.errstate(over="ignore"):
-        short = point.astype(np.float32).astype(np.float64)
-    return np.where(np.isfinite(short), short, 0.0)
+        rounded = point.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(rounded), rounded, 0.0)
 
 
-def merged_entries(X: Any) -> Any:
-    """X, with entries of a sparse matrix that are stored twice added up (in a copy)."""
+def as_dense(X: Matrix) -> Any:
+    """X as an array, where it is a sparse matrix."""
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def canonical_csr(X: Matrix) -> Matrix:
+    """X; duplicate entries of a sparse matrix are summed (in a copy), as scipy's norms require."""
     if not sparse.issparse(X) or X.has_canonical_format:
         return X
     X = X.copy()
@@ -243,24 +232,15 @@ def merged_entries(X: Any) -> Any:
     return X
 
 
-_BATCH_BYTES = 64 * 2**20
-
-
-class ColumnStore:
-    """Weighted sums of the columns of K(X, Z), computing each column once.
+class ColumnCache:
+    """Cache of kernel columns: weighted sums of the columns of K(X, Z), each computed once.
 
     A solver works with few columns of a large kernel matrix, over and over. The columns it
-    names are computed in batches and kept in the precision of ``gram`` until ``max_bytes``
-    are full; then columns that the solver no longer names give way, and what still does not
-    fit is computed anew at each call.
+    asks for are computed in batches and kept in the precision of ``gram`` until ``max_bytes``
+    are full; then columns outside the present request are evicted, and what still does not fit
+    is recomputed at each call.
 
-    Memory grows as n_x times the number of distinct columns named, at most ``max_bytes``
-    plus one batch.
-
-    Parameters
-    ----------
-    gram : Gram
-    max_bytes : int
+    Memory: n_x times the number of distinct columns, at most ``max_bytes`` plus one batch.
     """
 
     def __init__(self, gram: Gram, max_bytes: int) -> None:
@@ -270,21 +250,10 @@ class ColumnStore:
         self._is_kept = np.zeros(len(gram.z), dtype=bool)
         self._chunks: list[tuple[Indices, Floats]] = []
         self._column_bytes = max(1, len(gram.x) * gram.x.dtype.itemsize)
-        self._batch = max(1, _BATCH_BYTES // self._column_bytes)
+        self._batch = max(1, _CACHE_BATCH_BYTES // self._column_bytes)
 
     def combine(self, columns: Indices, weights: Floats) -> Floats:
-        """The sums K(X, Z[columns]) @ weights.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_columns,)
-            Distinct column numbers.
-        weights : ndarray of shape (n_columns, n_sums)
-
-        Returns
-        -------
-        sums : ndarray of shape (n_sums, n_x), float64
-        """
+        """(K(X, Z[columns]) weights)' in float64, of shape (n_sums, n_x); columns are distinct."""
         spread = np.zeros((len(self._is_kept), weights.shape[1]))
         spread[columns] = weights
         total = np.zeros((weights.shape[1], self.gram.shape[1]))
@@ -298,30 +267,30 @@ class ColumnStore:
             self._keep(numbers, block, columns)
         return total
 
-    def _keep(self, numbers: Indices, block: Floats, wanted: Indices) -> None:
-        """Keep of a block what there is room for."""
+    def _keep(self, numbers: Indices, block: Floats, requested: Indices) -> None:
+        """Cache as much of a block as there is room for."""
         if self.nbytes + block.nbytes > self.max_bytes:
-            self._drop_all_but(wanted)
+            self._evict_all_but(requested)
         room = (self.max_bytes - self.nbytes) // self._column_bytes
         if room < len(numbers):
-            numbers, block = numbers[:room], block[:room].copy()
+            numbers, block = numbers[:room], block[:room].copy()  # a view would keep all of it
         if len(numbers):
             self._chunks.append((numbers, block))
             self._is_kept[numbers] = True
             self.nbytes += block.nbytes
 
-    def _drop_all_but(self, wanted: Indices) -> None:
-        """Let the columns go that are not named now."""
-        is_wanted = np.zeros_like(self._is_kept)
-        is_wanted[wanted] = True
-        chunks = [(kept[is_wanted[kept]], block[is_wanted[kept]]) for kept, block in self._chunks]
+    def _evict_all_but(self, requested: Indices) -> None:
+        stays = np.zeros_like(self._is_kept)
+        stays[requested] = True
+        chunks = [(kept[stays[kept]], block[stays[kept]]) for kept, block in self._chunks]
         self._chunks = [chunk for chunk in chunks if len(chunk[0])]
-        self._is_kept &= is_wanted
+        self._is_kept &= stays
         self.nbytes = sum(block.nbytes for _, block in self._chunks)
 
 
 def _accumulate(total: Floats, weights: Floats, block: Floats) -> None:
     """Add weights' block to the float64 total; the product is in the block's precision."""
+    # A solver's step changes few weights at a time: a chunk without any needs no product.
     if weights.any():
         total += weights.T.astype(block.dtype) @ block
 
@@ -331,16 +300,11 @@ def as_indices(values: Any) -> Indices:
     return np.asarray(values, dtype=np.intp)
 
 
-_TILE_BYTES = 2 * 2**20  # about what a processor's cache holds
-
-
 class KernelTiles:
     """K(X, Z) for a block of rows, a few hundred or thousand rows at a time.
 
-    Parameters
-    ----------
-    gram : Gram
-        Of the block.
+    The rows' counterpart of :class:`ColumnCache`: a pass over the data uses every column of each
+    row, so that whole row blocks are kept or recomputed.
     """
 
     def __init__(self, gram: Gram) -> None:
@@ -349,10 +313,11 @@ class KernelTiles:
         self.nbytes = self.n_rows * self.n_centers * gram.x.dtype.itemsize
         self._values: Floats | None = None
         row_bytes = max(1, self.n_centers * gram.x.dtype.itemsize)
+        # At least 64 rows: below that the matrix product spends its time on the centers alone.
         self._step = max(64, 2 ** int(np.log2(max(1, _TILE_BYTES // row_bytes))))
 
     def materialised(self) -> KernelTiles:
-        """The same tiles, computed now and held; the rows are let go."""
+        """The same tiles with their values in memory; the rows are released."""
         assert self.gram is not None
         values = np.empty((self.n_rows, self.n_centers), self.gram.x.dtype)
         for rows, tile in self:
@@ -372,23 +337,15 @@ class KernelTiles:
 
 @dataclass(frozen=True, eq=False)
 class TileMaker:
-    """Makes the kernel tiles of any block of rows; picklable.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    centers : {ndarray, sparse matrix} of shape (n_centers, n_features)
-    dtype : dtype
-        float64 is used in its place where :class:`Gram` says so.
-    """
+    """Makes the kernel tiles of any block of rows; picklable, for worker processes."""
 
     kernel: Kernel
-    centers: Any
+    centers: Matrix
     dtype: DTypeLike
 
-    def __call__(self, X: Any) -> KernelTiles:
+    def __call__(self, X: Matrix) -> KernelTiles:
         """The tiles of a block."""
-        shift = shift_for(self.kernel, X, self.centers)  # by the centers: the same for all blocks
+        shift = shift_for(self.kernel, X, self.centers)  # by the centers: equal for all blocks
         return KernelTiles(
             Gram(self.kernel, X, self.centers, dtype=self.dtype, hold=True, shift=shift)
         )

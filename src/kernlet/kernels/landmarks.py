@@ -1,4 +1,4 @@
-"""Kernel features computed with landmarks."""
+"""Kernel features: the kernel values of rows with a few landmarks, block by block."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from scipy import sparse
 
 from kernlet._typing import Floats
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import Gram, merged_entries, row_slices
+from kernlet.kernels.gram import Gram, canonical_csr, row_slices
 from kernlet.kernels.linalg import orthonormal_map
 
-_SMALL = 8 * 16  # bytes a number counts for: a block of a megabyte stays in a processor's cache
-_ENTRY = 16  # bytes of an entry of a sparse matrix, with its place
+# A number counts for 16 of its size in a block, so that a block of features is a megabyte and stays
+# in a processor's cache between the product that makes it and the product that uses it.
+_CACHED_NUMBER_BYTES = 8 * 16
+_SPARSE_ENTRY_BYTES = 16  # a value and its column number
+# Eigenvalues below this share of the largest are round-off in that precision.
+_LEAST_EIGENVALUE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-7}
+_CACHE_BYTES = 2**20  # kernel values computed before they are multiplied by the basis
 
 
 class RowFeatures:
-    """Rows themselves, or their kernel values with a few landmarks; never all at once.
-
-    Parameters
-    ----------
-    X : {ndarray, csr matrix} of shape (n_rows, n_columns)
-    kernel : Kernel or None, default=None
-        None for the rows themselves.
-    landmarks : {ndarray, csr matrix} of shape (n_landmarks, n_columns) or None, default=None
-        Needed with a kernel.
+    """Rows themselves (no kernel), or their kernel values with landmarks; never all at once.
 
     Examples
     --------
@@ -41,7 +38,7 @@ class RowFeatures:
     """
 
     def __init__(self, X: Any, kernel: Kernel | None = None, landmarks: Any = None) -> None:
-        self.X = merged_entries(X)
+        self.X = canonical_csr(X)
         self._gram = None if kernel is None else Gram(kernel, self.X, landmarks)
 
     def __len__(self) -> int:
@@ -49,7 +46,7 @@ class RowFeatures:
 
     @property
     def n_features(self) -> int:
-        """Numbers a row has."""
+        """Features per row."""
         return int(self.X.shape[1]) if self._gram is None else self._gram.shape[1]
 
     @property
@@ -59,7 +56,7 @@ class RowFeatures:
 
     @cached_property
     def middle(self) -> Floats:
-        """A point near the rows, about which sums keep their digits: the mean of the first ones.
+        """A point near the rows, about which moments do not cancel: the mean of the first rows.
 
         Zero for sparse rows, which a shift would fill in, and for kernel values.
         """
@@ -72,47 +69,25 @@ class RowFeatures:
     def blocks(
         self, rows: NDArray[np.intp] | None = None, *, dense: bool = False
     ) -> Iterator[tuple[slice, Any]]:
-        """Blocks of the rows named (all, unless some are), with their places among these.
-
-        Parameters
-        ----------
-        rows : ndarray of row numbers, default=all
-        dense : bool, default=False
-            Blocks of sparse rows as arrays.
-
-        Yields
-        ------
-        part : slice
-        block : {ndarray, csr matrix}
-        """
+        """Pairs (positions, block) over the given rows, or over all."""
         if rows is not None and len(rows) == len(self) and (np.diff(rows) == 1).all():
-            rows = None  # all of them, as they lie
+            rows = None  # all of them in order: slices need no copy
         count = len(self) if rows is None else len(rows)
-        for part in row_slices(count, self._row_bytes(dense)):
-            block = self._block(part if rows is None else rows[part])
-            yield part, block.toarray() if dense and self.is_sparse else block
+        for positions in row_slices(count, self._row_bytes(dense)):
+            block = self._block(positions if rows is None else rows[positions])
+            yield positions, block.toarray() if dense and self.is_sparse else block
 
     def _row_bytes(self, dense: bool) -> int:
-        """What a row counts for in a block."""
+        """Bytes that a row counts for in a block."""
         if self.is_sparse and not dense:
-            return _ENTRY * max(1, self.X.nnz // max(1, len(self)))
-        return _SMALL * max(1, self.n_features, self.X.shape[1])
+            return _SPARSE_ENTRY_BYTES * max(1, self.X.nnz // max(1, len(self)))
+        return _CACHED_NUMBER_BYTES * max(1, self.n_features, self.X.shape[1])
 
     def dot(self, W: Floats, rows: NDArray[np.intp] | None = None) -> Floats:
-        """Features times W, for the rows named.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n_features,) or (n_features, n_outputs)
-        rows : ndarray of row numbers, default=all
-
-        Returns
-        -------
-        values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        """
+        """Features times W, for the given rows."""
         values = np.empty((len(self) if rows is None else len(rows), *W.shape[1:]))
-        for part, block in self.blocks(rows):
-            values[part] = block @ W
+        for positions, block in self.blocks(rows):
+            values[positions] = block @ W
         return values
 
     def _block(self, rows: Any) -> Any:
@@ -121,36 +96,13 @@ class RowFeatures:
         return self.X[rows]
 
 
-_LEAST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-7}  # directions with digits
-_NEAR_BYTES = 2**20  # kernel values computed at a time: what stays near the processor
-
-
 class LandmarkBlocks:
-    """Blocks of K(X, Z) T with a column of ones, T the map to an orthonormal basis.
+    """Nystroem features: blocks of K(X, Z) T with a column of ones, where T' K(Z, Z) T = I.
 
     A row's kernel values with the landmarks Z times T are its coordinates in the landmarks'
-    span, in which products are those of feature space; the last coordinate, 1, is for the
-    intercept.
-
-    Memory is one block; where ``max_bytes`` has room for all of them they are kept. Computing
-    all takes n_rows * n_landmarks kernel values and n_rows * n_landmarks^2 operations.
-
-    Parameters
-    ----------
-    gram : Gram
-        K(X, Z); the blocks have its precision.
-    max_bytes : int
-    basis : ndarray of shape (n_landmarks, rank) or None, default=None
-        T, where it is known already.
-
-    Attributes
-    ----------
-    products : ndarray of shape (n_landmarks, n_landmarks)
-        K(Z, Z), in float64.
-    basis : ndarray of shape (n_landmarks, rank)
-        T with T' K(Z, Z) T = I.
-    is_held : bool
-        Whether all blocks are in memory.
+    span, where inner products are those of feature space; the last coordinate, 1, is for the
+    intercept. Memory is one block, or all of them where ``max_bytes`` allows. Computing all takes
+    n_rows * n_landmarks kernel values and n_rows * n_landmarks^2 operations.
 
     Examples
     --------
@@ -171,7 +123,7 @@ class LandmarkBlocks:
         landmarks = Gram(gram.kernel, gram.z.X, shift=gram.z.shift)
         self.products = landmarks.block(slice(None), slice(None))
         if basis is None:
-            basis = orthonormal_map(self.products, least=_LEAST[gram.x.dtype])
+            basis = orthonormal_map(self.products, least=_LEAST_EIGENVALUE[gram.x.dtype])
         self.basis = basis
         nbytes = gram.shape[0] * (self.rank + 1) * gram.x.dtype.itemsize
         self.is_held = nbytes <= max_bytes
@@ -184,7 +136,7 @@ class LandmarkBlocks:
 
     @property
     def n_rows(self) -> int:
-        """Rows of all blocks."""
+        """Rows in all blocks together."""
         return self.gram.shape[0]
 
     def __iter__(self) -> Iterator[tuple[slice, Floats]]:
@@ -192,11 +144,11 @@ class LandmarkBlocks:
 
     def _compute(self) -> Iterator[tuple[slice, Floats]]:
         basis = self.basis.astype(self.gram.x.dtype)
-        step = max(64, _NEAR_BYTES // (8 * max(1, len(basis))))
+        step = max(64, _CACHE_BYTES // (8 * max(1, len(basis))))
         for rows in row_slices(self.n_rows, 8 * max(len(basis), self.gram.x.X.shape[1])):
             block = np.ones((rows.stop - rows.start, self.rank + 1), basis.dtype)
             for start in range(rows.start, rows.stop, step):
-                part = slice(start, min(start + step, rows.stop))
-                places = slice(part.start - rows.start, part.stop - rows.start)
-                block[places, :-1] = self.gram.block(part, slice(None)) @ basis
+                tile = slice(start, min(start + step, rows.stop))
+                inside = slice(tile.start - rows.start, tile.stop - rows.start)
+                block[inside, :-1] = self.gram.block(tile, slice(None)) @ basis
             yield rows, block

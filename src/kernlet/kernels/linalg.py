@@ -9,28 +9,12 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 from kernlet._typing import Floats
 
 
-def solve_definite(matrix: Floats, right: Floats, ridge: float) -> Floats:
-    """(matrix + ridge I)^-1 right, with a larger ridge where rounding asks for it.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Symmetric.
-    right : ndarray of shape (n,) or (n, n_sides)
-    ridge : float
-        Positive.
-
-    Returns
-    -------
-    solution : ndarray of the shape of ``right``
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.linalg import solve_definite
-    >>> solve_definite(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0]), 1e-12).round(6)
-    array([1. , 0.5])
-    """
+def jittered_solve(matrix: Floats, right: Floats, ridge: float) -> Floats:
+    """(matrix + ridge I)^-1 right for a symmetric matrix, with a larger ridge where needed."""
+    # Gaussian kernel matrices of close points have eigenvalues below round-off, some of them
+    # negative: the Cholesky factorisation then fails. A hundred times the ridge costs at most one
+    # more try for two digits, and eight tries reach 1e16 times the first ridge, that is, the size
+    # of the matrix itself: what still fails is not positive semi-definite at all.
     for _ in range(8):
         try:
             return cho_solve(cho_factor(matrix + ridge * np.eye(len(matrix))), right)
@@ -43,28 +27,10 @@ def solve_definite(matrix: Floats, right: Floats, ridge: float) -> Floats:
 
 
 def orthonormal_map(products: Floats, *, least: float = 1e-10) -> Floats:
-    """T with T' products T = I, over the directions that have digits.
+    """T with T' products T = I, over the directions that are not round-off.
 
-    A row of kernel values with the points, times T, is the row in an orthonormal basis of
-    their span.
-
-    Parameters
-    ----------
-    products : ndarray of shape (n_points, n_points)
-        Inner products of the points.
-    least : float, default=1e-10
-        Directions with less than this share of the largest eigenvalue are left out.
-
-    Returns
-    -------
-    map : ndarray of shape (n_points, rank)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.linalg import orthonormal_map
-    >>> orthonormal_map(np.ones((2, 2))).shape
-    (2, 1)
+    A row of kernel values with the points, times T, is the row in an orthonormal basis of their
+    span. Eigenvalues below ``least`` times the largest are left out.
     """
     if not np.isfinite(products).all():
         raise ValueError("The kernel overflows at the landmarks. Scale the features.")
@@ -74,23 +40,15 @@ def orthonormal_map(products: Floats, *, least: float = 1e-10) -> Floats:
 
 
 def orthonormalized(coef: Floats, products: Floats) -> Floats:
-    """Coefficients of the same spans, first column first, that are orthonormal to the last digit.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (n_points, n_vectors)
-        Coefficients of vectors that are nearly orthonormal already.
-    products : ndarray of shape (n_points, n_points)
-
-    Returns
-    -------
-    coef : ndarray of shape (n_points, n_vectors)
-    """
+    """Nearly orthonormal columns made orthonormal to the last digit, first column first."""
+    # Gram-Schmidt by Cholesky: coef' products coef = L L', so coef L'^-1 is orthonormal. Forming
+    # the inner products squares the condition number; a second round removes the error of the
+    # first ("twice is enough").
     for _ in range(2):
         inner = coef.T @ products @ coef
         try:
             factor = cholesky(0.5 * (inner + inner.T), lower=True)
-        except LinAlgError:  # no digits left: as they are
+        except LinAlgError:  # too ill-conditioned: return them unchanged
             return coef
         coef = solve_triangular(factor, coef.T, lower=True).T
     return coef

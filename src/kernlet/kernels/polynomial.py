@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
 
 from kernlet._typing import Floats
-from kernlet.kernels.base import FLOAT32_LARGEST, Kernel, Slopes
+from kernlet.kernels.base import FLOAT32_LARGEST, Derivatives, Kernel
 
 
 @dataclass(frozen=True)
@@ -24,23 +27,13 @@ class Polynomial(Kernel):
     gamma: float
     degree: int = 3
     coef0: float = 0.0
+    name: ClassVar[str] = "poly"
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"degree": (1, 1000)}
 
     @property
     def is_mercer(self) -> bool:  # type: ignore[override]
         """Whether every Gram matrix is positive semi-definite."""
         return self.gamma >= 0 and self.coef0 >= 0 and self.degree == int(self.degree)
-
-    def slopes(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Slopes:
-        """q^degree, gamma degree q^(degree - 1) and 0, with q = gamma x.z + coef0."""
-        q = self.gamma * products + self.coef0
-        below = q ** (self.degree - 1)
-        return Slopes(below * q, self.gamma * self.degree * below, 0.0)
-
-    def fits_float32(self, largest_norm: float) -> bool:
-        """Whether the rounding of the largest value stays small."""
-        return abs(self.gamma) * largest_norm + abs(self.coef0) < FLOAT32_LARGEST ** (
-            1 / self.degree
-        )
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """(gamma x.z + coef0)^degree."""
@@ -48,3 +41,37 @@ class Polynomial(Kernel):
         products += self.coef0
         products **= self.degree
         return products
+
+    def derivatives(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Derivatives:
+        """q^degree, gamma degree q^(degree - 1) and 0, with q = gamma x.z + coef0."""
+        q = self.gamma * products + self.coef0
+        below = q ** (self.degree - 1)
+        return Derivatives(below * q, self.gamma * self.degree * below, 0.0)
+
+    def fits_float32(self, largest_norm: float) -> bool:
+        """Whether the rounding of the largest value stays small."""
+        return abs(self.gamma) * largest_norm + abs(self.coef0) < FLOAT32_LARGEST ** (
+            1 / self.degree
+        )
+
+    def scaled(self, step: float) -> tuple[Kernel, float]:
+        """Gamma x.z = (gamma step) x.(z / step)."""
+        return replace(self, gamma=self.gamma * step), 1.0
+
+    def c_code(self, s: str) -> str:
+        """Repeated multiplication, which needs no library and is exact for small integers."""
+        gamma, coef0 = self.c_parameter("gamma"), self.c_parameter("coef0")
+        return (
+            f"a = {gamma} * {s} + {coef0};\n"
+            "b = a;\n"
+            f"for (i = 1u; i < {int(self.degree)}u; ++i) {{\n"
+            "    b *= a;\n"
+            "}\n"
+            "return b;"
+        )
+
+    def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
+        """(gamma X Z' + coef0)^degree."""
+        offset = graph.floats(np.full(len(centers), self.coef0))
+        q = graph.node("Gemm", x, graph.floats(self.gamma * centers.T), offset)
+        return str(graph.node("Pow", q, graph.scalar(float(self.degree))))

@@ -10,15 +10,28 @@ from array_api_compat import array_namespace, is_numpy_array
 from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
-from kernlet._typing import Array, Floats
-from kernlet.kernels.base import FLOAT32_LARGEST, Kernel, Slopes, least_exponent
+from kernlet._typing import Array, Floats, Matrix
+from kernlet.kernels.base import FLOAT32_LARGEST, Derivatives, Kernel
 
-_ENOUGH_DIGITS = 1e6  # gamma |x|^2 below this leaves ten digits of k in float64
+# |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
+# turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
+_ENOUGH_DIGITS = 1e6
+# exp(-60) = 1e-26 and exp(-690) = 1e-300. Smaller values, once multiplied by a coefficient, become
+# subnormal, and processors are up to a hundred times slower with subnormal numbers.
+_LEAST_EXPONENT = {np.dtype(np.float32): -60.0, np.dtype(np.float64): -690.0}
+_LEAST_EXPONENT_MATMUL = -60.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RBF(Kernel):
     """k(x, z) = exp(-gamma |x - z|^2).
+
+    Parameters
+    ----------
+    gamma : float or ndarray of shape (n_centers,)
+        One width, or one for each center z. The latter is not a kernel in the strict sense, for it
+        depends on the number of the center: the centers have a fixed order, and there is no
+        feature space.
 
     Examples
     --------
@@ -26,44 +39,98 @@ class RBF(Kernel):
     >>> RBF(gamma=1.0)([[0.0], [1.0]], [[0.0]]).round(3)
     array([[1.   ],
            [0.368]])
+    >>> RBF(np.array([1.0, 0.0]))([[1.0]], [[0.0], [0.0]]).round(3)
+    array([[0.368, 1.   ]])
     """
 
-    gamma: float
+    gamma: float | Floats
+    name: ClassVar[str] = "rbf"
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"gamma": (0.0, np.inf)}
     is_translation_invariant: ClassVar[bool] = True
 
-    def slopes(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Slopes:
-        """k, 2 gamma k and -gamma k."""
-        values = self.of_products(products.copy(), x_norms, z_norms)
-        return Slopes(values, 2 * self.gamma * values, -self.gamma * values)
-
-    def fits_float32(self, largest_norm: float) -> bool:
-        """Whether the rounding of gamma |x - z|^2 stays small."""
-        return self.gamma * largest_norm < FLOAT32_LARGEST and largest_norm < 1e30
-
-    def evaluate(self, X: Any, Z: Any, x_norms: Floats, z_norms: Floats) -> Floats:
-        """Values by inner products, or by differences where these would lose the digits."""
-        largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
-        if self.gamma * largest < _ENOUGH_DIGITS:
-            return super().evaluate(X, Z, x_norms, z_norms)
-        X, Z = (A.toarray() if issparse(A) else A for A in (X, Z))
-        return np.exp(-self.gamma * cdist(X, Z, "sqeuclidean")).astype(x_norms.dtype, copy=False)
+    @property
+    def is_mercer(self) -> bool:  # type: ignore[override]
+        """Whether there is one width for all centers."""
+        return np.ndim(self.gamma) == 0
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """exp(-gamma (|x|^2 + |z|^2 - 2 x.z)), a rounded negative distance taken as 0.
 
-        Values too small for fast arithmetic are taken as the least that is not.
+        Values that would be slow to compute with are taken as the least that are not.
         """
+        gamma = self._widths(products)
         products *= -2
         products += x_norms
         products += z_norms
-        products *= -self.gamma
-        np.clip(products, least_exponent(products.dtype), 0, out=products)
+        products *= -gamma
+        np.clip(products, _LEAST_EXPONENT[products.dtype], 0, out=products)
         return np.exp(products, out=products)
 
+    def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:
+        """Values by inner products, or by differences where these would lose the digits."""
+        largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
+        if np.max(self.gamma) * largest < _ENOUGH_DIGITS:
+            return super().evaluate(X, Z, x_norms, z_norms)
+        X, Z = (A.toarray() if issparse(A) else A for A in (X, Z))
+        distances = cdist(X, Z, "sqeuclidean")
+        return np.exp(-self._widths(distances) * distances).astype(x_norms.dtype, copy=False)
 
-#: An array of any library that follows the array API standard: numpy, torch and others.
+    def _widths(self, values: Floats) -> Any:
+        """Gamma in the precision of some kernel values."""
+        if not isinstance(self.gamma, np.ndarray):
+            return self.gamma
+        if values.shape[1] != len(self.gamma):
+            raise ValueError(
+                f"gamma has the widths of {len(self.gamma)} centers; there are {values.shape[1]}."
+            )
+        return self.gamma.astype(values.dtype)
 
-_LEAST = -60.0
+    def derivatives(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Derivatives:
+        """k, 2 gamma k and -gamma k."""
+        values = self.of_products(products.copy(), x_norms, z_norms)
+        return Derivatives(values, 2 * self.gamma * values, -self.gamma * values)
+
+    def fits_float32(self, largest_norm: float) -> bool:
+        """Whether the rounding of gamma |x - z|^2 stays small."""
+        return bool(np.max(self.gamma) * largest_norm < FLOAT32_LARGEST and largest_norm < 1e30)
+
+    def scaled(self, step: float) -> tuple[Kernel, float]:
+        """Gamma |x - z|^2 = (gamma step^2) |x / step - z / step|^2."""
+        return RBF(self.gamma * step**2), 1.0
+
+    def c_code(self, s: str) -> str:
+        """The exponential; EXP is expf, or a polynomial that needs no library."""
+        return f"return EXP(-{self.c_parameter('gamma')} * {s});"
+
+    def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
+        """exp(min(0, 2 gamma x.z - gamma |z|^2 - gamma |x|^2))."""
+        gamma: Floats = np.atleast_1d(self.gamma).astype(float)
+        squares = np.einsum("ij,ij->i", centers, centers)
+        products = graph.node(
+            "Gemm", x, graph.floats(2 * gamma * centers.T), graph.floats(-gamma * squares)
+        )
+        norms = graph.node("ReduceSum", graph.node("Mul", x, x), graph.wholes([1]), keepdims=1)
+        exponents = graph.node("Sub", products, graph.node("Mul", norms, graph.floats(gamma)))
+        least = graph.scalar(_LEAST_EXPONENT_MATMUL)
+        return str(graph.node("Exp", graph.node("Clip", exponents, least, graph.scalar(0.0))))
+
+    def __repr__(self) -> str:
+        if not isinstance(self.gamma, np.ndarray):
+            return f"RBF(gamma={self.gamma!r})"
+        low, high = self.gamma.min(), self.gamma.max()
+        return f"RBF({len(self.gamma)} widths, gamma {low:.3g} to {high:.3g})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is RBF and np.array_equal(self.gamma, other.gamma)
+
+    def __hash__(self) -> int:
+        return hash(np.asarray(self.gamma, dtype=np.float64).tobytes())
+
+
+# The Gaussian as one matrix product and one exponential, for arrays of any library. The exponent
+# -gamma |x - z|^2 = 2 gamma x.z - gamma |x|^2 - gamma |z|^2 is the inner product of the augmented
+# vectors (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2): nothing of shape (n_x, n_z) is formed
+# but the exponent itself, which is what a GPU is good at.
 
 
 def row_products(A: Array, B: Array) -> Array:
@@ -71,84 +138,25 @@ def row_products(A: Array, B: Array) -> Array:
     xp = array_namespace(A)
     if is_numpy_array(A):
         return xp.vecdot(A, B)
-    return xp.sum(A * B, axis=1)  # torch would make a product of matrices of every pair
+    return xp.sum(A * B, axis=1)  # torch's vecdot would form a matrix product for every pair
 
 
-def lifted_rows(U: Array) -> Array:
-    """(u, |u|^2, 1) of every row u."""
-    xp = array_namespace(U)
-    squares = row_products(U, U)[:, None]
-    return xp.concat([U, squares, xp.ones_like(squares)], axis=1)
+def augment_rows(X: Array) -> Array:
+    """(x, |x|^2, 1) of every row x."""
+    xp = array_namespace(X)
+    squares = row_products(X, X)[:, None]
+    return xp.concat([X, squares, xp.ones_like(squares)], axis=1)
 
 
-def lifted_centers(Z: Array, gamma: Array) -> Array:
-    """(2 gamma z, -gamma, -gamma |z|^2) of every center z, for one gamma or one a center."""
+def augment_centers(Z: Array, gamma: Array) -> Array:
+    """(2 gamma z, -gamma, -gamma |z|^2) of every center z; gamma of shape (1,) or (n_centers,)."""
     xp = array_namespace(Z)
     squares = row_products(Z, Z)[:, None]
     gamma = gamma[:, None] * xp.ones_like(squares)
     return xp.concat([2 * gamma * Z, -gamma, -gamma * squares], axis=1)
 
 
-def gaussian(rows: Array, centers: Array) -> Array:
-    """Kernel values between lifted rows and lifted centers.
-
-    An exponent that was rounded to more than 0 is taken as 0. One below -60 is taken as -60:
-    smaller values of float32 soon have less than all their digits, and products with those are
-    a hundred times slower.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.rbf import gaussian, lifted_centers, lifted_rows
-    >>> rows, centers = np.array([[0.0], [1.0]]), np.array([[0.0]])
-    >>> gaussian(lifted_rows(rows), lifted_centers(centers, np.array([1.0]))).round(3)
-    array([[1.   ],
-           [0.368]])
-    """
+def gaussian_matmul(rows: Array, centers: Array) -> Array:
+    """exp(rows centers') of augmented rows and centers, the exponent clipped to [-60, 0]."""
     xp = array_namespace(rows)
-    return xp.exp(xp.clip(rows @ centers.T, _LEAST, 0.0))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CenterWidths(Kernel):
-    """k(x, z_j) = exp(-gamma_j |x - z_j|^2): a width of its own for every center.
-
-    No kernel in the strict sense, since it depends on the number of the center and not on where
-    it lies alone: the centers cannot be taken in another order, and there is no feature space.
-
-    Parameters
-    ----------
-    gamma : ndarray of shape (n_centers,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.rbf import CenterWidths
-    >>> CenterWidths(np.array([1.0, 0.0]))([[1.0]], [[0.0], [0.0]]).round(3)
-    array([[0.368, 1.   ]])
-    """
-
-    gamma: Floats
-    is_mercer: ClassVar[bool] = False
-    is_translation_invariant: ClassVar[bool] = True
-
-    def __repr__(self) -> str:
-        low, high = (f"{value:.3g}" for value in (self.gamma.min(), self.gamma.max()))
-        return f"CenterWidths({len(self.gamma)} widths, gamma {low} to {high})"
-
-    def fits_float32(self, largest_norm: float) -> bool:
-        """Whether the rounding of gamma |x - z|^2 stays small."""
-        return float(self.gamma.max()) * largest_norm < FLOAT32_LARGEST and largest_norm < 1e30
-
-    def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
-        """exp(-gamma_j (|x|^2 + |z|^2 - 2 x.z)), a rounded negative distance taken as 0."""
-        if products.shape[1] != len(self.gamma):
-            raise ValueError(
-                f"These are the widths of {len(self.gamma)} centers; there are {products.shape[1]}."
-            )
-        products *= -2
-        products += x_norms
-        products += z_norms
-        products *= -self.gamma.astype(products.dtype)
-        np.clip(products, least_exponent(products.dtype), 0, out=products)
-        return np.exp(products, out=products)
+    return xp.exp(xp.clip(rows @ centers.T, _LEAST_EXPONENT_MATMUL, 0.0))

@@ -18,7 +18,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.landmarks import LandmarkBlocks
-from kernlet.kernels.linalg import solve_definite
+from kernlet.kernels.linalg import jittered_solve
 from kernlet.sampling import landmark_rows
 from kernlet.sklearn_base import KERNEL_CONSTRAINTS, ExpansionTransformer, TrainingData
 
@@ -119,7 +119,7 @@ def landmark_directions(
     counts, mean = sums[-1], sums[:-1].sum(axis=1) / total
     scatter = squares[:-1, :-1] - total * np.outer(mean, mean)
     factor = (sums[:-1] - np.outer(mean, counts)) / np.sqrt(counts)
-    solved = solve_definite(scatter, factor, alpha)
+    solved = jittered_solve(scatter, factor, alpha)
     shares, vectors = _small_problem(factor.T @ solved, n_directions, total)
     found = solved @ vectors
     return FisherDirections((blocks.basis @ found).T, -mean @ found, shares)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import in_few_digits
+from kernlet.kernels.gram import round_to_float32
 from kernlet.kernels.landmarks import RowFeatures
 from kernlet.kernels.linear import Linear
 from kernlet.least_squares.moments import Moments, collect, empty
@@ -254,7 +254,7 @@ def nothing_learned(
         by_class=by_class,
         advice=_ADVICE,
     )
-    shift = in_few_digits(features.middle)
+    shift = round_to_float32(features.middle)
     moments = empty(features.n_features, len(labels), shift=shift, by_class=by_class)
     return LearnedRows(kernel, landmarks, labels, classes is not None, moments, settled)
 

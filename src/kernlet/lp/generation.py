@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernlet._typing import Floats, Indices
-from kernlet.kernels.gram import ColumnStore, Gram, as_indices
+from kernlet.kernels.gram import ColumnCache, Gram, as_indices
 from kernlet.lp.problem import L1Margin, MarginSolution, Status
 from kernlet.lp.simplex import RestrictedLP, Vertex, check_finite
 
@@ -39,7 +39,7 @@ class Pricer:
     """Evaluates f(x_i) for all rows and sum_i K_ij d_i t_i for all candidates.
 
     The fast prices use float32 kernel columns, computed once for each point that ever takes
-    part in a machine and kept in a :class:`ColumnStore`; the exact ones are float64 and keep
+    part in a machine and kept in a :class:`ColumnCache`; the exact ones are float64 and keep
     nothing. Where float32 does not do, :class:`Gram` makes the fast prices float64 too.
 
     Time for a fast pricing is n_rows * (m1 + m2) once the columns are there; memory is
@@ -57,8 +57,8 @@ class Pricer:
         self.gram = gram
         Z = None if gram.is_square else gram.z.X
         fast = Gram(gram.kernel, gram.x.X, Z, dtype=np.float32, hold=True)
-        self._columns = ColumnStore(fast, max_bytes if gram.is_square else max_bytes // 2)
-        self._rows = None if gram.is_square else ColumnStore(fast.T, max_bytes // 2)
+        self._columns = ColumnCache(fast, max_bytes if gram.is_square else max_bytes // 2)
+        self._rows = None if gram.is_square else ColumnCache(fast.T, max_bytes // 2)
 
     def fast(self, machine: Machine) -> tuple[Floats, Floats]:
         """Decision values of all rows and correlations of all candidates, nearly."""

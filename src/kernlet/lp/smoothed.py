@@ -231,7 +231,7 @@ def curvature_of_block(
     directions: Floats,
     widths: Floats,
 ) -> Curvature:
-    """Slopes and curvature of the smoothed errors a step away, over one block.
+    """Derivatives and curvature of the smoothed errors a step away, over one block.
 
     Products within a tile have the precision of the tile; their sums are float64.
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from kernlet._typing import Floats
+from kernlet.kernels.bandwidth import make_kernel
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.named import make_kernel
 
 _LARGEST = 2**31 - 1  # LIBSVM's counts, labels and feature numbers are C ints
 

@@ -26,8 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 from kernlet._typing import Floats, Indices
 from kernlet.affine import AffineMap, AffineStep, fold_steps, scaler_bytes
 from kernlet.expansion import KernelExpansion, distinct_rows
+from kernlet.kernels.bandwidth import KERNEL_NAMES, make_kernel
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.named import KERNEL_NAMES, make_kernel
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer
 from kernlet.tables.encode import ColumnEncoding

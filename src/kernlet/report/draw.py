@@ -182,7 +182,7 @@ def _draw_path(axes: Any, sizes: Sizes, name: str) -> None:
 
 def input_centers(model: Model) -> Floats | None:
     """Centers among the rows, before scaling; None behind a projection."""
-    front = model.expansion.front
+    front = model.expansion.input_map
     if model.scaler is not None:
         front = model.scaler if front is None else compose(model.scaler, front)
     centers = dense(model.expansion.centers)

@@ -11,7 +11,6 @@ import numpy as np
 
 from kernlet import __version__
 from kernlet.atomic import atomic_write
-from kernlet.kernels.named import describe_kernel
 from kernlet.model.model import Model
 from kernlet.report import draw as drawings
 from kernlet.report.evaluate import Evaluation, Sizes, evaluate, try_sizes
@@ -188,7 +187,7 @@ def _certificate(model: Model) -> Iterator[tuple[str, str]]:
 def _latency(model: Model, evaluation: Evaluation) -> Rows:
     expansion, latency = model.expansion, evaluation.latency
     rank = int(expansion.centers.shape[1])
-    front = 0 if expansion.front is None else expansion.front.matrix is not None
+    front = 0 if expansion.input_map is None else expansion.input_map.matrix is not None
     work = expansion.n_centers * (rank + expansion.n_outputs) + front * rank * model.n_features
     return [
         ("one row at a time", f"{1e6 * latency.single:,.0f} µs a row"),
@@ -199,8 +198,7 @@ def _latency(model: Model, evaluation: Evaluation) -> Rows:
 
 
 def _parameters(model: Model) -> Rows:
-    kernel = describe_kernel(model.expansion.kernel)
-    rows = [("kernel", ", ".join(f"{k} {v:.4g}" if k != "name" else v for k, v in kernel.items()))]
+    rows = [("kernel", model.expansion.kernel.describe(digits=4))]
     storage = getattr(model.expansion, "storage", None)
     if storage:
         rows.append(("storage", ", ".join(f"{k} {v}" for k, v in storage.items())))

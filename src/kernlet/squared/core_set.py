@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from kernlet._typing import Floats, Indices
-from kernlet.kernels.gram import ColumnStore, as_indices
+from kernlet.kernels.gram import ColumnCache, as_indices
 from kernlet.squared.active_set import GrowingProgram
 from kernlet.squared.problem import EnclosingBall
 
@@ -158,7 +158,7 @@ _SAMPLES_A_REPORT = 20
 
 def find_core_set(
     ball: EnclosingBall,
-    columns: ColumnStore,
+    columns: ColumnCache,
     rule: CoreRule | None = None,
     *,
     random_state: np.random.RandomState,
@@ -176,7 +176,7 @@ def find_core_set(
     Parameters
     ----------
     ball : EnclosingBall
-    columns : ColumnStore
+    columns : ColumnCache
         Of the ball's matrix; may be shared with other balls over the same rows.
     rule : CoreRule
     random_state : RandomState
@@ -195,14 +195,14 @@ def find_core_set(
     >>> import numpy as np
     >>> from kernlet.kernels.rbf import RBF
     >>> from kernlet.kernels.gram import Gram
-    >>> from kernlet.kernels.gram import ColumnStore
+    >>> from kernlet.kernels.gram import ColumnCache
     >>> from kernlet.squared.problem import EnclosingBall
     >>> from kernlet.squared.core_set import find_core_set
     >>> random_state = np.random.RandomState(0)
     >>> X = random_state.randn(300, 2)
     >>> gram = Gram(RBF(1.0), X)
     >>> ball = EnclosingBall(gram, np.where(X[:, 0] > 0, 1.0, -1.0), np.ones(300))
-    >>> solution = find_core_set(ball, ColumnStore(gram, 2**20), random_state=random_state)
+    >>> solution = find_core_set(ball, ColumnCache(gram, 2**20), random_state=random_state)
     >>> solution.gap <= 1e-3, len(solution.core) < 300
     (True, True)
     """
@@ -217,7 +217,7 @@ class _Growth:
     def __init__(
         self,
         ball: EnclosingBall,
-        columns: ColumnStore,
+        columns: ColumnCache,
         rule: CoreRule,
         random_state: np.random.RandomState,
         known: Indices,

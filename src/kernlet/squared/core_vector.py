@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import ColumnStore, Gram
+from kernlet.kernels.gram import ColumnCache, Gram
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
@@ -231,7 +231,7 @@ class CoreVectorClassifier(ExpansionClassifier):
     def _solve_all(self, balls: list[EnclosingBall], data: TrainingData) -> list[CoreSolution]:
         """Solve one output after the other, over one set of columns."""
         rule, random_state = self._rule(), check_random_state(self.random_state)
-        columns = ColumnStore(balls[0].gram, rule.max_bytes)
+        columns = ColumnCache(balls[0].gram, rule.max_bytes)
         context = self._init_callback_context(max_subtasks=len(balls))
         context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
         solutions = []

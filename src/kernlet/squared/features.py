@@ -11,7 +11,7 @@ import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import ColumnStore, Gram
+from kernlet.kernels.gram import ColumnCache, Gram
 from kernlet.kernels.landmarks import LandmarkBlocks
 from kernlet.kernels.linalg import orthonormal_map, orthonormalized
 from kernlet.sampling import landmark_rows
@@ -87,11 +87,11 @@ class ColumnProducts:
     ----------
     gram : Gram
         K(X, X).
-    columns : ColumnStore
+    columns : ColumnCache
         Of that matrix.
     """
 
-    def __init__(self, gram: Gram, columns: ColumnStore) -> None:
+    def __init__(self, gram: Gram, columns: ColumnCache) -> None:
         self.gram, self.columns = gram, columns
 
     @cached_property
@@ -432,7 +432,7 @@ def core_chains(task: MarginTask, rule: CoreRule, random_state: np.random.Random
     chains : RowChains
     """
     gram = Gram(task.kernel, task.X, hold=True)
-    columns = ColumnStore(gram, task.max_bytes)
+    columns = ColumnCache(gram, task.max_bytes)
 
     def solve(signs: Floats, images: Floats, known: Indices) -> Machine:
         ball = EnclosingBall(gram, signs, task.costs, images if images.shape[1] else None)

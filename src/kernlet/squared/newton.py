@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.landmarks import LandmarkBlocks
-from kernlet.kernels.linalg import solve_definite
+from kernlet.kernels.linalg import jittered_solve
 from kernlet.squared.problem import OVERFLOW, SquaredHinge
 
 
@@ -85,7 +85,7 @@ def _newton_step(problem: SquaredHinge, point: Floats, slope: Floats) -> Floats:
     hessian[:-1, :-1] = problem.penalty + weighted.T @ rows
     hessian[:-1, -1] = hessian[-1, :-1] = weighted.sum(axis=0)
     hessian[-1, -1] = problem.error_weights[active].sum()
-    return -solve_definite(hessian, slope, max(1e-15 * np.trace(hessian) / n, 1e-300))
+    return -jittered_solve(hessian, slope, max(1e-15 * np.trace(hessian) / n, 1e-300))
 
 
 def _line_search(problem: SquaredHinge, point: Floats, step: Floats, slope: Floats) -> Floats:
@@ -200,7 +200,7 @@ class _Deflated:
         matrix[np.diag_indices_from(matrix)] += 1.0 / self.costs[some]
         coef = np.zeros(len(self.K))
         try:
-            coef[some] = solve_definite(matrix, self.signs[some], 1e-300)
+            coef[some] = jittered_solve(matrix, self.signs[some], 1e-300)
         except ValueError as error:
             raise ValueError(_NO_DIGITS) from error
         return coef

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import require_mercer
-from kernlet.kernels.gram import Gram, Rows, as_indices
+from kernlet.kernels.gram import Gram, Selection, as_indices
 
 _DIAGONAL_ROWS = 64
 
@@ -111,7 +111,7 @@ class Hull:
         """Q_ii for all rows."""
         return kernel_diagonal(self.gram) + 1.0 + self.ridge
 
-    def columns(self, numbers: Indices, rows: Rows = slice(None)) -> Floats:
+    def columns(self, numbers: Indices, rows: Selection = slice(None)) -> Floats:
         """Columns of Q, as lines of shape (n_columns, n_rows).
 
         Parameters

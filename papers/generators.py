@@ -14,23 +14,18 @@ from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils._param_validation import Interval, validate_params
 
-from kernlet.datasets import Dataset, Labels, Rows, load
+from kernlet._typing import Floats
+from kernlet.datasets import Dataset, Labels, load
 
-Floats = NDArray[np.float64]
+# Normally distributed clusters -------------------------------------------------------------------
 
-# NDC stretches a root by the width of the box over 50; the box is [-1, 1] here.
-STRETCH = 2.0 / 50.0
+# NDC scales a root by the width of the box over 50; here the box is [-1, 1].
+SPREAD = 2.0 / 50.0
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The hyperplane of the points x with <normal, x> = offset.
-
-    Parameters
-    ----------
-    normal : ndarray of shape (n_features,)
-    offset : float
-    """
+    """The hyperplane <normal, x> = offset."""
 
     normal: Floats
     offset: float
@@ -40,20 +35,20 @@ class Plane:
         return X @ self.normal - self.offset
 
     def sides(self, X: Floats) -> Labels:
-        """1 for the rows on the plane or above it, 0 for those below."""
+        """1 for rows on the plane or above it, 0 for those below."""
         return (self.heights(X) >= 0.0).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Clouds:
-    """Normal distributions around centers: N(center, (STRETCH expansion)^2 root' root).
+class Clusters:
+    """Normal distributions N(center, (SPREAD expansion)^2 root' root).
 
     Parameters
     ----------
     centers : ndarray of shape (n_centers, n_features)
     labels : ndarray of shape (n_centers,)
     fractions : ndarray of shape (n_centers,)
-        Share of the points that each center gets; they sum to one.
+        Share of the points per center; they sum to one.
     roots : ndarray of shape (n_centers, n_features, n_features)
     """
 
@@ -65,12 +60,12 @@ class Clouds:
     def draw(
         self, members: NDArray[np.intp], expansion: float, random_state: np.random.RandomState
     ) -> Floats:
-        """One point for each member, which is the number of its center."""
+        """One point per member, which is the index of its center."""
         X = self.centers[members]
         for center in np.unique(members):
             rows = np.flatnonzero(members == center)
-            deviations = random_state.standard_normal((len(rows), X.shape[1])) @ self.roots[center]
-            X[rows] += STRETCH * expansion * deviations
+            noise = random_state.standard_normal((len(rows), X.shape[1])) @ self.roots[center]
+            X[rows] += SPREAD * expansion * noise
         return X
 
     def separability(self, plane: Plane, expansion: float) -> float:
@@ -79,7 +74,7 @@ class Clouds:
 
     def expansion_for(self, plane: Plane, separability: float) -> float:
         """The expansion with a given separability, which falls from 1 to 1/2 as it grows."""
-        # If all centers had the same margin, it would be margin / quantile: a bracket.
+        # If all centers had the same margin, the root would be margin / quantile: a bracket.
         bracket = self._margins(plane) / ndtri(separability)
         return float(
             brentq(
@@ -91,7 +86,7 @@ class Clouds:
 
     def _margins(self, plane: Plane) -> Floats:
         """Distances of the centers from a plane, in standard deviations at expansion 1."""
-        deviations = STRETCH * np.linalg.norm(self.roots @ plane.normal, axis=1)
+        deviations = SPREAD * np.linalg.norm(self.roots @ plane.normal, axis=1)
         return np.abs(plane.heights(self.centers)) / deviations
 
 
@@ -117,56 +112,50 @@ def make_ndc(
     test_size: int = 0,
     random_state: Any = None,
 ) -> Dataset:
-    """Normally distributed clusters (NDC): overlapping clouds, nearly separated by a plane.
+    """Normally distributed clusters (NDC): overlapping, nearly separated by a plane.
 
     Centers are uniform on the box [-1, 1]^n_features, and a random plane gives each the
-    class of its side. A point chooses its center by random fractions, has the center's
+    class of its side. A point selects its center by random fractions, has the center's
     class, and lies at::
 
         x = center + (expansion / 25) root' e,   e ~ N(0, I)
 
-    where each center has a root of its own, a square matrix of numbers uniform on [0, 1].
+    where each center has its own root, a square matrix of numbers uniform on [0, 1].
     The larger the expansion, the more points are on the wrong side of the plane.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        Training points. From two points on, both classes occur.
+        Training points. With at least two points both classes occur.
     n_features : int, default=10
     n_centers : int, default=20
         Centers; both classes occur among them.
     expansion : float, default=10.0
-        Spread of the clouds: the expected squared distance of a point from its center is
-        (expansion * n_features / 25)^2 / 3. Not used where ``separability`` is given.
+        Spread of the clusters: the expected squared distance of a point from its center is
+        (expansion * n_features / 25)^2 / 3. Ignored if ``separability`` is given.
     separability : float in (0.5, 1) or None, default=None
-        Expected share of points on their center's side of the plane: the expansion is then
-        chosen so that it is met. The share among n points differs from it by chance, with a
-        standard error of sqrt(separability * (1 - separability) / n).
+        Expected share of points on their center's side of the plane; determines the
+        expansion. The share among n points has a standard error of
+        sqrt(separability * (1 - separability) / n).
     test_size : int, default=0
-        Points of a test part from the same clouds; 0 for no test part. The training part
-        does not depend on it.
+        Test points from the same clusters; the training points do not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Draws all; None takes numpy's global generator, as in scikit-learn. With the same
-        seed, another expansion moves each point along the same line.
+        With the same seed, another expansion moves each point along the same line.
 
     Returns
     -------
     clusters : Dataset
         Labels are 0 and 1.
 
-    See Also
-    --------
-    make_noisy_digits : The same clouds around digits.
-
     Notes
     -----
-    Papers use NDC [1]_ without spelling it out. What is random here, and the default number
+    Papers use NDC [1]_ without specifying it. What is random here, and the default number
     of centers and expansion, are those of its author's program, from which no code was
-    taken. Different are: the box, there [-50, 50] with clouds larger in proportion; the
-    numbers, there rounded to integers; and ``separability``, which there is only reported.
+    taken. Differences are: the box, there [-50, 50] with clusters larger in proportion; the
+    numbers, there rounded to integers; and ``separability``, there only reported.
     So a set made here is of the same kind as one in a paper, but not the same set.
 
-    The entries of a root have mean 1/2, so that all clouds are longest along the diagonal
+    The entries of a root have mean 1/2, so that all clusters are longest along the diagonal
     of the box. Memory is n_centers * n_features^2 numbers for the roots.
 
     References
@@ -180,23 +169,23 @@ def make_ndc(
     Dataset('ndc', 500 rows x 5 features, 2 classes, 200 test rows)
     """
     random_state = check_random_state(random_state)
-    clouds, plane = draw_problem(n_centers, n_features, random_state)
+    clusters, plane = draw_problem(n_centers, n_features, random_state)
     if separability is not None:
-        expansion = clouds.expansion_for(plane, separability)
-    members = _choose_members(clouds, n_samples, random_state)
-    X = clouds.draw(members, expansion, random_state)
-    y = clouds.labels[members]
+        expansion = clusters.expansion_for(plane, separability)
+    members = _draw_members(clusters, n_samples, random_state)
+    X = clusters.draw(members, expansion, random_state)
+    y = clusters.labels[members]
     if test_size == 0:
         return Dataset("ndc", X, y)
-    members = random_state.choice(n_centers, test_size, p=clouds.fractions)
-    X_test = clouds.draw(members, expansion, random_state)
-    return Dataset("ndc", X, y, X_test, clouds.labels[members])
+    members = random_state.choice(n_centers, test_size, p=clusters.fractions)
+    X_test = clusters.draw(members, expansion, random_state)
+    return Dataset("ndc", X, y, X_test, clusters.labels[members])
 
 
 def draw_problem(
     n_centers: int, n_features: int, random_state: np.random.RandomState
-) -> tuple[Clouds, Plane]:
-    """Centers in the box, a plane with some of them on either side, and their clouds."""
+) -> tuple[Clusters, Plane]:
+    """Centers in the box, a plane with centers on both sides, and their clusters."""
     while True:
         centers = random_state.uniform(-1.0, 1.0, (n_centers, n_features))
         normal = random_state.uniform(-1.0, 1.0, n_features)
@@ -204,33 +193,35 @@ def draw_problem(
         plane = Plane(normal, random_state.uniform(-0.05, 0.05))
         labels = plane.sides(centers)
         if labels.min() < labels.max():
-            return draw_clouds(centers, labels, random_state), plane
+            return draw_clusters(centers, labels, random_state), plane
 
 
-def draw_clouds(centers: Floats, labels: Labels, random_state: np.random.RandomState) -> Clouds:
+def draw_clusters(centers: Floats, labels: Labels, random_state: np.random.RandomState) -> Clusters:
     """Random fractions and random roots for given centers."""
     n_centers, n_features = centers.shape
     fractions = random_state.uniform(size=(n_centers,))
     roots = random_state.uniform(size=(n_centers, n_features, n_features))
-    return Clouds(centers, labels, fractions / fractions.sum(), roots)
+    return Clusters(centers, labels, fractions / fractions.sum(), roots)
 
 
-def _choose_members(
-    clouds: Clouds, n_samples: int, random_state: np.random.RandomState
+def _draw_members(
+    clusters: Clusters, n_samples: int, random_state: np.random.RandomState
 ) -> NDArray[np.intp]:
-    """Centers by their fractions, of both classes if there are two points at least."""
+    """Centers by their fractions, of both classes if there are at least two points."""
     while True:
-        members = random_state.choice(len(clouds.centers), n_samples, p=clouds.fractions)
-        labels = clouds.labels[members]
+        members = random_state.choice(len(clusters.centers), n_samples, p=clusters.fractions)
+        labels = clusters.labels[members]
         if n_samples == 1 or labels.min() < labels.max():
             return members
 
 
+# Noisy digits ------------------------------------------------------------------------------------
+
 POSITIVE_DIGIT = 8
 N_POSITIVE = 90
-N_EACH_OTHER = 10
-# Standard deviations of a pixel that are brought into [-1, 1].
-REACH = 5.0
+N_PER_OTHER = 10
+# Standard deviations of a pixel that are scaled into [-1, 1].
+N_DEVIATIONS = 5.0
 
 
 @validate_params(
@@ -252,46 +243,41 @@ def make_noisy_digits(
     """Eights against the other digits, under heavy noise: the modified USPS of [1]_.
 
     The centers are 90 random eights and 10 random images of each other digit from the
-    training part of USPS, its pixels brought to [-1, 1]. Around each lies a cloud as in
-    `make_ndc`, and the whole is shrunk until its pixels are about in [-1, 1] again::
+    training set of USPS, pixels scaled to [-1, 1]. Around each lies a cluster as in
+    `make_ndc`, and everything is scaled until the pixels are about in [-1, 1] again::
 
         x = (center + (expansion / 25) root' e) / (1 + 5 s),   e ~ N(0, I)
 
-    where each center has a root of its own, a square matrix of numbers uniform on [0, 1],
+    where each center has its own root, a square matrix of numbers uniform on [0, 1],
     and s = (expansion / 25) sqrt(n_features / 3) is the root mean square of the noise of a
     pixel. Points of an eight have label 1, the others label 0.
 
     Parameters
     ----------
     n_samples : int, default=8000
-        Training points, half of each class (of an odd number, one more with label 0).
+        Training points, half per class (of an odd number, one more with label 0).
         Centers of a class share its points by random fractions.
     expansion : float, default=16.0
-        Spread of the clouds against the differences between digits; see Notes.
+        Spread of the clusters relative to the differences between digits; see Notes.
     random_state : int, RandomState instance or None, default=None
-        Draws all; None takes numpy's global generator, as in scikit-learn.
     centers : (X, y) or None, default=None
-        Centers of your own with features in [-1, 1], and their labels 0 and 1; None chooses
+        Other centers with features in [-1, 1], and their labels 0 and 1; None draws
         digits from ``load("usps")``.
 
     Returns
     -------
     digits : Dataset
-        The test part is a fresh draw from the same clouds, of the same size.
-
-    See Also
-    --------
-    make_ndc : The same clouds around random centers.
+        The test set is another draw of the same size from the same clusters.
 
     Notes
     -----
     The paper names the generator NDC with an expansion factor of 25, but neither its
-    formula nor the scale of the points, and says that the factor was chosen for the
-    separability that it gave. In the unit used here 25 gives too noisy a set (67 % with 2000
-    rows). So the shrinking and the default expansion were calibrated on the paper's results,
+    formula nor the scale of the points, and says that the factor was selected for the
+    separability that it gave. In the unit used here 25 is too noisy (67 % with 2000
+    rows). So the scaling and the default expansion were calibrated on the paper's results,
     for kernel exp(-||x - y||^2 / 128) and C = 10; they are not known to be what its authors
-    did. Without the shrinking, this kernel is so narrow that the machine with all rows learns
-    its training points by heart.
+    did. Without the scaling this kernel is so narrow that a classifier with all rows as
+    candidates overfits its training points completely.
 
     Test accuracies of `L1KernelClassifier` in percent, with all rows, 100 or 10 random rows as
     candidates, the paper's in brackets (means over five sets that the calibration did not
@@ -318,33 +304,34 @@ def make_noisy_digits(
     Dataset('noisy_digits', 100 rows x 2 features, 2 classes, 100 test rows)
     """
     random_state = check_random_state(random_state)
-    points, labels = _choose_digits(random_state) if centers is None else _check_centers(centers)
-    clouds = draw_clouds(points, labels, random_state)
-    train = _draw_noisy(clouds, n_samples, expansion, random_state)
-    test = _draw_noisy(clouds, n_samples, expansion, random_state)
+    points, labels = _draw_digits(random_state) if centers is None else _check_centers(centers)
+    clusters = draw_clusters(points, labels, random_state)
+    train = _draw_scaled(clusters, n_samples, expansion, random_state)
+    test = _draw_scaled(clusters, n_samples, expansion, random_state)
     return Dataset("noisy_digits", *train, *test)
 
 
-def _choose_digits(random_state: np.random.RandomState) -> tuple[Floats, Labels]:
+def _draw_digits(random_state: np.random.RandomState) -> tuple[Floats, Labels]:
     """Images of USPS, half of them eights."""
     usps = load("usps")
-    rows = [
-        random_state.choice(
-            np.flatnonzero(usps.y == digit),
-            N_POSITIVE if digit == POSITIVE_DIGIT else N_EACH_OTHER,
-            replace=False,
-        )
-        for digit in range(10)
-    ]
-    chosen = np.concatenate(rows)
-    labels = (usps.y[chosen] == POSITIVE_DIGIT).astype(np.int64)
-    return 2.0 * usps.X[chosen].astype(np.float64) - 1.0, labels
+    rows = np.concatenate(
+        [
+            random_state.choice(
+                np.flatnonzero(usps.y == digit),
+                N_POSITIVE if digit == POSITIVE_DIGIT else N_PER_OTHER,
+                replace=False,
+            )
+            for digit in range(10)
+        ]
+    )
+    labels = (usps.y[rows] == POSITIVE_DIGIT).astype(np.int64)
+    return 2.0 * usps.X[rows].astype(np.float64) - 1.0, labels
 
 
 def _check_centers(centers: Any) -> tuple[Floats, Labels]:
     if len(centers) != 2:
         raise ValueError(
-            f"centers has {len(centers)} parts; give a pair (X, y) of points and their labels."
+            f"centers has length {len(centers)}; give a pair (X, y) of points and their labels."
         )
     points, labels = check_X_y(*centers, dtype=np.float64)
     if set(labels.tolist()) != {0, 1}:
@@ -355,41 +342,43 @@ def _check_centers(centers: Any) -> tuple[Floats, Labels]:
     return points, labels.astype(np.int64)
 
 
-def _draw_noisy(
-    clouds: Clouds, n_samples: int, expansion: float, random_state: np.random.RandomState
+def _draw_scaled(
+    clusters: Clusters, n_samples: int, expansion: float, random_state: np.random.RandomState
 ) -> tuple[Floats, Labels]:
-    """Points in random order, half of each class, shrunk."""
+    """Points in random order, half per class, scaled to about [-1, 1]."""
     n_positive = n_samples // 2
     members = np.concatenate(
         [
-            _choose_class_members(clouds, label, count, random_state)
+            _draw_class_members(clusters, label, count, random_state)
             for label, count in enumerate((n_samples - n_positive, n_positive))
         ]
     )
     members = random_state.permutation(members)
-    X = clouds.draw(members, expansion, random_state)
-    noise = STRETCH * expansion * np.sqrt(X.shape[1] / 3.0)
-    return X / (1.0 + REACH * noise), clouds.labels[members]
+    X = clusters.draw(members, expansion, random_state)
+    noise = SPREAD * expansion * np.sqrt(X.shape[1] / 3.0)
+    return X / (1.0 + N_DEVIATIONS * noise), clusters.labels[members]
 
 
-def _choose_class_members(
-    clouds: Clouds, label: int, count: int, random_state: np.random.RandomState
+def _draw_class_members(
+    clusters: Clusters, label: int, count: int, random_state: np.random.RandomState
 ) -> Any:
     """Centers of a class, by their fractions within it."""
-    candidates = np.flatnonzero(clouds.labels == label)
-    fractions = clouds.fractions[candidates]
-    return random_state.choice(candidates, count, p=fractions / fractions.sum())
+    centers = np.flatnonzero(clusters.labels == label)
+    fractions = clusters.fractions[centers]
+    return random_state.choice(centers, count, p=fractions / fractions.sum())
 
+
+# Shifted digits ----------------------------------------------------------------------------------
 
 _SIDE = 16
 
 
 class ShiftedImages:
-    """Square images at every shift within a larger frame, made when they are asked for.
+    """Square images at every shift within a larger frame, computed on demand.
 
-    Row i * n_shifts + s is image i at shift s, the shifts line by line; pixels outside the image
-    are 0. Indexing makes the rows asked for, ``blocks`` all of them part by part, and
-    ``np.asarray`` the whole array.
+    Row i * n_shifts + s is image i at shift s, shifts in row-major order; pixels outside the image
+    are 0. Indexing computes rows, ``blocks`` yields all of them in blocks, and ``np.asarray``
+    computes the whole array.
 
     Parameters
     ----------
@@ -409,52 +398,52 @@ class ShiftedImages:
            [0., 0., 1., 0.]])
     """
 
-    def __init__(self, images: Rows, frame: int) -> None:
+    ndim = 2
+
+    def __init__(self, images: NDArray[Any], frame: int) -> None:
         self.images, self.frame = images, frame
-        self.n_places = frame - images.shape[1] + 1
+        self.n_offsets = frame - images.shape[1] + 1  # in each direction
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows, and pixels of the frame."""
-        return len(self.images) * self.n_places**2, self.frame**2
-
-    ndim = 2
+        return len(self.images) * self.n_offsets**2, self.frame**2
 
     @property
     def dtype(self) -> Any:
-        """Of the pixels."""
+        """Type of the pixels."""
         return self.images.dtype
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: Any) -> Rows:
-        numbers = np.arange(len(self))[rows]
-        several = np.atleast_1d(numbers)
-        made = np.zeros((len(several), self.frame, self.frame), self.dtype)
-        image, shift = np.divmod(several, self.n_places**2)
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        selected = np.arange(len(self))[rows]
+        indices = np.atleast_1d(selected)
+        frames = np.zeros((len(indices), self.frame, self.frame), self.dtype)
+        image, shift = np.divmod(indices, self.n_offsets**2)
         side = self.images.shape[1]
-        for place in np.unique(shift):
-            chosen = np.flatnonzero(shift == place)
-            down, right = divmod(int(place), self.n_places)
-            made[chosen, down : down + side, right : right + side] = self.images[image[chosen]]
-        flat = made.reshape(len(several), -1)
-        return flat if np.ndim(numbers) else flat[0]
+        for offset in np.unique(shift):
+            same = np.flatnonzero(shift == offset)
+            down, right = divmod(int(offset), self.n_offsets)
+            frames[same, down : down + side, right : right + side] = self.images[image[same]]
+        flat = frames.reshape(len(indices), -1)
+        return flat if np.ndim(selected) else flat[0]
 
-    def blocks(self, n_rows: int = 10_000) -> Iterator[Rows]:
-        """All rows, so many at a time."""
+    def blocks(self, n_rows: int = 10_000) -> Iterator[NDArray[Any]]:
+        """All rows in blocks of ``n_rows``."""
         for start in range(0, len(self), n_rows):
             yield self[start : start + n_rows]
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Rows:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("Shifted images are made when they are asked for: a copy is needed.")
-        whole = np.empty(self.shape, self.dtype if dtype is None else dtype)
+            raise ValueError("Shifted images are computed on demand: a copy is needed.")
+        array = np.empty(self.shape, self.dtype if dtype is None else dtype)
         start = 0
         for block in self.blocks():
-            whole[start : start + len(block)] = block
+            array[start : start + len(block)] = block
             start += len(block)
-        return whole
+        return array
 
 
 @validate_params(
@@ -470,13 +459,13 @@ def make_shifted_digits(
 ) -> Dataset:
     """Zeros and ones of USPS at all shifts within a larger frame: the extended USPS of [1]_.
 
-    Every image of 16 x 16 pixels is put at every place of an empty frame: 11 x 11 places in one
-    of 26 x 26, which makes 266,079 training rows and 75,383 test rows of 676 pixels.
+    Every image of 16 x 16 pixels is placed at every position of an empty frame: 11 x 11 positions
+    in one of 26 x 26, which makes 266,079 training rows and 75,383 test rows of 676 pixels.
 
     Parameters
     ----------
     frame : int, default=26
-        Side of the frame in pixels, 16 at least.
+        Side of the frame in pixels, at least 16.
     digits : sequence of int, default=(0, 1)
         The classes.
     usps : Dataset or None, default=None
@@ -485,9 +474,8 @@ def make_shifted_digits(
     Returns
     -------
     digits : Dataset
-        ``X`` and ``X_test`` are :class:`ShiftedImages`, which make the rows that are asked
-        for: scikit-learn and numpy take them as arrays, then with 720 MB for the training rows in
-        float32. Labels are the digits.
+        ``X`` and ``X_test`` are :class:`ShiftedImages`: scikit-learn and numpy accept them as
+        arrays, then with 720 MB for the training rows in float32. Labels are the digits.
 
     Notes
     -----
@@ -507,7 +495,7 @@ def make_shifted_digits(
     """
     usps = load("usps") if usps is None else usps
     if usps.X.shape[1] != _SIDE**2 or usps.X_test is None or usps.y_test is None:
-        raise ValueError("usps must hold images of 16 x 16 pixels with a test part.")
+        raise ValueError("usps must have images of 16 x 16 pixels and a test set.")
     digits = np.asarray(digits).ravel().tolist()
     if not digits:
         raise ValueError("digits is empty; give digits that usps has.")
@@ -519,8 +507,8 @@ def make_shifted_digits(
     return Dataset("shifted_digits", *train, *test)
 
 
-def _shifted(X: Rows, y: Labels, digits: Any, frame: int) -> tuple[Any, Labels]:
+def _shifted(X: NDArray[Any], y: Labels, digits: Any, frame: int) -> tuple[Any, Labels]:
     kept = np.isin(y, digits)
     images = np.asarray(X[kept], dtype=np.float32).reshape(-1, _SIDE, _SIDE)
     rows = ShiftedImages(images, frame)
-    return rows, np.repeat(y[kept], rows.n_places**2)
+    return rows, np.repeat(y[kept], rows.n_offsets**2)

@@ -1,4 +1,15 @@
-"""The relevance vector machine, a baseline of the tables."""
+"""The relevance vector machine, a baseline of the tables and of the frontier.
+
+How it works: f(x) = w_0 + sum_j w_j k(x, x_j) has the prior w_j ~ N(0, 1 / alpha_j) and a logistic
+likelihood. For given alphas the posterior mode of w comes from Newton's method, and Laplace's
+approximation gives the evidence, the log marginal likelihood of the labels. As a function of one
+alpha the evidence has a closed form in two numbers of the column, its sparsity and its quality
+(Tipping and Faul 2003), so the best alpha of every column and its gain are cheap. The algorithm
+starts with the constant alone and repeats: add the column with the largest gain, then re-estimate
+or delete columns of the model. The closed form assumes that the mode stays where it is, which for
+labels is only approximately true; a change is therefore kept only if the evidence really grows,
+with smaller steps where necessary. At the end the largest remaining gain is the certificate.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +38,17 @@ class RelevanceVectorClassifier(ExpansionClassifier):
 
     Each output has the prior w_j ~ N(0, 1 / alpha_j) on the weights of its kernel functions (and
     of a constant), and the alphas that maximise the marginal likelihood of the labels in
-    Laplace's approximation ([1]_, [2]_). Most alphas are infinite: their functions are not in the
-    machine. From the constant alone, the function that raises the likelihood most is added, and
-    those in the machine are re-estimated or deleted, until no change raises it.
+    Laplace's approximation ([1]_, [2]_). Most alphas are infinite: their functions are not used.
 
     Parameters
     ----------
     kernel, gamma, degree, coef0 : see L1KernelClassifier
     n_candidates : int or None, default=None
-        Rows drawn at random that may become centers; None for all.
+        Random rows that may become centers; None for all.
     tol : float, default=1e-3
-        The largest gain of log marginal likelihood, in nats, that is left lying.
+        Stop when no single change gains more log marginal likelihood (in nats).
     max_iter : int, default=10000
-        Most changes of an output.
+        Maximum number of added functions per output.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -51,16 +60,15 @@ class RelevanceVectorClassifier(ExpansionClassifier):
     n_relevant_ : ndarray of shape (n_outputs,)
         Relevance vectors of each output.
     gain_ : float
-        The certificate: what the best single change of any output promises to add to its log
-        marginal likelihood, over all candidates, at the mode of the weights; changes that were
-        tried and did not raise it are left out.
+        The certificate: the largest predicted gain of log marginal likelihood by a single change
+        of any output, over all candidates; changes that were tried without success are excluded.
     n_iter_ : int
-        Changes of all outputs.
+        Additions of all outputs.
 
     Notes
     -----
-    Memory is the kernel block of n_rows * n_candidates in float32, held as a whole: draw
-    candidates where that is too much. Each addition passes over it once.
+    The kernel block of n_rows * n_candidates is in memory, in float32; ``n_candidates`` limits
+    it. Each addition is one pass over it.
 
     References
     ----------
@@ -110,7 +118,7 @@ class RelevanceVectorClassifier(ExpansionClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> RelevanceVectorClassifier:
-        """Fit the machine.
+        """Fit the model.
 
         Parameters
         ----------
@@ -126,19 +134,19 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         rows = _candidates(len(data.y), self.n_candidates, self.random_state)
         design = Design(kernel_matrix(kernel, data.X, data.X[rows], dtype=np.float32))
         signs = one_vs_rest_signs(data.y, self.classes_)
-        found = [find_relevance(design, sign > 0, self.tol, self.max_iter) for sign in signs]
-        self.gain_ = max(solution.gain for solution in found)
-        self.n_iter_ = sum(solution.n_iter for solution in found)
-        self.n_relevant_ = np.array([np.count_nonzero(s.columns) for s in found])
-        if self.gain_ > self.tol:
+        solutions = [find_relevance(design, sign > 0, self.tol, self.max_iter) for sign in signs]
+        self.gain_ = max(solution.gain for solution in solutions)
+        self.n_iter_ = sum(solution.n_iter for solution in solutions)
+        self.n_relevant_ = np.array([np.count_nonzero(s.columns) for s in solutions])
+        if not self.gain_ <= self.tol:  # also for NaN
             warnings.warn(
-                f"A change would still raise the log marginal likelihood by {self.gain_:.2g}; "
+                f"A change would still increase the log marginal likelihood by {self.gain_:.2g}; "
                 "raise max_iter.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        used = np.unique(np.concatenate([s.columns[s.columns > 0] for s in found]))
-        weights = np.array([solution.dense(design.n_columns) for solution in found])
+        used = np.unique(np.concatenate([s.columns[s.columns > 0] for s in solutions]))
+        weights = np.array([solution.dense(design.n_columns) for solution in solutions])
         self.expansion_ = KernelExpansion(
             kernel, data.X[rows[used - 1]], weights[:, used], weights[:, 0]
         )
@@ -152,18 +160,18 @@ def _candidates(n_rows: int, count: int | None, random_state: Any) -> Any:
 
 
 class Design:
-    """The functions at the rows: a constant, column 0, then those of the candidates."""
+    """Values of the functions at the rows: a constant (column 0), then those of the candidates."""
 
     def __init__(self, values: Floats) -> None:
         self.values = values
         self.n_rows, self.n_columns = values.shape[0], values.shape[1] + 1
 
     def take(self, columns: Any) -> Floats:
-        """Some columns, in float64."""
+        """A subset of the columns, in float64."""
         taken = np.ones((self.n_rows, len(columns)))
-        for place, column in enumerate(columns):
+        for position, column in enumerate(columns):
             if column:
-                taken[:, place] = self.values[:, column - 1]
+                taken[:, position] = self.values[:, column - 1]
         return taken
 
     def dot(self, V: Floats) -> Floats:
@@ -175,25 +183,16 @@ class Design:
         """The weighted sum of squares of each column."""
         total = np.zeros(self.n_columns - 1)
         for start in range(0, self.n_rows, 256):
-            part = self.values[start : start + 256]
-            total += weights[start : start + 256].astype(part.dtype) @ (part * part)
+            block = self.values[start : start + 256]  # a copy of it fits the cache
+            total += weights[start : start + 256].astype(block.dtype) @ (block * block)
         return np.concatenate([[weights.sum()], total])
 
 
 @dataclass(frozen=True, eq=False)
 class RelevanceSolution:
-    """The functions of an output with their alphas and weights.
+    """Columns of an output (0 is the constant) with alphas and weights.
 
-    Parameters
-    ----------
-    columns : ndarray
-        0 is the constant.
-    alpha, weights : ndarray
-    gain : float
-        The most that a single change would add to the log marginal likelihood.
-    n_iter : int
-    evidence : float
-        The log marginal likelihood.
+    ``evidence`` is the log marginal likelihood, ``gain`` the largest gain of a single change.
     """
 
     columns: Any
@@ -204,7 +203,7 @@ class RelevanceSolution:
     evidence: float
 
     def dense(self, n_columns: int) -> Floats:
-        """A weight for each column."""
+        """Weights of all columns."""
         weights = np.zeros(n_columns)
         weights[self.columns] = self.weights
         return weights
@@ -213,36 +212,35 @@ class RelevanceSolution:
 def find_relevance(design: Design, targets: Any, tol: float, max_iter: int) -> RelevanceSolution:
     """Add, re-estimate and delete functions until no change gains more than ``tol``.
 
-    Between two additions, for which all columns are looked at, those in the machine are changed as
-    often as there are of them; in the end, until nothing gains.
+    An addition looks at all columns; after it, the n columns of the model are changed n times.
     """
-    machine = _Machine(design, np.asarray(targets, dtype=float))
+    model = _Model(design, np.asarray(targets, dtype=float))
     n_iter = 0
     while True:
-        gains, alphas = machine.proposals()
+        gains, alphas = model.proposals()
         best = int(np.argmax(gains))
         if gains[best] <= tol or n_iter == max_iter:
             break
-        machine.change(best, float(alphas[best]))
-        machine.settle(tol, len(machine.columns))
+        model.change(best, float(alphas[best]))
+        model.reestimate(tol, len(model.columns))
         n_iter += 1
     return RelevanceSolution(
-        np.array(machine.columns),
-        machine.alpha,
-        machine.weights,
+        np.array(model.columns),
+        model.alpha,
+        model.weights,
         float(gains[best]),
         n_iter,
-        machine.evidence,
+        model.evidence,
     )
 
 
-class _Machine:
-    """The functions in the machine, and the mode of their weights."""
+class _Model:
+    """The columns of the model, and the mode of their weights."""
 
     def __init__(self, design: Design, targets: Floats) -> None:
         self.design, self.targets = design, targets
         self.columns: list[int] = [0]
-        self.alpha, self.weights = np.array([1e-2]), np.zeros(1)
+        self.alpha, self.weights = np.array([1e-2]), np.zeros(1)  # a wide prior
         self.futile: set[int] = set()
         self.Phi = design.take([0])
         self.find_mode()
@@ -250,18 +248,17 @@ class _Machine:
     def change(self, column: int, alpha: float) -> None:
         """Give a column another alpha; infinity deletes it.
 
-        Gains hold for the present mode of the weights, which moves with the change: full changes
-        may go to and fro for ever. So a change is made only if the likelihood is really higher
-        then, in smaller steps where need be; a column for which it never is waits until something
-        else has changed.
+        Gains are computed at the present mode, which moves with the change: full changes may
+        cycle. So a change is made only if the evidence grows, if necessary with a smaller step; a
+        column without such a step is excluded until another one has changed.
         """
-        if any(self._is_better_with(column, value) for value in self._steps(column, alpha)):
+        if any(self._improves_with(column, value) for value in self._steps(column, alpha)):
             self.futile.clear()
         else:
             self.futile.add(column)
 
     def _steps(self, column: int, alpha: float) -> list[float]:
-        """The new alpha, and others on the way to it."""
+        """The new alpha, and others between the present one and it."""
         if np.isinf(alpha):
             return [alpha]
         shares = np.array([1, 1 / 2, 1 / 4, 1 / 8, 1 / 32])
@@ -270,44 +267,45 @@ class _Machine:
         now = self.alpha[self.columns.index(column)]
         return list(now * (alpha / now) ** shares)
 
-    def _is_better_with(self, column: int, alpha: float) -> bool:
-        """Make a change, and take it back where the likelihood falls."""
+    def _improves_with(self, column: int, alpha: float) -> bool:
+        """Make a change, and undo it unless the evidence grows."""
         before = dict(self.__dict__)
         if column not in self.columns:
             self.columns = [*self.columns, column]
             self.alpha, self.weights = np.append(self.alpha, alpha), np.append(self.weights, 0.0)
             self.Phi = np.column_stack([self.Phi, self.design.take([column])])
         elif np.isinf(alpha):
-            place = self.columns.index(column)
-            self.columns = self.columns[:place] + self.columns[place + 1 :]
-            self.alpha, self.weights = np.delete(self.alpha, place), np.delete(self.weights, place)
-            self.Phi = np.delete(self.Phi, place, axis=1)
+            i = self.columns.index(column)
+            self.columns = self.columns[:i] + self.columns[i + 1 :]
+            self.alpha, self.weights = np.delete(self.alpha, i), np.delete(self.weights, i)
+            self.Phi = np.delete(self.Phi, i, axis=1)
         else:
             self.alpha = self.alpha.copy()
             self.alpha[self.columns.index(column)] = alpha
         self.find_mode()
+        # More than round-off, or two changes could undo each other forever.
         if self.evidence > before["evidence"] + 1e-12 * abs(before["evidence"]):
             return True
         self.__dict__.update(before)
         return False
 
     def find_mode(self) -> None:
-        """Newton's steps to the most probable weights, halved where they overshoot."""
+        """Newton's method for the mode of the weights, steps halved if they overshoot."""
         objective = self._objective(self.weights)
         for _ in range(100):
             p = expit(self.Phi @ self.weights)
             self.errors, self.spread = self.targets - p, p * (1 - p)
             self.M = (self.Phi * self.spread[:, None]).T @ self.Phi
             self.factor = cholesky(self.M + np.diag(self.alpha), lower=True)
-            slope = self.Phi.T @ self.errors - self.alpha * self.weights
-            step = cho_solve((self.factor, True), slope)
-            if slope @ step < 1e-12 * max(1.0, abs(objective)):
+            gradient = self.Phi.T @ self.errors - self.alpha * self.weights
+            step = cho_solve((self.factor, True), gradient)
+            if gradient @ step < 1e-12 * max(1.0, abs(objective)):
                 break
-            size, new = 1.0, self._objective(self.weights + step)
-            while new < objective and size > 1e-6:
-                size /= 2
-                new = self._objective(self.weights + size * step)
-            self.weights, objective = self.weights + size * step, new
+            length, new = 1.0, self._objective(self.weights + step)
+            while new < objective and length > 1e-6:
+                length /= 2
+                new = self._objective(self.weights + length * step)
+            self.weights, objective = self.weights + length * step, new
         self.evidence = (
             objective + 0.5 * np.log(self.alpha).sum() - np.log(np.diag(self.factor)).sum()
         )
@@ -316,31 +314,31 @@ class _Machine:
         values = np.where(self.targets > 0, 1.0, -1.0) * (self.Phi @ weights)
         return float(-np.logaddexp(0.0, -values).sum() - 0.5 * self.alpha @ weights**2)
 
-    def settle(self, tol: float, most: int) -> None:
-        """Change the functions in the machine, the best gain first."""
-        for _ in range(most):
+    def reestimate(self, tol: float, max_changes: int) -> None:
+        """Change the columns of the model, the largest gain first."""
+        for _ in range(max_changes):
             M = self.M
             S = np.diag(M) - (solve_triangular(self.factor, M, lower=True) ** 2).sum(axis=0)
-            gains, alphas = self._inside(S, self.Phi.T @ self.errors, self.alpha)
+            gains, alphas = self._inside_gains(S, self.Phi.T @ self.errors, self.alpha)
             best = int(np.argmax(self._without_futile(gains, self.columns)))
             if gains[best] <= tol:
                 return
             self.change(self.columns[best], float(alphas[best]))
 
     def proposals(self) -> tuple[Floats, Floats]:
-        """For every column the gain of its best alpha, and that alpha."""
+        """The best alpha of every column, and its gain."""
         V = self.design.dot(np.column_stack([self.Phi * self.spread[:, None], self.errors]))
         U = solve_triangular(self.factor, V[:, :-1].T, lower=True)
         S, Q = self.design.squares(self.spread) - (U**2).sum(axis=0), V[:, -1]
-        S = np.maximum(S, 1e-10)
-        gains, alphas = _outside(S, Q)
+        S = np.maximum(S, 1e-10)  # positive but for round-off
+        gains, alphas = _outside_gains(S, Q)
         at = np.array(self.columns)
-        gains[at], alphas[at] = self._inside(S[at], Q[at], self.alpha)
+        gains[at], alphas[at] = self._inside_gains(S[at], Q[at], self.alpha)
         gains[list(self.futile)] = 0.0
         return gains, alphas
 
-    def _inside(self, S: Floats, Q: Floats, alpha: Floats) -> tuple[Floats, Floats]:
-        """Re-estimation, or deletion where no finite alpha is best; the last function stays."""
+    def _inside_gains(self, S: Floats, Q: Floats, alpha: Floats) -> tuple[Floats, Floats]:
+        """Re-estimate, or delete if no finite alpha is best; the last column stays."""
         S = np.clip(S, 1e-12 * alpha, (1 - 1e-12) * alpha)
         s, q = alpha * S / (alpha - S), alpha * Q / (alpha - S)
         relevant = q**2 > s
@@ -352,13 +350,13 @@ class _Machine:
         return np.where(np.isfinite(gains), gains, 0.0), new
 
     def _without_futile(self, gains: Floats, columns: Any) -> Floats:
-        tried = [place for place, column in enumerate(columns) if column in self.futile]
-        gains[tried] = 0.0
+        futile = [i for i, column in enumerate(columns) if column in self.futile]
+        gains[futile] = 0.0
         return gains
 
 
-def _outside(S: Floats, Q: Floats) -> tuple[Floats, Floats]:
-    """Addition: the gain where a finite alpha is best, else none."""
+def _outside_gains(S: Floats, Q: Floats) -> tuple[Floats, Floats]:
+    """Addition: the gain if a finite alpha is best, else 0."""
     ratio = np.maximum(Q**2 / S, 1.0)
     gains = 0.5 * (ratio - 1 - np.log(ratio))
     return gains, S / np.maximum(ratio - 1, 1e-300)

@@ -42,7 +42,7 @@ X, Y = np.eye(3), np.array([0, 1, 1])
 
 
 def test_repr_tells_shapes_and_classes():
-    assert repr(Dataset("a", X, Y)) == "Dataset('a', 3 rows x 3 features, 2 classes, no test part)"
+    assert repr(Dataset("a", X, Y)) == "Dataset('a', 3 rows x 3 features, 2 classes, no test set)"
     assert "3 rows x 3 features, 2 classes, 2 test rows" in repr(Dataset("a", X, Y, X[:2], Y[:2]))
 
 
@@ -57,9 +57,9 @@ def test_is_frozen_and_compared_by_identity():
 
 @pytest.mark.parametrize(("rows", "labels"), [(X, Y[:2]), (X[0], Y), (X, Y[:, None])])
 def test_rows_and_labels_must_fit(rows, labels):
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="one label per row"):
         Dataset("a", rows, labels)
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="one label per row"):
         Dataset("a", X, Y, rows, labels)
 
 
@@ -106,11 +106,11 @@ def test_mismatch_names_each_difference():
     entry = find_entry("sonar")
     X, y = np.zeros((208, 60)), np.repeat([0, 1], [97, 111])
     assert entry.mismatch(Dataset("sonar", X, y)) == ""
-    assert entry.mismatch(Dataset("sonar", X[:, 1:], y)) == "features 59 in place of 60"
+    assert entry.mismatch(Dataset("sonar", X[:, 1:], y)) == "features 59 instead of 60"
     assert "class counts {0: 97, 2: 111}" in entry.mismatch(Dataset("sonar", X, 2 * y))
     difference = entry.mismatch(Dataset("sonar", X[1:], y[1:], X[:5, 1:], y[:5]))
-    assert "rows 207 in place of 208, test rows 5 in place of 0" in difference
-    assert "features 59 and 60 in place of 60" in difference
+    assert "rows 207 instead of 208, test rows 5 instead of 0" in difference
+    assert "features 59 and 60 instead of 60" in difference
 
 
 def test_count_classes_gives_plain_numbers():
@@ -206,7 +206,7 @@ def test_both_parts_have_one_dtype(path):
 def test_truncated_file_is_named(path, kept):
     np.savez(path, **SPLIT_ARRAYS)
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ValueError, match=r"tiny\.npz is damaged or not an \.npz file"):
+    with pytest.raises(ValueError, match=r"tiny\.npz is corrupt or not an \.npz file"):
         read_file(path, TINY)
 
 
@@ -215,20 +215,20 @@ def test_changed_bytes_are_noticed(path):
     content = bytearray(path.read_bytes())
     content[2000:2100] = bytes(100)
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"tiny\.npz is damaged"):
+    with pytest.raises(ValueError, match=r"tiny\.npz is corrupt"):
         read_file(path, TINY)
 
 
 def test_bare_array_is_refused(path):
     with path.open("wb") as stream:
         np.save(stream, NARROW_X)
-    with pytest.raises(ValueError, match=r"tiny\.npz is damaged or not an \.npz file"):
+    with pytest.raises(ValueError, match=r"tiny\.npz is corrupt or not an \.npz file"):
         read_file(path, TINY)
 
 
 def test_pickled_objects_are_never_loaded(path):
     np.savez(path, X=np.array([{"a": 1}], dtype=object), y=np.array([0]))
-    with pytest.raises(ValueError, match=r"tiny\.npz is damaged .* plain arrays"):
+    with pytest.raises(ValueError, match=r"tiny\.npz is corrupt .* plain arrays"):
         read_file(path, TINY)
 
 
@@ -252,29 +252,29 @@ def test_missing_arrays_are_named(path, keys):
 )
 def test_what_is_not_rows_with_labels_is_refused(path, change):
     np.savez(path, **(SPLIT_ARRAYS | change))
-    with pytest.raises(ValueError, match=r"tiny\.npz is not a table of rows with labels"):
+    with pytest.raises(ValueError, match=r"tiny\.npz does not contain rows with labels"):
         read_file(path, TINY)
 
 
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
-        ({"Xtr": NARROW_X[:2], "ytr": NARROW_Y[:2]}, "rows 2 in place of 3"),
-        ({"Xte": NARROW_X, "yte": NARROW_Y}, "test rows 3 in place of 2"),
-        ({"Xte": NARROW_X[:2, :1]}, "features 1 and 2 in place of 2"),
-        ({"ytr": NARROW_Y + 1}, "class counts {1: 1, 2: 2} in place of {0: 1, 1: 2}"),
+        ({"Xtr": NARROW_X[:2], "ytr": NARROW_Y[:2]}, "rows 2 instead of 3"),
+        ({"Xte": NARROW_X, "yte": NARROW_Y}, "test rows 3 instead of 2"),
+        ({"Xte": NARROW_X[:2, :1]}, "features 1 and 2 instead of 2"),
+        ({"ytr": NARROW_Y + 1}, "class counts {1: 1, 2: 2} instead of {0: 1, 1: 2}"),
     ],
 )
 def test_wrong_shape_is_refused(path, change, difference):
     np.savez(path, **(SPLIT_ARRAYS | change))
-    with pytest.raises(ValueError, match=r"tiny\.npz does not hold the set 'tiny'") as caught:
+    with pytest.raises(ValueError, match=r"tiny\.npz is not the data set 'tiny'") as caught:
         read_file(path, TINY)
     assert difference in str(caught.value)
 
 
 def test_file_of_another_set_is_refused(path):
     np.savez(path, X=NARROW_X, y=NARROW_Y)
-    with pytest.raises(ValueError, match="does not hold the set 'sonar': rows 3 in place of 208"):
+    with pytest.raises(ValueError, match="is not the data set 'sonar': rows 3 instead of 208"):
         read_file(path, find_entry("sonar"))
 
 
@@ -351,7 +351,7 @@ def test_damaged_file_is_not_replaced_by_openml(tmp_path, monkeypatch, answer):
     answer(error=AssertionError("OpenML was asked"))
     (tmp_path / "sonar.npz").write_bytes(b"PK\x03\x04 and no more")
     monkeypatch.setenv("KERNLET_DATA", str(tmp_path))
-    with pytest.raises(ValueError, match=r"sonar\.npz is damaged"):
+    with pytest.raises(ValueError, match=r"sonar\.npz is corrupt"):
         load("sonar")
 
 
@@ -381,7 +381,7 @@ def test_cache_folder_is_passed_on(monkeypatch, no_folder, tmp_path):
 
 def test_copy_that_differs_is_given_with_a_warning(answer):
     answer(np.ones((6430, 36)), np.repeat(["1.", "7."], 3215).astype(object))
-    with pytest.warns(UserWarning, match="'satimage' on OpenML .* rows 6430 in place of 4435") as w:
+    with pytest.warns(UserWarning, match="'satimage' on OpenML .* rows 6430 instead of 4435") as w:
         dataset = load("satimage")
     assert dataset.X.shape == (6430, 36)
     assert dataset.X_test is None
@@ -395,8 +395,8 @@ def test_offline_error_says_both_ways(answer, name, error):
     with pytest.raises(ConnectionError) as caught:
         load(name)
     sentence = str(caught.value)
-    assert f"set KERNLET_DATA to a folder that holds {name}.npz" in sentence
-    assert "be online so that OpenML can be asked" in sentence
+    assert f"set KERNLET_DATA to a folder with {name}.npz" in sentence
+    assert "be online to download it from OpenML" in sentence
     assert caught.value.__cause__ is error
 
 
@@ -406,7 +406,7 @@ def test_set_of_the_folder_alone(name):
     with pytest.raises(FileNotFoundError) as caught:
         load(name)
     sentence = str(caught.value)
-    assert f"set KERNLET_DATA to a folder that holds {name}.npz" in sentence
+    assert f"set KERNLET_DATA to a folder with {name}.npz" in sentence
     assert "online" in sentence
 
 

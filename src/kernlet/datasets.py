@@ -22,25 +22,26 @@ from sklearn.datasets import fetch_covtype, fetch_openml
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
-Rows = NDArray[Any]
+__all__ = ["Dataset", "load", "make_checkerboard", "names"]
+
 Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Rows with their labels, and a test part where the set has one.
+    """Rows with their labels, and a test set if there is one.
 
     Parameters
     ----------
     name : str
     X : ndarray of shape (n_rows, n_features)
-        The official training part where the set has an official split, else all rows. Raw
-        values: nothing is scaled. Whole numbers may be held in a narrow dtype such as uint8,
-        in which sums and differences wrap around: convert before you compute with them.
+        The official training set if there is an official split, else all rows. Values are
+        raw: nothing is scaled. Integers may have a narrow dtype such as uint8, in which sums
+        and differences overflow: convert before you compute with them.
     y : ndarray of shape (n_rows,)
-        Labels, whole numbers.
+        Integer labels.
     X_test : ndarray of shape (n_test_rows, n_features) or None, default=None
-        The official test part, or None where there is none.
+        The official test set, if there is one.
     y_test : ndarray of shape (n_test_rows,) or None, default=None
 
     Examples
@@ -48,13 +49,13 @@ class Dataset:
     >>> import numpy as np
     >>> from kernlet.datasets import Dataset
     >>> Dataset("pair", np.eye(2), np.array([0, 1]))
-    Dataset('pair', 2 rows x 2 features, 2 classes, no test part)
+    Dataset('pair', 2 rows x 2 features, 2 classes, no test set)
     """
 
     name: str
-    X: Rows
+    X: NDArray[Any]
     y: Labels
-    X_test: Rows | None = None
+    X_test: NDArray[Any] | None = None
     y_test: Labels | None = None
 
     def __post_init__(self) -> None:
@@ -66,45 +67,34 @@ class Dataset:
 
     @property
     def n_classes(self) -> int:
-        """Different labels in y."""
+        """Number of different labels in y."""
         return len(np.unique(self.y))
 
     def __repr__(self) -> str:
         n_rows, n_features = self.X.shape
-        test = "no test part" if self.X_test is None else f"{len(self.X_test)} test rows"
+        test = "no test set" if self.X_test is None else f"{len(self.X_test)} test rows"
         return (
             f"Dataset({self.name!r}, {n_rows} rows x {n_features} features, "
             f"{self.n_classes} classes, {test})"
         )
 
 
-def _check_lengths(X: Rows, y: Labels) -> None:
+def _check_lengths(X: NDArray[Any], y: Labels) -> None:
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise ValueError(
-            f"Rows of shape {X.shape} do not go with labels of shape {y.shape}; "
-            "give a table of rows and one label a row."
+            f"Rows of shape {X.shape} do not match labels of shape {y.shape}; "
+            "give a 2-D array of rows and one label per row."
         )
+
+
+# Catalog ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a data set before it is read.
+    """Facts about a data set that are known before it is read; n_test is 0 without official split.
 
-    Parameters
-    ----------
-    name : str
-    n_rows : int
-        Rows of the training part, or all rows where there is no official split.
-    n_test : int
-        Rows of the official test part; 0 where there is none.
-    n_features : int
-    dtype : str
-        Of the features.
-    class_counts : dict
-        Rows of each label among the ``n_rows``.
-    openml_id : int or None
-        The set's ``data_id`` on OpenML.
-    description : str
+    ``class_counts`` are those of the n_rows training rows, ``openml_id`` is OpenML's data_id.
     """
 
     name: str
@@ -118,42 +108,34 @@ class Entry:
 
     @property
     def is_online(self) -> bool:
-        """Whether the set can be downloaded; covertype has a fetcher of its own."""
+        """Whether the set can be downloaded; covertype has its own fetcher."""
         return self.openml_id is not None or self.name == "covertype"
 
     def mismatch(self, dataset: Dataset) -> str:
-        """What differs between a set as read and this entry; empty if nothing does."""
+        """Differences between a data set and this entry; empty if there are none."""
         n_test = 0 if dataset.X_test is None else len(dataset.X_test)
         widths = {X.shape[1] for X in (dataset.X, dataset.X_test) if X is not None}
         differences = [
-            f"{what} {found} in place of {expected}"
-            for what, found, expected in (
+            f"{quantity} {actual} instead of {expected}"
+            for quantity, actual, expected in (
                 ("rows", len(dataset.X), self.n_rows),
                 ("test rows", n_test, self.n_test),
                 ("features", " and ".join(map(str, sorted(widths))), str(self.n_features)),
                 ("class counts", count_classes(dataset.y), self.class_counts),
             )
-            if found != expected
+            if actual != expected
         ]
         return ", ".join(differences)
 
 
 def count_classes(y: Labels) -> dict[int, int]:
-    """Rows of each label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.datasets import count_classes
-    >>> count_classes(np.array([4, 2, 4]))
-    {2: 1, 4: 2}
-    """
+    """Number of rows per label, as Python integers."""
     labels, counts = np.unique(y, return_counts=True)
     return dict(zip(labels.tolist(), counts.tolist(), strict=True))
 
 
 def _counts(numbers: str, first: int = 0) -> dict[int, int]:
-    """Counts of the labels first, first + 1 and so on."""
+    """Counts of the labels first, first + 1, ..."""
     return dict(enumerate(map(int, numbers.split()), first))
 
 
@@ -222,20 +204,15 @@ def names() -> list[str]:
 
 
 def find_entry(name: str) -> Entry:
-    """The entry of a name.
-
-    Examples
-    --------
-    >>> from kernlet.datasets import find_entry
-    >>> find_entry("sonar").description
-    'sonar echoes: 1 mine, 0 rock'
-    """
+    """The entry of a name, or an error with the closest name and all others."""
     if name in CATALOG:
         return CATALOG[name]
     close = get_close_matches(str(name).lower(), CATALOG, n=1)
     hint = f", did you mean {close[0]!r}?" if close else "."
     raise ValueError(f"No data set is called {name!r}{hint} The names are {', '.join(CATALOG)}.")
 
+
+# Local folder -------------------------------------------------------------------------------------
 
 FOLDER_VARIABLE = "KERNLET_DATA"
 
@@ -244,7 +221,7 @@ WHOLE_KEYS = ("X", "y")
 
 
 def local_file(name: str) -> Path | None:
-    """The file of a set in the folder that KERNLET_DATA names, if there is one."""
+    """The file of a data set in the folder KERNLET_DATA, if it exists."""
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder:
         return None
@@ -253,31 +230,19 @@ def local_file(name: str) -> Path | None:
 
 
 def read_file(path: Path, entry: Entry) -> Dataset:
-    """Read a set from its file and compare it with its catalog entry.
-
-    Parameters
-    ----------
-    path : Path
-        An .npz file with the arrays Xtr, ytr, Xte, yte or X, y. Nothing in it is ever
-        unpickled.
-    entry : Entry
-
-    Returns
-    -------
-    dataset : Dataset
-    """
+    """Read an .npz file without unpickling, and compare it with the catalog entry."""
     X, y, *test = _read_arrays(path)
     try:
-        dataset = Dataset(entry.name, _features(X), _labels(y), *_test_part(X, *test))
+        dataset = Dataset(entry.name, _features(X), _labels(y), *_test_set(X, *test))
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path} is not a table of rows with labels: {error}") from error
+        raise ValueError(f"{path} does not contain rows with labels: {error}") from error
     difference = entry.mismatch(dataset)
     if difference:
-        raise ValueError(f"{path} does not hold the set {entry.name!r}: {difference}.")
+        raise ValueError(f"{path} is not the data set {entry.name!r}: {difference}.")
     return dataset
 
 
-def _read_arrays(path: Path) -> list[Rows]:
+def _read_arrays(path: Path) -> list[NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             keys = SPLIT_KEYS if "Xtr" in arrays else WHOLE_KEYS
@@ -287,31 +252,33 @@ def _read_arrays(path: Path) -> list[Rows]:
             f"{path} lacks an array: it needs {', '.join(SPLIT_KEYS)} or {', '.join(WHOLE_KEYS)}."
         ) from error
     except (BadZipFile, EOFError, TypeError, ValueError, zlib.error) as error:
-        # A TypeError means that the file holds one bare array, which has no keys.
-        raise ValueError(f"{path} is damaged or not an .npz file of plain arrays.") from error
+        # A TypeError means that the file is a single array, which has no keys.
+        raise ValueError(f"{path} is corrupt or not an .npz file of plain arrays.") from error
 
 
-def _test_part(X: Rows, *test: Rows) -> tuple[Rows, ...]:
-    """The test rows in a dtype that holds the training rows too, and their labels."""
+def _test_set(X: NDArray[Any], *test: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Test rows in a dtype that can represent the training rows too, and their labels."""
     if not test:
         return ()
     X_test, y_test = test
     return _features(X_test).astype(np.result_type(X, X_test), copy=False), _labels(y_test)
 
 
-def _features(X: Rows) -> Rows:
+def _features(X: NDArray[Any]) -> NDArray[Any]:
     if X.dtype.kind not in "iuf":
         raise TypeError(f"features of type {X.dtype} are not real numbers")
     return X
 
 
-def _labels(y: Rows) -> Rows:
-    # In the narrow unsigned dtype of a file 2 * y - 1 would wrap around.
+def _labels(y: NDArray[Any]) -> NDArray[Any]:
+    # In the narrow unsigned dtype of a file 2 * y - 1 would overflow.
     return y.astype(np.int64, casting="same_kind")
 
 
+# OpenML: conversions are functions of arrays, so that tests need no network -----------------------
+
 Codes = dict[str, float]
-Conversion = Callable[[Rows, Rows], tuple[Rows, Labels]]
+Conversion = Callable[[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], Labels]]
 
 BOARD_CODES: Codes = {"x": 1, "o": -1, "b": 0}
 LETTER_CODES: Codes = {letter: code for code, letter in enumerate(ascii_lowercase)}
@@ -331,19 +298,7 @@ HEART_LABELS: Codes = {"<50": 0, ">50_1": 1, ">50_2": 1, ">50_3": 1, ">50_4": 1}
 
 
 def download(entry: Entry, data_home: Any = None) -> Dataset:
-    """Download a set, or take it from scikit-learn's cache.
-
-    Parameters
-    ----------
-    entry : Entry
-        Of a set that is online.
-    data_home : str, path-like or None, default=None
-        Folder of the cache; None for scikit-learn's own.
-
-    Returns
-    -------
-    dataset : Dataset
-    """
+    """Download a data set, or read it from scikit-learn's cache in ``data_home``."""
     if entry.openml_id is None:
         bunch = fetch_covtype(data_home=data_home)
     else:
@@ -354,21 +309,11 @@ def download(entry: Entry, data_home: Any = None) -> Dataset:
     return split_officially(entry, *convert(np.asarray(bunch.data), np.asarray(bunch.target)))
 
 
-def split_officially(entry: Entry, X: Rows, y: Labels) -> Dataset:
-    """Cut off the official test part, if the rows come in the official order.
+def split_officially(entry: Entry, X: NDArray[Any], y: Labels) -> Dataset:
+    """Split off the official test set, if the rows are in the official order.
 
-    They do if the training part at the front has the class counts of the catalog. If not,
-    all rows stay together: a split of another order would not be the official one.
-
-    Parameters
-    ----------
-    entry : Entry
-    X, y : ndarray
-        All rows, converted.
-
-    Returns
-    -------
-    dataset : Dataset
+    They are if the first rows have the class counts of the catalog. If not, all rows stay
+    together: a split of another order would not be the official one.
     """
     X, n = X.astype(entry.dtype), entry.n_rows
     complete = len(X) == n + entry.n_test
@@ -377,16 +322,8 @@ def split_officially(entry: Entry, X: Rows, y: Labels) -> Dataset:
     return Dataset(entry.name, X, y)
 
 
-def coded(values: Rows, codes: Codes, missing: float = np.nan) -> NDArray[np.float64]:
-    """Numbers for categories; whatever is not a string is missing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.datasets import BOARD_CODES, coded
-    >>> coded(np.array(["x", "b", None]), BOARD_CODES, missing=9)
-    array([1., 0., 9.])
-    """
+def coded(values: NDArray[Any], codes: Codes, missing: float = np.nan) -> NDArray[np.float64]:
+    """Categories as numbers; values that are not strings are missing."""
     strings = [value for value in values.flat if isinstance(value, str)]
     unknown = sorted(set(strings) - set(codes))
     if unknown:
@@ -398,45 +335,47 @@ def coded(values: Rows, codes: Codes, missing: float = np.nan) -> NDArray[np.flo
     return np.array(numbers, dtype=float).reshape(values.shape)
 
 
-def numeric(X: Rows, target: Rows) -> tuple[Rows, Labels]:
-    """Features as they are, labels such as '3' or '3.' as whole numbers."""
+def numeric(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
+    """Features unchanged, labels such as '3' or '3.' as integers."""
     return X, target.astype(float).astype(np.int64)
 
 
-def named_classes(X: Rows, target: Rows, codes: Codes) -> tuple[Rows, Labels]:
-    """Features as they are, labels from names."""
+def named_classes(
+    X: NDArray[Any], target: NDArray[Any], codes: Codes
+) -> tuple[NDArray[Any], Labels]:
+    """Features unchanged, labels from names."""
     return X, coded(target, codes).astype(np.int64)
 
 
-def _usps(X: Rows, target: Rows) -> tuple[Rows, Labels]:
-    """Pixels from [-1, 1] to [0, 1], labels from 1..10 to the digits 0..9."""
+def _usps(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
+    """Pixels from [-1, 1] to [0, 1], labels 1..10 to the digits 0..9."""
     X, y = numeric(X, target)
     return (X + 1.0) / 2.0, y - 1
 
 
-def _tictactoe(X: Rows, target: Rows) -> tuple[Rows, Labels]:
-    """Fields of the board as 1, -1 and 0."""
+def _tictactoe(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
+    """Fields of the board as 1 (x), -1 (o) and 0 (blank)."""
     return named_classes(coded(X, BOARD_CODES), target, {"negative": 0, "positive": 1})
 
 
-def _mushroom(X: Rows, target: Rows) -> tuple[Rows, Labels]:
+def _mushroom(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
     """Letters as 0..25, missing ones as 26."""
     return named_classes(coded(X, LETTER_CODES, MISSING_LETTER), target, {"e": 0, "p": 1})
 
 
-def _breastw_all(X: Rows, target: Rows) -> tuple[Rows, Labels]:
+def _breastw_all(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
     """All rows, missing values as -1."""
     X, y = named_classes(X.astype(float), target, {"benign": 2, "malignant": 4})
     return np.where(np.isnan(X), -1.0, X), y
 
 
-def _breastw(X: Rows, target: Rows) -> tuple[Rows, Labels]:
+def _breastw(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
     """Rows without missing values."""
     return _complete(*named_classes(X.astype(float), target, {"benign": 2, "malignant": 4}))
 
 
-def _cleveland(X: Rows, target: Rows) -> tuple[Rows, Labels]:
-    """Rows without missing values, categories by the numbers of the original file."""
+def _cleveland(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
+    """Rows without missing values, categories with the codes of the original file."""
     columns = [
         coded(X[:, j], HEART_CODES[j]) if j in HEART_CODES else X[:, j].astype(float)
         for j in range(X.shape[1])
@@ -444,12 +383,12 @@ def _cleveland(X: Rows, target: Rows) -> tuple[Rows, Labels]:
     return _complete(*named_classes(np.column_stack(columns), target, HEART_LABELS))
 
 
-def _complete(X: Rows, y: Labels) -> tuple[Rows, Labels]:
+def _complete(X: NDArray[Any], y: Labels) -> tuple[NDArray[Any], Labels]:
     keep = ~np.isnan(X).any(axis=1)
     return X[keep], y[keep]
 
 
-# A set that is not named here holds numbers only.
+# Data sets that are not listed are numeric.
 CONVERSIONS: dict[str, Conversion] = {
     "usps": _usps,
     "ionosphere": partial(named_classes, codes={"b": 0, "g": 1}),
@@ -464,11 +403,14 @@ CONVERSIONS: dict[str, Conversion] = {
 }
 
 
+# Loading ------------------------------------------------------------------------------------------
+
+
 def load(name: str, *, data_home: Any = None) -> Dataset:
     """Load a data set from a local folder or, failing that, from OpenML.
 
-    The folder is the one that the environment variable KERNLET_DATA names; a set is the
-    file ``<name>.npz`` in it, with the arrays Xtr, ytr, Xte, yte or X, y. Its shape and its
+    The environment variable KERNLET_DATA names the folder. A data set is the file
+    ``<name>.npz`` in it, with the arrays Xtr, ytr, Xte, yte or X, y; its shape and its
     class counts must be those of the catalog.
 
     Parameters
@@ -476,7 +418,7 @@ def load(name: str, *, data_home: Any = None) -> Dataset:
     name : str
         One of `names`.
     data_home : str, path-like or None, default=None
-        Where scikit-learn keeps what it downloads; None for its usual folder.
+        Folder of scikit-learn's downloads; None for its default.
 
     Returns
     -------
@@ -485,34 +427,34 @@ def load(name: str, *, data_home: Any = None) -> Dataset:
     Warns
     -----
     UserWarning
-        Where the copy on OpenML is not the set of the catalog; see Notes.
+        If the copy on OpenML differs from the catalog; see Notes.
 
     Raises
     ------
     ValueError
-        Where no set has that name, or the file is damaged or holds something else.
+        If no data set has that name, or the file is corrupt or contains something else.
     FileNotFoundError
-        Where the set comes from the folder alone and is not there.
+        If the data set is not on OpenML and not in the folder.
     ConnectionError
-        Where the set is not in the folder and OpenML cannot be reached.
+        If the data set is not in the folder and OpenML cannot be reached.
     ImportError
-        Where OpenML is asked and pandas, by which scikit-learn reads it, is missing.
+        If pandas is missing, with which scikit-learn reads OpenML's files.
 
     Notes
     -----
-    The sets bupa, checkerboard_generated and thyroid come from the folder alone; covertype
-    comes from `sklearn.datasets.fetch_covtype`. The other copies on OpenML are brought to
-    the labels, codes and order of columns of the local files, but were not compared with
-    them row by row. Expected to differ, by what is known of the same ARFF files elsewhere:
+    bupa, checkerboard_generated and thyroid are not on OpenML; covertype comes from
+    `sklearn.datasets.fetch_covtype`. The other copies on OpenML are converted to the labels,
+    codes and column order of the local files, but were not compared with them row by row.
+    Known differences:
 
-    - letter: its rows come in another order, so that there is no official split.
+    - letter: the rows are in another order, so that there is no official split.
     - satimage: it has 6430 rows, five fewer than the original, and no official split.
     - cleveland: heart-c repeats an incomplete row in place of a complete one, so that 296
       rows remain.
 
-    The other official splits are taken from the order of the rows, and only where the
-    class counts of the training part agree with the catalog. If they do not, all rows are
-    in X and y, and a warning says so.
+    The other official splits follow from the order of the rows, and only if the class counts
+    of the training set agree with the catalog. Otherwise X and y are all rows, with a
+    warning.
 
     Examples
     --------
@@ -526,8 +468,8 @@ def load(name: str, *, data_home: Any = None) -> Dataset:
         return read_file(path, entry)
     if not entry.is_online:
         raise FileNotFoundError(
-            f"The set {name!r} is not on OpenML: set {FOLDER_VARIABLE} to a folder that holds "
-            f"{name}.npz (being online helps with other sets only)."
+            f"The data set {name!r} is not on OpenML: set {FOLDER_VARIABLE} to a folder with "
+            f"{name}.npz (being online helps with other data sets only)."
         )
     dataset = _fetch(entry, data_home)
     _warn_if_different(entry, dataset)
@@ -539,13 +481,13 @@ def _fetch(entry: Entry, data_home: Any) -> Dataset:
         return download(entry, data_home)
     except (OSError, HTTPException) as error:
         raise ConnectionError(
-            f"The set {entry.name!r} was not found: set {FOLDER_VARIABLE} to a folder that holds "
-            f"{entry.name}.npz, or be online so that OpenML can be asked ({error})."
+            f"The data set {entry.name!r} was not found: set {FOLDER_VARIABLE} to a folder with "
+            f"{entry.name}.npz, or be online to download it from OpenML ({error})."
         ) from error
     except ImportError as error:
         raise ImportError(
-            f"The set {entry.name!r} was not found: set {FOLDER_VARIABLE} to a folder that holds "
-            f"{entry.name}.npz, or install pandas so that OpenML can be asked."
+            f"The data set {entry.name!r} was not found: set {FOLDER_VARIABLE} to a folder with "
+            f"{entry.name}.npz, or install pandas to download it from OpenML."
         ) from error
 
 
@@ -553,12 +495,14 @@ def _warn_if_different(entry: Entry, dataset: Dataset) -> None:
     difference = entry.mismatch(dataset)
     if difference:
         warnings.warn(
-            f"The copy of {entry.name!r} on OpenML is not the set of the catalog: {difference}. "
-            f"Set {FOLDER_VARIABLE} to a folder that holds {entry.name}.npz for the original.",
+            f"The copy of {entry.name!r} on OpenML differs from the catalog: {difference}. "
+            f"Set {FOLDER_VARIABLE} to a folder with {entry.name}.npz for the original.",
             UserWarning,
             stacklevel=3,
         )
 
+
+# Checkerboard -------------------------------------------------------------------------------------
 
 GRID_STEPS = 200
 
@@ -581,29 +525,28 @@ def make_checkerboard(
 ) -> Dataset:
     """Points on a checkerboard, and a grid to test on.
 
-    Training points are uniform on [-1, 1]^2. The board has ``n_squares`` columns and as many
-    rows of squares; a point has class (column + row) mod 2, and a point on a line between
-    squares belongs to the square on its right or above it. The test part is the grid of
-    199 x 199 points g / 100 - 1, g = 1, ..., 199, with their true classes.
+    Training points are uniform on [-1, 1]^2. The board has ``n_squares`` columns and rows of
+    squares; a point has class (column + row) mod 2, and a point on a line between squares
+    belongs to the square on its right or above it. The test set is the grid of 199 x 199
+    points g / 100 - 1, g = 1, ..., 199, with their true classes.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        Training points. From two points on, both classes occur (before noise): a draw
-        with one class alone is drawn again.
+        Training points. With at least two points both classes occur (before noise): a
+        sample with one class is drawn again.
     n_squares : int, default=4
         Squares along each side.
     noise : float, default=0.0
-        Fraction of training labels to flip: exactly ``round(noise * n_samples)`` of them.
+        Fraction of training labels to flip: exactly ``round(noise * n_samples)`` labels.
         Test labels are never flipped.
     random_state : int, RandomState instance or None, default=None
-        Draws the points and the labels to flip; None takes numpy's global generator, as in
-        scikit-learn.
+        Draws the points and the labels to flip.
 
     Returns
     -------
     board : Dataset
-        Labels are 0 and 1; the test part has 39,601 rows.
+        Labels are 0 and 1; the test set has 39,601 rows.
 
     Examples
     --------
@@ -625,7 +568,7 @@ def make_checkerboard(
 def _draw(
     n_samples: int, n_squares: int, random_state: np.random.RandomState
 ) -> tuple[NDArray[np.float64], Labels]:
-    """Uniform points with both classes among them, if there are two points at least."""
+    """Uniform points of both classes, if there are at least two points."""
     while True:
         X = random_state.uniform(-1.0, 1.0, (n_samples, 2))
         y = _classes(np.floor((X + 1.0) * n_squares / 2.0))
@@ -634,13 +577,13 @@ def _draw(
 
 
 def _grid(n_squares: int) -> tuple[NDArray[np.float64], Labels]:
-    """The inner points of the test lattice, the second coordinate running fastest."""
+    """Inner points of the lattice in row-major order, with their classes."""
     steps = np.arange(1, GRID_STEPS)
     lattice = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
-    # Whole numbers place the points that lie on a line between squares without rounding.
+    # In integers, so that points on a line between squares have no round-off.
     return lattice * 2 / GRID_STEPS - 1.0, _classes(lattice * n_squares // GRID_STEPS)
 
 
 def _classes(squares: NDArray[Any]) -> Labels:
-    """(column + row) mod 2 of squares given by column and row."""
+    """(column + row) mod 2 of each square."""
     return squares.sum(axis=1).astype(np.int64) % 2

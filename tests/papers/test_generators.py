@@ -8,11 +8,11 @@ from sklearn.datasets import load_digits
 
 from kernlet.datasets import Dataset, load
 from papers.generators import (
-    STRETCH,
-    Clouds,
+    SPREAD,
+    Clusters,
     Plane,
     ShiftedImages,
-    draw_clouds,
+    draw_clusters,
     draw_problem,
     make_ndc,
     make_noisy_digits,
@@ -58,17 +58,17 @@ def test_defaults():
 
 @settings(deadline=None, max_examples=25)
 @given(seeds, st.integers(1, 6), st.integers(2, 9))
-def test_tiny_clouds_sit_on_centers_labelled_by_the_plane(seed, n_features, n_centers):
-    clusters = make_ndc(
+def test_tiny_clusters_sit_on_centers_labelled_by_the_plane(seed, n_features, n_centers):
+    data = make_ndc(
         80, n_features, n_centers=n_centers, expansion=1e-9, test_size=30, random_state=seed
     )
-    clouds, plane = draw_problem(n_centers, n_features, np.random.RandomState(seed))
-    np.testing.assert_array_equal(clouds.labels, plane.heights(clouds.centers) >= 0)
-    assert np.abs(clouds.centers).max() <= 1
-    for X, y in ((clusters.X, clusters.y), (clusters.X_test, clusters.y_test)):
-        distances = np.linalg.norm(X[:, None] - clouds.centers, axis=2)
+    clusters, plane = draw_problem(n_centers, n_features, np.random.RandomState(seed))
+    np.testing.assert_array_equal(clusters.labels, plane.heights(clusters.centers) >= 0)
+    assert np.abs(clusters.centers).max() <= 1
+    for X, y in ((data.X, data.y), (data.X_test, data.y_test)):
+        distances = np.linalg.norm(X[:, None] - clusters.centers, axis=2)
         assert distances.min(axis=1).max() < 1e-6
-        np.testing.assert_array_equal(y, clouds.labels[distances.argmin(axis=1)])
+        np.testing.assert_array_equal(y, clusters.labels[distances.argmin(axis=1)])
 
 
 @settings(deadline=None, max_examples=25)
@@ -103,17 +103,17 @@ def test_separability_is_met(target, seed):
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.floats(0.501, 0.999), st.integers(2, 8), st.integers(1, 8))
 def test_expansion_for_a_separability_inverts_it(seed, target, n_centers, n_features):
-    clouds, plane = draw_problem(n_centers, n_features, np.random.RandomState(seed))
-    expansion = clouds.expansion_for(plane, target)
-    assert clouds.separability(plane, expansion) == pytest.approx(target, abs=1e-9)
+    clusters, plane = draw_problem(n_centers, n_features, np.random.RandomState(seed))
+    expansion = clusters.expansion_for(plane, target)
+    assert clusters.separability(plane, expansion) == pytest.approx(target, abs=1e-9)
 
 
 def test_separability_of_one_cloud_is_the_normal_distribution():
     # The center is 1 from the plane and the deviation across it is 1: Phi(1).
-    clouds = Clouds(np.array([[1.0]]), np.array([1]), np.ones(1), np.ones((1, 1, 1)))
+    clusters = Clusters(np.array([[1.0]]), np.array([1]), np.ones(1), np.ones((1, 1, 1)))
     plane = Plane(np.array([1.0]), 0.0)
-    assert clouds.separability(plane, 1 / STRETCH) == pytest.approx(0.8413447460685429)
-    assert clouds.expansion_for(plane, 0.8413447460685429) == pytest.approx(1 / STRETCH)
+    assert clusters.separability(plane, 1 / SPREAD) == pytest.approx(0.8413447460685429)
+    assert clusters.expansion_for(plane, 0.8413447460685429) == pytest.approx(1 / SPREAD)
 
 
 def test_separability_replaces_the_expansion():
@@ -124,26 +124,26 @@ def test_separability_replaces_the_expansion():
 
 def test_points_have_the_mean_and_covariance_of_their_cloud():
     random_state = np.random.RandomState(0)
-    clouds = draw_clouds(np.array([[0.5, -0.5], [3.0, 3.0]]), np.array([0, 1]), random_state)
-    X = clouds.draw(np.repeat([0, 1], 100_000), 25.0, random_state)
+    clusters = draw_clusters(np.array([[0.5, -0.5], [3.0, 3.0]]), np.array([0, 1]), random_state)
+    X = clusters.draw(np.repeat([0, 1], 100_000), 25.0, random_state)
     for center, points in enumerate(np.split(X, 2)):
-        root = clouds.roots[center]
-        np.testing.assert_allclose(points.mean(axis=0), clouds.centers[center], atol=0.02)
+        root = clusters.roots[center]
+        np.testing.assert_allclose(points.mean(axis=0), clusters.centers[center], atol=0.02)
         np.testing.assert_allclose(np.cov(points.T), root.T @ root, atol=0.03)
 
 
 def test_spread_is_the_documented_one():
     random_state = np.random.RandomState(0)
-    clouds = draw_clouds(np.zeros((200, 12)), np.zeros(200, dtype=int), random_state)
-    X = clouds.draw(np.arange(20_000) % 200, 10.0, random_state)
+    clusters = draw_clusters(np.zeros((200, 12)), np.zeros(200, dtype=int), random_state)
+    X = clusters.draw(np.arange(20_000) % 200, 10.0, random_state)
     assert (X**2).sum(axis=1).mean() == pytest.approx((10.0 * 12 / 25) ** 2 / 3, rel=0.05)
 
 
 def test_clouds_differ_and_share_random_fractions():
-    clouds, _ = draw_problem(5, 3, np.random.RandomState(0))
-    assert clouds.fractions.sum() == pytest.approx(1.0)
-    assert len(np.unique(clouds.fractions)) == 5
-    assert len(np.unique(clouds.roots)) == 5 * 3 * 3
+    clusters, _ = draw_problem(5, 3, np.random.RandomState(0))
+    assert clusters.fractions.sum() == pytest.approx(1.0)
+    assert len(np.unique(clusters.fractions)) == 5
+    assert len(np.unique(clusters.roots)) == 5 * 3 * 3
 
 
 def test_training_part_does_not_depend_on_the_test_part():
@@ -311,8 +311,8 @@ def test_noisy_digits_wrong_parameters_are_named(wrong):
 @pytest.mark.parametrize(
     ("centers", "sentence"),
     [
-        ((np.eye(2),), "centers has 1 parts; give a pair"),
-        ((np.eye(2), [0, 1], [0, 1]), "centers has 3 parts; give a pair"),
+        ((np.eye(2),), "centers has length 1; give a pair"),
+        ((np.eye(2), [0, 1], [0, 1]), "centers has length 3; give a pair"),
         ((np.eye(2), [0, 0]), r"are \[0\]; give 0 and 1"),
         ((np.eye(2), [-1, 1]), r"are \[-1, 1\]; give 0 and 1"),
         ((np.eye(2), [0, 1, 1]), "inconsistent numbers of samples"),

@@ -106,7 +106,7 @@ def test_missing_data_name_the_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNLET_DATA", str(tmp_path))
     monkeypatch.setattr("kernlet.datasets.download", offline)
     said = run_command("garcia2006", "--table", "pima", "--folder", tmp_path, status=1)
-    assert "set KERNLET_DATA to a folder that holds pima.npz" in said
+    assert "set KERNLET_DATA to a folder with pima.npz" in said
     assert said.count("Error:") == 1
 
 

@@ -1,4 +1,4 @@
-"""One module a competitor, each as ``benchmarks.competitors.contract`` says."""
+"""One module per competitor, as specified in ``benchmarks.competitors.contract``."""
 
 from typing import Any
 

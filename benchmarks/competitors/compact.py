@@ -1,4 +1,4 @@
-"""CompactKernelClassifier: the layouts that ``max_bytes`` chooses from, each as a setting."""
+"""CompactKernelClassifier: the storage plans that ``max_bytes`` selects from, as settings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TITLE = "compact"
 IS_KERNLET = True
 IS_RANDOM = True
 VERSION = 1
-MOST = 2000  # centers
-_FEW_ROWS = 1000  # up to which few centers and much noise are tried
+MOST_CENTERS = 2000
+_FEW_ROWS = 1000  # with at most these, few centers and much noise are tried
 _ENTROPY, _HINGE = "cross_entropy", "squared_hinge"
 _NARROW = ("int4", "int4", "ternary")
 
@@ -41,14 +41,14 @@ def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
 
 
 def _few_centers(shape: Shape, max_bytes: int, usual: Layout) -> list[Layout]:
-    """Very few centers, many, and in between, in eight bits; of many rows behind a projection."""
+    """Very few, medium and many centers, in eight bits; with many rows after a projection."""
     projection = usual.formats[2] if shape.n_features > 32 else "int8"
     layout = replace(usual, formats=("int8", "int8", projection))
     if shape.n_rows <= _FEW_ROWS:
         layout = replace(layout, rank=None)
     elif layout.rank is not None:
         layout = replace(layout, rank=min(16, shape.n_features, layout.rank))
-    room = fill(layout, max_bytes, min(MOST, shape.n_rows // 4))
+    room = fill(layout, max_bytes, min(MOST_CENTERS, shape.n_rows // 4))
     if room is None:
         return []
     sizes = np.geomspace(3, max(3, room.n_centers), 3).round().astype(int)
@@ -56,9 +56,9 @@ def _few_centers(shape: Shape, max_bytes: int, usual: Layout) -> list[Layout]:
 
 
 def _layouts(shape: Shape, max_bytes: int) -> tuple[list[Layout], list[Layout]]:
-    """What ``max_bytes`` tries; where that has no room for a projection, also very few ranks."""
+    """What ``max_bytes`` tries; if a projection does not fit, also projections of low rank."""
     layout = Layout(shape.n_features, shape.n_outputs, 1)
-    most = min(MOST, shape.n_rows // 2)
+    most = min(MOST_CENTERS, shape.n_rows // 2)
     first, second = candidates(layout, max_bytes, most, "auto", "auto")
     if all(of.rank is None for of in first):
         narrow = [replace(layout, rank=r, formats=_NARROW) for r in (2, 3, 4, 6)]
@@ -89,7 +89,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachin
 
 
 class OneLayout(CompactKernelClassifier):
-    """Trains the layout in ``setting``, formats and all, without a search."""
+    """Trains the storage plan in ``setting`` without a search."""
 
     setting: dict[str, Any]
 

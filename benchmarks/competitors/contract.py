@@ -1,15 +1,14 @@
-"""What a competitor is: a module of ``benchmarks/competitors``.
+"""What a competitor is: a module of ``benchmarks/competitors`` with these names.
 
-Such a module has
+- ``TITLE``, its name for readers; ``IS_KERNLET``, whether it is a model of this library;
+  ``IS_RANDOM``, whether ``seed`` matters; ``VERSION``, to be raised with every change of the code
+  that may change a result, so that cached results are not used any more;
+- ``settings(shape, max_bytes)``: at most ``N_SETTINGS`` settings, dictionaries of JSON values, to
+  be tried on held-out rows. A setting that several budgets share is tried once;
+- ``build(setting, X, y, seed)``: a :class:`Machine` trained on float32 rows and class codes.
 
-- ``TITLE``, its name for readers; ``IS_KERNLET``, whether it is a machine of this library;
-  ``IS_RANDOM``, whether ``seed`` matters; ``VERSION``, a number to raise with every change of the
-  code that may change a result: what was measured before is then measured anew;
-- ``settings(shape, max_bytes)``: at most ``N_SETTINGS`` settings, each a dictionary that JSON can
-  hold, to be tried on rows held out. The same setting at several budgets is tried once;
-- ``build(setting, X, y, seed)``: a :class:`Machine` trained on rows of float32 and class numbers.
-
-A machine predicts with what it stores: numbers are rounded before they are counted and scored.
+A machine predicts with the stored numbers: they are rounded before bytes are counted and
+predictions are scored.
 """
 
 from __future__ import annotations
@@ -22,22 +21,15 @@ import numpy as np
 
 from kernlet.sampling import stratified_sample
 
-#: Settings that every competitor may try for a data set and a number of bytes.
+#: Settings that a competitor may try per data set and budget.
 N_SETTINGS = 12
-#: The best of them, which are judged again on more rows.
+#: The best of them, which are scored again on more rows.
 N_FINALISTS = 3
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a task.
-
-    Parameters
-    ----------
-    n_rows : int
-        To train on.
-    n_features, n_classes : int
-    """
+    """Sizes of a task; ``n_rows`` are the training rows."""
 
     n_rows: int
     n_features: int
@@ -45,7 +37,7 @@ class Shape:
 
     @property
     def n_outputs(self) -> int:
-        """One for two classes, else one a class."""
+        """One for two classes, else one per class."""
         return self.n_classes if self.n_classes > 2 else 1
 
 
@@ -58,10 +50,10 @@ class Machine(Protocol):
 
     @property
     def n_centers(self) -> int | None:
-        """Points (or random features) it depends on; None where it has none."""
+        """Number of centers (or random features); None if it has none."""
 
     def predict(self, X: Any) -> Any:
-        """Class numbers of rows."""
+        """Class codes of rows."""
 
 
 class Competitor(Protocol):
@@ -73,7 +65,7 @@ class Competitor(Protocol):
     VERSION: int
 
     def settings(self, shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
-        """What is tried."""
+        """Settings to try."""
 
     def build(self, setting: dict[str, Any], X: Any, y: Any, seed: int) -> Machine:
         """Train with a setting."""
@@ -92,8 +84,8 @@ def spread_out(settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [settings[i * n // N_SETTINGS] for i in range(N_SETTINGS)]
 
 
-def sample_of(y: Any, most: int, seed: int) -> Any:
-    """At most so many rows, the classes in proportion."""
+def subsample(y: Any, most: int, seed: int) -> Any:
+    """Indices of at most ``most`` rows, stratified by class."""
     rows = np.arange(len(y))
     if len(rows) <= most:
         return rows

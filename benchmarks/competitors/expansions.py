@@ -1,4 +1,4 @@
-"""Kernel machines in packed tables, and how many centers fit."""
+"""Kernel expansions in packed tables, and how many centers fit a budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 
 @dataclass(frozen=True, eq=False)
 class ExpansionMachine:
-    """An expansion in tables; one output for two classes, else one a class."""
+    """A quantized expansion; one output for two classes, else one per class."""
 
     expansion: QuantizedExpansion
 
@@ -27,11 +27,11 @@ class ExpansionMachine:
 
     @property
     def n_centers(self) -> int:
-        """Kernel evaluations of a prediction."""
+        """Kernel evaluations per prediction."""
         return self.expansion.n_centers
 
     def predict(self, X: Any) -> Any:
-        """Class numbers of rows."""
+        """Class codes of rows."""
         outputs = self.expansion.decision_values(X)
         scheme: Scheme = "one output" if outputs.shape[1] == 1 else "one vs rest"
         return predicted_codes(outputs, scheme, outputs.shape[1], False, True)
@@ -43,21 +43,7 @@ def pack(
     coef: str = "float16",
     step: float | None = None,
 ) -> ExpansionMachine:
-    """A Gaussian expansion with its tables rounded.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        Without a map in front.
-    centers, coef : str
-        Formats of the tables.
-    step : float, default=None
-        Of the centers, where they were rounded before; else the best one.
-
-    Returns
-    -------
-    machine : ExpansionMachine
-    """
+    """Quantize a Gaussian expansion; ``step`` is that of centers that are rounded already."""
     return ExpansionMachine(
         QuantizedExpansion(
             np.array([expansion.kernel.gamma]),
@@ -69,13 +55,13 @@ def pack(
 
 
 def rounded_rows(rows: Any, format: str) -> tuple[Any, float]:
-    """Rows as a table would hold them, and its step."""
+    """Rows rounded to a storage format, and the step."""
     table = encode(rows, FORMATS[format])
     return table.decoded(), table.step
 
 
 def room_for(shape: Shape, max_bytes: int, centers: str, coef: str, most: int) -> int:
-    """How many centers fit, at most ``most``; 0 where none does."""
+    """How many centers fit a budget, at most ``most``; 0 if none does."""
     layout = Layout(shape.n_features, shape.n_outputs, 1, None, (centers, coef, coef))
     filled = fill(layout, max_bytes, most)
     return 0 if filled is None else filled.n_centers

@@ -1,4 +1,4 @@
-"""Gradient boosting with as many rounds as the bytes allow."""
+"""Gradient boosting with as many rounds as fit the budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from benchmarks.competitors.contract import Shape, sample_of
+from benchmarks.competitors.contract import Shape, subsample
 from benchmarks.competitors.trees import (
     PackedTrees,
     between_rows,
@@ -23,9 +23,10 @@ TITLE = "gradient boosting"
 IS_KERNLET = False
 IS_RANDOM = True
 VERSION = 5
-MOST_ROUNDS = 100  # for the sake of time
-#: Logits that leaves may be cut at: single ones may be thousands, and would set the step of all.
-#: That cut is taken which changes the fewest predictions of so many training rows.
+MOST_ROUNDS = 100  # to limit the time
+#: Limits to which the logits of leaves may be clipped: a single leaf may have thousands, and would
+#: determine the rounding step of all. The limit that changes the fewest predictions of
+#: JUDGED_ROWS training rows is used.
 CUTS = (8.0, 16.0, 32.0, 64.0)
 JUDGED_ROWS = 1000
 _LEAVES_AND_RATES = (
@@ -37,14 +38,14 @@ _LEAVES_AND_RATES = (
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
-    found = []
+    settings = []
     for leaves, rate in _LEAVES_AND_RATES:
-        a_tree = node_bytes(shape.n_features, leaves, 1)
-        rounds = (max_bytes - 4 - 4 * shape.n_outputs) // (shape.n_outputs * a_tree)
+        tree_bytes = node_bytes(shape.n_features, leaves, 1)
+        rounds = (max_bytes - 4 - 4 * shape.n_outputs) // (shape.n_outputs * tree_bytes)
         if rounds:
             setting = {"max_leaf_nodes": leaves, "learning_rate": rate}
-            found.append({**setting, "max_iter": min(MOST_ROUNDS, rounds)})
-    return found
+            settings.append({**setting, "max_iter": min(MOST_ROUNDS, rounds)})
+    return settings
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Boosted:
@@ -57,28 +58,28 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Boosted:
             tree.nodes["num_threshold"],
             tree.nodes["value"][:, None],
         )
-        for of_round in machine._predictors
-        for tree in of_round
+        for trees_of_round in machine._predictors
+        for tree in trees_of_round
     ]
     trees = [between_rows(tree, X) for tree in trees]
     exact = pack_trees(trees, X.shape[1], np.float64)
     baseline = np.asarray(machine._baseline_prediction, dtype=np.float32).ravel()
-    found = [_rounded(exact, baseline, cut) for cut in _cuts(exact.leaves)]
-    if len(found) == 1:
-        return found[0]
-    rows = X[sample_of(y, JUDGED_ROWS, seed)]
+    candidates = [_rounded(exact, baseline, cut) for cut in _cuts(exact.leaves)]
+    if len(candidates) == 1:
+        return candidates[0]
+    rows = X[subsample(y, JUDGED_ROWS, seed)]
     plain = machine.predict(rows)
-    return max(found, key=lambda rounded: np.mean(rounded.predict(rows) == plain))
+    return max(candidates, key=lambda rounded: np.mean(rounded.predict(rows) == plain))
 
 
 def _cuts(leaves: Any) -> list[float]:
-    """What leaves may be cut at: where they are small, not at all."""
+    """Limits below the largest leaf, and the largest leaf itself: no clipping."""
     largest = float(np.abs(leaves).max())
     return [*(cut for cut in CUTS if cut < largest), largest]
 
 
 def _rounded(exact: PackedTrees, baseline: Any, cut: float) -> Boosted:
-    """Leaves in 255 steps up to a cut."""
+    """Leaves clipped and rounded to 255 levels."""
     values = np.clip(exact.leaves, -cut, cut)
     step = np.float32(best_step(values, 127))
     codes = np.clip(np.rint(values / step), -127, 127).astype(np.int8)
@@ -86,11 +87,13 @@ def _rounded(exact: PackedTrees, baseline: Any, cut: float) -> Boosted:
 
 
 def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> HistGradientBoostingClassifier:
-    """The machine before its leaves and thresholds are rounded."""
+    """The model before its leaves and thresholds are rounded."""
     return HistGradientBoostingClassifier(
         **setting,
         min_samples_leaf=int(np.clip(len(X) // 40, 2, 20)),
-        l2_regularization=1.0 if int(y.max()) > 1 else 0.0,  # several outputs may diverge without
+        l2_regularization=1.0
+        if int(y.max()) > 1
+        else 0.0,  # multiclass boosting may diverge otherwise
         early_stopping=False,
         random_state=seed,
     ).fit(X, y)
@@ -98,7 +101,7 @@ def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> HistGradien
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """Trees with a number of eight bits in every leaf, the outputs in turn."""
+    """Trees with an eight-bit value per leaf; tree i belongs to output i % n_outputs."""
 
     trees: PackedTrees
     baseline: Any
@@ -111,7 +114,7 @@ class Boosted:
         return int(self.trees.nbytes + self.baseline.nbytes + self.step.nbytes)
 
     def predict(self, X: Any) -> Any:
-        """Class numbers of rows."""
+        """Class codes of rows."""
         n_outputs = len(self.baseline)
         outputs = np.tile(self.baseline.astype(float), (len(X), 1))
         values = self.trees.leaves[:, 0] * float(self.step)

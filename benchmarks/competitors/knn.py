@@ -1,4 +1,4 @@
-"""Nearest neighbours among all training rows."""
+"""Nearest neighbors among all training rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Neighbors:
 
 @dataclass(frozen=True, eq=False)
 class Neighbors:
-    """Points with a label of one byte each."""
+    """Points, each with a label of one byte."""
 
     points: PackedArray
     labels: Any
@@ -54,5 +54,5 @@ class Neighbors:
         return search.fit(self.points.decoded(), self.labels)
 
     def predict(self, X: Any) -> Any:
-        """Class numbers of rows."""
+        """Class codes of rows."""
         return self._search.predict(X)

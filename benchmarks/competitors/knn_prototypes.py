@@ -1,4 +1,4 @@
-"""Nearest neighbours among clusters of every class."""
+"""Nearest neighbors among k-means centers of every class."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ TITLE = "kNN prototypes"
 IS_KERNLET = False
 IS_RANDOM = True
 VERSION = 2
-_MANY = 200  # clusters of a class, from which they are found on batches
-
-
-#: Part of the points that fit, their share a class, and neighbours that vote.
-_WAYS = (
+_MANY = 200  # with more clusters per class, mini-batch k-means is used
+#: Share of the points that fit, how classes share them, and number of neighbors.
+_CHOICES = (
     (1.0, "equal", 1),
     (1.0, "equal", 3),
     (1.0, "proportional", 1),
@@ -31,14 +29,14 @@ _WAYS = (
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
-    found = []
-    for storage, (part, share, n_neighbors) in product(("int8", "int4"), _WAYS):
-        a_point = FORMATS[storage].bits / 8 * shape.n_features + 1
-        n = min(int(part * (max_bytes - 5) / a_point), shape.n_rows)
+    settings = []
+    for storage, (fraction, share, n_neighbors) in product(("int8", "int4"), _CHOICES):
+        point_bytes = FORMATS[storage].bits / 8 * shape.n_features + 1
+        n = min(int(fraction * (max_bytes - 5) / point_bytes), shape.n_rows)
         if n >= shape.n_classes:
-            ways = {"share": share, "n_neighbors": n_neighbors}
-            found.append({"storage": storage, "n_points": n, **ways})
-    return [setting for i, setting in enumerate(found) if setting not in found[:i]]
+            choice = {"share": share, "n_neighbors": n_neighbors}
+            settings.append({"storage": storage, "n_points": n, **choice})
+    return [setting for i, setting in enumerate(settings) if setting not in settings[:i]]
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Neighbors:
@@ -51,7 +49,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Neighbors:
 
 
 def _shares(counts: Any, setting: dict[str, Any]) -> list[int]:
-    """Points of each class: one at least, and not more than it has rows."""
+    """Points per class: at least one, and at most its rows."""
     n = setting["n_points"]
     if setting["share"] == "equal":
         shares = np.full(len(counts), n // len(counts))

@@ -1,6 +1,6 @@
-"""Multi-layer perceptrons of a number of bytes, tuned: the main competitor of compact machines.
+"""Multi-layer perceptrons within a number of bytes, with quantization-aware training.
 
-Tables, rounding, optimiser, loss and input noise are those of the kernel machine.
+Formats, rounding, optimiser, loss and input noise are those of the compact kernel machine.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ RATES = (3e-3, 1e-2, 3e-2)
 NOISE_AND_DECAY = ((0.0, 0.0), (0.1, 1e-4), (0.4, 1e-3))
 MIN_SETTINGS, MAX_SETTINGS = 48, 72
 LOSS = CrossEntropy(smoothing=0.1)
-_BOTTLENECKS = ((1 / 3, 1 / 2), (2 / 3, 3 / 4))  # most of the bytes, and of the features
+_BOTTLENECKS = ((1 / 3, 1 / 2), (2 / 3, 3 / 4))  # largest shares of bytes, and of features
 _MAX_WIDTH = 2**15
-_STEP_RATE = 0.02  # of the logarithms of rounding steps, as in joint_descent
+_STEP_RATE = 0.02  # learning rate of the logarithms of rounding steps
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A shape, its storage, and how to train it.
+    """Architecture, storage and training parameters.
 
     Parameters
     ----------
     hidden : tuple of int
-        Widths of the one or two layers of rectifiers.
+        Widths of the one or two ReLU layers.
     rank : int
-        Of a linear map, without biases, in front of them; 0 for none.
+        Rank of a linear projection without biases before them; 0 for none.
     first, others : str
-        Formats of the first table and of the others.
+        Storage formats of the first table and of the others.
     rate : float
         Learning rate.
     noise : float
-        Deviation of the noise on the inputs, in theirs.
+        Standard deviation of the input noise, relative to that of the inputs.
     decay : float
-        Of the weights: half of it times their squared norm is added to the loss.
+        Weight decay.
     """
 
     hidden: tuple[int, ...]
@@ -65,18 +65,18 @@ class Setting:
     decay: float = 0.0
 
     def shapes(self, n_features: int, n_classes: int) -> list[tuple[int, int]]:
-        """Of the tables, each of inputs times outputs; two classes take one output."""
-        front = (self.rank,) if self.rank else ()
+        """Shapes (inputs, outputs) of the tables; two classes have one output."""
+        projection = (self.rank,) if self.rank else ()
         n_outputs = n_classes if n_classes > 2 else 1
-        return list(pairwise((n_features, *front, *self.hidden, n_outputs)))
+        return list(pairwise((n_features, *projection, *self.hidden, n_outputs)))
 
     def formats(self) -> list[Format]:
-        """Of the tables."""
+        """Storage formats of the tables."""
         n_others = len(self.hidden) + bool(self.rank)
         return [FORMATS[self.first]] + n_others * [FORMATS[self.others]]
 
     def n_bytes(self, n_features: int, n_classes: int) -> int:
-        """Of tables with their steps, float32 biases, and the shift and scale of the inputs."""
+        """Bytes of tables with steps, float32 biases, and shift and scale of the inputs."""
         shapes = self.shapes(n_features, n_classes)
         tables = sum(
             format.n_bytes(n * m) for format, (n, m) in zip(self.formats(), shapes, strict=True)
@@ -85,14 +85,14 @@ class Setting:
 
 
 def all_settings(n_features: int, n_classes: int, max_bytes: int) -> list[Setting]:
-    """From 48 to 72 settings, each as wide as the bytes allow."""
+    """48 to 72 settings, each as wide as fits the budget."""
     shapes = [
         shape
         for first, others in FORMAT_PAIRS
         for shape in _shapes(n_features, n_classes, max_bytes, first, others)
     ]
     if not shapes:
-        raise ValueError(f"No network of 2 hidden units fits {max_bytes} bytes.")
+        raise ValueError(f"No network with 2 hidden units fits {max_bytes} bytes.")
     n_rates = -(-MIN_SETTINGS // (len(shapes) * len(NOISE_AND_DECAY)))
     rates = RATES if n_rates <= len(RATES) else np.geomspace(RATES[0], RATES[-1], n_rates)
     grid = [
@@ -100,7 +100,7 @@ def all_settings(n_features: int, n_classes: int, max_bytes: int) -> list[Settin
         for s, shape in enumerate(shapes)
         for (i, rate), (j, (noise, decay)) in product(enumerate(rates), enumerate(NOISE_AND_DECAY))
     ]
-    # where there are too many, those left out are spread over shapes, rates and noises
+    # If there are too many, the dropped ones are spread over shapes, rates and noises.
     grid = sorted(grid, key=lambda numbered: numbered[0])[:MAX_SETTINGS]
     return [setting for _, setting in grid]
 
@@ -108,10 +108,11 @@ def all_settings(n_features: int, n_classes: int, max_bytes: int) -> list[Settin
 def _shapes(
     n_features: int, n_classes: int, max_bytes: int, first: str, others: str
 ) -> Iterator[Setting]:
-    """One hidden layer, bottlenecks of two ranks, two hidden layers: those that fit."""
-    a_rank = FORMATS[first].n_bytes(1000 * n_features) / 1000
+    """One hidden layer, projections of two ranks, two hidden layers: those that fit."""
+    rank_bytes = FORMATS[first].n_bytes(1000 * n_features) / 1000
     ranks = {
-        min(int(share * max_bytes / a_rank), int(part * n_features)) for share, part in _BOTTLENECKS
+        min(int(of_bytes * max_bytes / rank_bytes), int(of_features * n_features))
+        for of_bytes, of_features in _BOTTLENECKS
     }
     for rank, n_hidden in [(0, 1), *((rank, 1) for rank in sorted(ranks) if rank > 1), (0, 2)]:
 
@@ -128,16 +129,9 @@ def _shapes(
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A network as it is stored.
+    """A stored network: tables of weights (inputs, outputs), biases, input shift and scale.
 
-    Parameters
-    ----------
-    tables : tuple of PackedArray
-        Weights of each layer, of shape (n_inputs, n_outputs).
-    biases : tuple of ndarray
-        Of each layer, in float32; empty for a linear map in front.
-    shift, scale : float
-        Of the inputs, in float32.
+    The biases of a projection are empty.
     """
 
     tables: tuple[PackedArray, ...]
@@ -152,7 +146,7 @@ class Network:
         return sum(array.nbytes for array in arrays)
 
     def predict(self, X: Any, chunk: int = 8192) -> Any:
-        """Class numbers of rows."""
+        """Class codes of rows."""
         numbers = np.zeros(X.shape[0])
         examples = _examples(X, numbers, float(self.shift), float(self.scale))
         arrays = {f"W{i}": table.decoded() for i, table in enumerate(self.tables)}
@@ -166,7 +160,7 @@ class Network:
 
 
 def forward(arrays: Arrays, rows: Any) -> list[Any]:
-    """What each layer takes, and the outputs; layers with biases but the last have rectifiers."""
+    """Inputs of each layer, and the outputs; layers with biases except the last have ReLU."""
     n_layers = sum(name[0] == "W" and name[1:].isdigit() for name in arrays)
     values = [rows]
     for i in range(n_layers):
@@ -179,43 +173,43 @@ def forward(arrays: Arrays, rows: Any) -> list[Any]:
     return values
 
 
-def slopes_of(arrays: Arrays, rows: Any, targets: Any) -> Arrays:
-    """Derivatives of the mean loss by weights and biases."""
+def gradients_of(arrays: Arrays, rows: Any, targets: Any) -> Arrays:
+    """Gradients of the mean loss with respect to weights and biases."""
     values = forward(arrays, rows)
     pull = LOSS.value_and_pull(values[-1], targets)[1] / rows.shape[0]
-    slopes = {}
+    gradients = {}
     for i in reversed(range(len(values) - 1)):
-        slopes[f"W{i}"] = values[i].T @ pull
+        gradients[f"W{i}"] = values[i].T @ pull
         if f"b{i}" in arrays:
-            slopes[f"b{i}"] = pull.sum(0)
+            gradients[f"b{i}"] = pull.sum(0)
         if i:
             pull = pull @ arrays[f"W{i}"].T
             if f"b{i - 1}" in arrays:
                 pull *= values[i] > 0
-    return slopes
+    return gradients
 
 
 def fit(setting: Setting, X: Any, codes: Any, n_classes: int, device: Device, seed: int) -> Network:
-    """Train in full precision, then half as long with rounded tables."""
+    """Train in full precision, then half as long with rounded weights."""
     random = np.random.RandomState(seed)
     shift, scale = (np.float32(number) for number in mean_and_deviation(X))
     examples = _examples(X, codes, float(shift), float(scale), n_classes, device)
     n_epochs = int(np.clip(2_160_000 / examples.n_rows, 10, 120))
     shapes, formats = setting.shapes(X.shape[1], n_classes), setting.formats()
-    start = {name: device.send(a) for name, a in _start(setting, shapes, random).items()}
+    start = {name: device.send(a) for name, a in _initial(setting, shapes, random).items()}
     arrays = _train(start, {}, setting, examples, n_epochs, 1.0, random)
     levels = {f"W{i}": format.n_levels for i, format in enumerate(formats)}
     for name, n_levels in levels.items():
         step = best_step(to_numpy(arrays[name]), n_levels)
         arrays[f"{name}_log_step"] = device.send(np.log([step]))
     arrays = _train(arrays, levels, setting, examples, n_epochs // 2, 0.3, random)
-    found = {name: to_numpy(array) for name, array in arrays.items()}
+    trained = {name: to_numpy(array) for name, array in arrays.items()}
     return Network(
         tuple(
-            encode(found[f"W{i}"], format, float(np.exp(found[f"W{i}_log_step"][0])))
+            encode(trained[f"W{i}"], format, float(np.exp(trained[f"W{i}_log_step"][0])))
             for i, format in enumerate(formats)
         ),
-        tuple(found.get(f"b{i}", np.zeros(0, np.float32)) for i in range(len(formats))),
+        tuple(trained.get(f"b{i}", np.zeros(0, np.float32)) for i in range(len(formats))),
         shift,
         scale,
     )
@@ -224,7 +218,7 @@ def fit(setting: Setting, X: Any, codes: Any, n_classes: int, device: Device, se
 def validated(
     setting: Setting, X: Any, codes: Any, n_classes: int, device: Device, seed: int
 ) -> float:
-    """The accuracy on a fifth of the rows, always the same, of a network trained on the others."""
+    """Accuracy on a fixed fifth of the rows of a network trained on the others."""
     rows = np.arange(X.shape[0])
     train, check = train_test_split(rows, test_size=0.2, stratify=codes, random_state=0)
     network = fit(setting, X[train], codes[train], n_classes, device, seed)
@@ -245,10 +239,10 @@ def _examples(
     )
 
 
-def _start(
+def _initial(
     setting: Setting, shapes: list[tuple[int, int]], random: np.random.RandomState
 ) -> dict[str, Any]:
-    """Weights that keep the variance (He et al., 2015), and biases of 0."""
+    """He initialisation (2015) of the weights, and zero biases."""
     arrays = {}
     for i, (n_inputs, n_outputs) in enumerate(shapes):
         linear = i == len(shapes) - 1 or (i == 0 and setting.rank > 0)
@@ -268,7 +262,7 @@ def _train(
     speed: float,
     random: np.random.RandomState,
 ) -> Arrays:
-    """Adam from where the arrays are; those that have levels are rounded. Nothing waits for it."""
+    """Adam from the given arrays; those with levels are rounded (straight-through gradients)."""
     n_rows, n_features, device = examples.n_rows, examples.n_features, examples.device
     batch_size = usual_batch(n_rows)
     n_batches = -(-n_rows // batch_size)
@@ -287,15 +281,15 @@ def _train(
         stored = dict(arrays)
         for name, n_levels in levels.items():
             stored[name] = rounded(arrays[name], arrays[f"{name}_log_step"], n_levels)
-        slopes = slopes_of(stored, rows, examples.targets(batch))
+        gradients = gradients_of(stored, rows, examples.targets(batch))
         for name, n_levels in levels.items():
-            slopes[name], slopes[f"{name}_log_step"] = through_rounding(
-                slopes[name], arrays[name], arrays[f"{name}_log_step"], n_levels
+            gradients[name], gradients[f"{name}_log_step"] = through_rounding(
+                gradients[name], arrays[name], arrays[f"{name}_log_step"], n_levels
             )
         if setting.decay:
             for name in tables:
-                slopes[name] = slopes[name] + setting.decay * arrays[name]
-        return adam.moved(State(vector, mean, square), slopes, size)
+                gradients[name] = gradients[name] + setting.decay * arrays[name]
+        return adam.moved(State(vector, mean, square), gradients, size)
 
     take = capture_cuda_graph(step, device) if examples.is_held else step
     state, n_steps = adam.start, 0
@@ -311,7 +305,7 @@ def _train(
 
 
 def _noise(deviation: float, n_numbers: int, random: np.random.RandomState) -> Any:
-    """One long list of noise, of which each batch takes a piece at random."""
+    """One long vector of noise; each batch takes a random slice of it."""
     if not deviation:
         return np.zeros(0, np.float32)
     generator = np.random.default_rng(random.randint(2**31 - 1))
@@ -327,10 +321,10 @@ VERSION = 1
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
     try:
-        found = all_settings(shape.n_features, shape.n_classes, max_bytes)
+        candidates = all_settings(shape.n_features, shape.n_classes, max_bytes)
     except ValueError:  # nothing fits
         return []
-    return spread_out([asdict(setting) for setting in found])
+    return spread_out([asdict(setting) for setting in candidates])
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Perceptron:
@@ -342,7 +336,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Perceptron:
 
 @dataclass(frozen=True, eq=False)
 class Perceptron:
-    """A network in tables."""
+    """A stored network as a competitor."""
 
     network: Network
     n_centers: None = None
@@ -353,5 +347,5 @@ class Perceptron:
         return self.network.nbytes
 
     def predict(self, X: Any) -> Any:
-        """Class numbers of rows."""
+        """Class codes of rows."""
         return self.network.predict(X)

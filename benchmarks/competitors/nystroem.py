@@ -1,8 +1,8 @@
 """Nystroem features and a linear SVM, folded into one kernel expansion.
 
-The rows that become landmarks are rounded before anything is trained on them. Directions in which
-their features hardly differ (eigenvalues under ``LEAST`` of the largest) are left out: Nystroem
-itself keeps them, but folded into coefficients they are huge and would survive no rounding.
+Landmarks are rounded before anything is trained on them. Directions with eigenvalues below
+``SMALLEST_EIGENVALUE`` of the largest are dropped: Nystroem itself keeps them, but folded into the
+coefficients they are huge, and rounding would destroy them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TITLE = "Nystroem + linear"
 IS_KERNLET = False
 IS_RANDOM = True
 VERSION = 2
-MOST = 1500  # landmarks, for the sake of time
-LEAST = 1e-4  # eigenvalues that are kept, as shares of the largest
-#: Of gamma, and C.
+MOST_LANDMARKS = 1500  # to limit the time
+SMALLEST_EIGENVALUE = 1e-4  # relative to the largest
+#: Factors of gamma = factor / n_features, and C.
 _FACTORS = ((0.03, 100.0), (0.1, 10.0), (0.3, 1.0), (0.3, 10.0), (1.0, 10.0), (3.0, 100.0))
 
 
@@ -32,7 +32,7 @@ def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
     return [
         {"storage": storage, "gamma": factor / shape.n_features, "C": C, "n_components": n}
         for storage in (("int8", "float16"), ("int4", "float16"))
-        if (n := room_for(shape, max_bytes, *storage, min(MOST, shape.n_rows)))
+        if (n := room_for(shape, max_bytes, *storage, min(MOST_LANDMARKS, shape.n_rows)))
         for factor, C in _FACTORS
     ]
 
@@ -43,14 +43,14 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachin
 
 
 def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> tuple[KernelExpansion, float]:
-    """The machine before its coefficients are rounded, and the step of its landmarks."""
+    """The expansion before its coefficients are rounded, and the step of its landmarks."""
     points = setting["storage"][0]
     n = min(setting["n_components"], len(X))
-    some = np.random.RandomState(seed).permutation(len(X))[:n]
-    landmarks, step = rounded_rows(X[some], points)
+    rows = np.random.RandomState(seed).permutation(len(X))[:n]
+    landmarks, step = rounded_rows(X[rows], points)
     kernel = RBF(setting["gamma"])
     values, vectors = np.linalg.eigh(kernel_matrix(kernel, landmarks, landmarks))
-    large = values > LEAST * values[-1]
+    large = values > SMALLEST_EIGENVALUE * values[-1]
     whitening = vectors[:, large] / np.sqrt(values[large])
     linear = LinearSVC(C=setting["C"], dual="auto", random_state=seed, tol=1e-3, max_iter=1000)
     linear.fit(kernel_matrix(kernel, X, landmarks) @ whitening, y)

@@ -1,4 +1,4 @@
-"""A random forest of as many leaves as the bytes allow."""
+"""A random forest with as many leaves as fit the budget."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _KINDS = (("class", "sqrt"), ("shares", "sqrt"), ("shares", 0.5))
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
-    found = []
+    settings = []
     for leaf, max_features in _KINDS:
         width = shape.n_outputs if leaf == "shares" else 1
         leaves = {n: leaves_within(shape.n_features, max_bytes / n, width) for n in _N_TREES}
         fitting = [n for n in _N_TREES if leaves[n] >= 2]
-        places = np.linspace(0, len(fitting) - 1, 4).round().astype(int) if fitting else []
-        for n in sorted({fitting[place] for place in places}):
-            # a tree of its own sees all features
+        indices = np.linspace(0, len(fitting) - 1, 4).round().astype(int) if fitting else []
+        for n in sorted({fitting[i] for i in indices}):
+            # A single tree sees all features.
             features = None if n == 1 and max_features == "sqrt" else max_features
             setting = {"n_trees": n, "leaf": leaf, "max_features": features}
-            found.append({**setting, "leaves": leaves[n]})
-    return found
+            settings.append({**setting, "leaves": leaves[n]})
+    return settings
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Forest:
@@ -42,7 +42,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Forest:
         shares = tree.value[:, 0] / tree.value[:, 0].sum(axis=1, keepdims=True)
         if setting["leaf"] == "class":
             codes = shares.argmax(axis=1)[:, None]
-        else:  # of two classes, the share of the second says it all
+        else:  # with two classes the share of the second is enough
             codes = np.rint(255 * (shares[:, 1:] if shares.shape[1] == 2 else shares))
         trees.append(
             in_preorder(
@@ -66,9 +66,9 @@ def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> RandomFores
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees whose leaves hold a class, or the shares of the classes in 255ths.
+    """Trees whose leaves have a class, or the shares of the classes in 255ths.
 
-    Of two classes, the share of the second one.
+    With two classes it is the share of the second.
     """
 
     trees: PackedTrees
@@ -82,7 +82,7 @@ class Forest:
         return self.trees.nbytes
 
     def predict(self, X: Any) -> Any:
-        """Class numbers of rows."""
+        """Class codes of rows."""
         votes = self.trees.leaves.astype(np.int64)
         if self.holds_class:
             votes = np.eye(self.n_classes, dtype=int)[votes[:, 0]]

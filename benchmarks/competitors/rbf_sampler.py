@@ -1,9 +1,9 @@
 """Random Fourier features and a linear SVM.
 
-Every direction gives two features, its cosine and its sine: for the same bytes better than one
-cosine with a phase, as scikit-learn's RBFSampler has it, from which the directions come. They are
-rounded before the linear machine is trained, and stored: a generator that makes the same numbers
-on a device as here would spare them, which ``nbytes_from_seed`` counts.
+Every direction gives two features, its cosine and its sine, which is better for the same bytes than
+one cosine with a phase as in scikit-learn's RBFSampler, which draws the directions. They are
+rounded before the linear model is trained, and stored; ``nbytes_from_seed`` is the size if a device
+can generate the same directions from a seed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ TITLE = "RBFSampler + linear"
 IS_KERNLET = False
 IS_RANDOM = True
 VERSION = 2
-MOST = 1000  # directions, for the sake of time
-#: Of gamma, and C, by the format of the directions.
+MOST_DIRECTIONS = 1000  # to limit the time
+#: Factors of gamma, and C, by the format of the directions.
 _FACTORS = {
     "int8": ((0.1, 10.0), (0.3, 10.0), (1.0, 10.0), (3.0, 10.0)),
     "int4": (
@@ -52,7 +52,7 @@ def _room(shape: Shape, max_bytes: int, directions: str, coef: str) -> int:
     """How many directions fit."""
     bits = FORMATS[directions].bits * shape.n_features + 2 * FORMATS[coef].bits * shape.n_outputs
     fixed = 2 * 4 + 4 * shape.n_outputs + 1
-    return max(0, min(MOST, int((max_bytes - fixed) / (bits / 8))))
+    return max(0, min(MOST_DIRECTIONS, int((max_bytes - fixed) / (bits / 8))))
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> FourierMachine:
@@ -65,7 +65,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> FourierMachine:
 
 
 def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> tuple[PackedArray, LinearSVC]:
-    """Directions as they are stored, and the linear machine before it is rounded."""
+    """Stored directions, and the linear model before it is rounded."""
     sampler = RBFSampler(
         gamma=setting["gamma"], n_components=setting["n_directions"], random_state=seed
     ).fit(X)
@@ -95,7 +95,7 @@ class FourierMachine:
 
     @property
     def nbytes_from_seed(self) -> int:
-        """Bytes where the directions come from a seed of four."""
+        """Bytes if the directions come from a seed of four bytes."""
         return int(self.coef.nbytes + self.intercepts.nbytes + 4)
 
     @property
@@ -104,6 +104,6 @@ class FourierMachine:
         return self.directions.shape[1]
 
     def predict(self, X: Any) -> Any:
-        """Class numbers of rows."""
+        """Class codes of rows."""
         outputs = features(X, self.directions) @ self.coef.decoded().T + self.intercepts
         return outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)

@@ -1,15 +1,15 @@
-"""The relevance vector machine; its size is what it is.
+"""The relevance vector machine; its size is not a parameter.
 
-No maintained package has one for classes, so this is ``papers.rvm``: an own
-implementation of the published algorithm. It takes a sample of the rows, rounded as its relevance
-vectors will be, and more than two classes stop at ``MOST_CHANGES`` changes an output.
+No maintained package has an RVM classifier, so this is ``papers.rvm``, our implementation of the
+published algorithm. It is trained on a sample of the rows, rounded as its relevance vectors will
+be, and with more than two classes stops after ``MOST_CHANGES`` additions per output.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.competitors.contract import Shape, grid, sample_of
+from benchmarks.competitors.contract import Shape, grid, subsample
 from benchmarks.competitors.expansions import ExpansionMachine, pack, rounded_rows, widths
 from papers.rvm import RelevanceVectorClassifier
 
@@ -24,14 +24,14 @@ _FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
-    # several outputs take most of the bytes for coefficients; one does not, and int8 may wreck it
+    # With several outputs most bytes are coefficients; with one, int8 is too coarse for them.
     small = ("int4", "float16" if shape.n_outputs == 1 else "int8")
     return grid(storage=[("int8", "float16"), small], gamma=widths(shape, _FACTORS))
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachine:
     many = int(y.max()) > 1
-    rows = sample_of(y, MOST_ROWS, seed)
+    rows = subsample(y, MOST_ROWS, seed)
     points, coef = setting["storage"]
     rounded, step = rounded_rows(X[rows], points)
     machine = RelevanceVectorClassifier(

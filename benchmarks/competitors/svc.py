@@ -1,6 +1,6 @@
-"""scikit-learn's SVC; its size is what it is.
+"""scikit-learn's SVC; its size is not a parameter.
 
-It is trained on rows rounded as its support vectors will be: so these are stored as they are.
+It is trained on rows rounded as its support vectors will be, so that these are stored exactly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TITLE = "SVC"
 IS_KERNLET = False
 IS_RANDOM = False
 VERSION = 2
-#: Of gamma, and C.
+#: Factors of gamma = factor / n_features, and C.
 _FACTORS = ((0.1, 10.0), (0.3, 1.0), (1.0, 1.0), (1.0, 10.0), (3.0, 10.0), (10.0, 10.0))
 
 
@@ -50,7 +50,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> SvcMachine:
 
 @dataclass(frozen=True, eq=False)
 class SvcMachine:
-    """Support vectors, n_classes - 1 duals of each as LIBSVM keeps them, intercepts, gamma."""
+    """Support vectors, n_classes - 1 duals of each as in LIBSVM, intercepts, gamma."""
 
     support_vectors: PackedArray
     duals: PackedArray

@@ -1,1 +1,1 @@
-"""Accuracy against size: kernlet beside what users would pick instead."""
+"""Accuracy against size: kernlet and the models users would choose instead."""

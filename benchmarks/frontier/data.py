@@ -1,4 +1,4 @@
-"""The data sets of the frontier: how they are split and standardised."""
+"""The data sets of the frontier: splits and standardisation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sklearn.model_selection import (
 )
 from sklearn.preprocessing import OneHotEncoder
 
-from benchmarks.competitors.contract import Shape, sample_of
+from benchmarks.competitors.contract import Shape, subsample
 from kernlet.datasets import load
 
 SMALL_ROWS = 1000
-N_FOLDS = 3  # that judge a setting on small sets
-#: Of at most ``SMALL_ROWS`` rows, by folds and five splits.
+N_FOLDS = 3  # to score a setting on small data sets
+#: At most ``SMALL_ROWS`` rows, scored by folds and five splits.
 SMALL = (
     "sonar",
     "cleveland",
@@ -38,18 +38,18 @@ SMALL_BUDGETS = (256, 1024, 4096)
 BUDGETS = (1024, 4096, 16_384, 65_536)
 LARGE_BUDGETS = BUDGETS[1:3]
 
-MOST_ROWS = 20_000  # to train on
-TUNING_ROWS = 2000  # to train on while a setting is chosen
-CHECKING_ROWS = 2000  # and to judge it by
-FINAL_ROWS = 7500  # of which all are held out once while the best settings are judged again
-N_REPEATS = 4  # of the folds of small sets, while the best settings are judged again
-_CODES = ("mushroom", "tictactoe")  # letters or marks: one column each
-_ONE_UNIT = ("usps", "mnist", "optdigits", "pendigits")  # pixels, points: one scale for all
+MOST_ROWS = 20_000  # training rows
+TUNING_ROWS = 2000  # training rows while settings are tried
+CHECKING_ROWS = 2000  # held-out rows that score them
+FINAL_ROWS = 7500  # each is held out once while the best settings are scored again
+N_REPEATS = 4  # of the folds of small data sets, while the best settings are scored again
+_CATEGORICAL = ("mushroom", "tictactoe")  # one-hot encoded
+_ONE_UNIT = ("usps", "mnist", "optdigits", "pendigits")  # pixels, positions: one common scale
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Standardised rows of float32 and class numbers, for training and for testing."""
+    """Standardised float32 rows and class codes, for training and testing."""
 
     X: Any
     y: Any
@@ -63,34 +63,34 @@ class Split:
 
 
 def budgets_of(name: str) -> tuple[int, ...]:
-    """Numbers of bytes."""
+    """Budgets in bytes."""
     if name in SMALL:
         return SMALL_BUDGETS
     return LARGE_BUDGETS if name in LARGE else BUDGETS
 
 
 def seeds_of(name: str) -> range:
-    """Seeds: of the machine where there is an official test part, else of the split as well."""
+    """Seeds of the model, and of the split if there is no official test set."""
     return range(5) if name in SMALL and _whole(name).X_test is None else range(3)
 
 
-def has_test_part(name: str) -> bool:
-    """Whether all seeds share an official test part."""
+def has_test_set(name: str) -> bool:
+    """Whether all seeds share an official test set."""
     return _whole(name).X_test is not None
 
 
 @lru_cache(maxsize=2)
 def split(name: str, seed: int) -> Split:
-    """The training and the test rows of a seed; official parts do not depend on it."""
+    """Training and test rows of a seed; official splits do not depend on it."""
     data = _whole(name)
     codes = np.unique(data.y, return_inverse=True)[1]
-    X = _one_hot(data.X) if name in _CODES else data.X
+    X = _one_hot(data.X) if name in _CATEGORICAL else data.X
     if data.X_test is not None:
-        rows = sample_of(codes, MOST_ROWS, 0)
+        rows = subsample(codes, MOST_ROWS, 0)
         test = np.searchsorted(np.unique(data.y), data.y_test)
         return _standardised(name, X[rows], codes[rows], data.X_test, test)
     if len(X) > 2 * MOST_ROWS:
-        rows = sample_of(codes, 2 * MOST_ROWS, seed)
+        rows = subsample(codes, 2 * MOST_ROWS, seed)
         X, codes = X[rows], codes[rows]
         share: float = 0.5
     else:
@@ -101,28 +101,28 @@ def split(name: str, seed: int) -> Split:
 
 
 def folds(name: str, data: Split) -> list[tuple[Any, Any]]:
-    """Rows to train on and to judge every setting by, the same for every competitor."""
+    """Training and held-out rows to score settings, the same for every competitor."""
     if name in SMALL:
         return list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(data.X, data.y))
     shuffle = StratifiedShuffleSplit(1, test_size=0.2, random_state=0)
     train, check = next(shuffle.split(data.X, data.y))
-    train = train[sample_of(data.y[train], TUNING_ROWS, 0)]
-    check = check[sample_of(data.y[check], CHECKING_ROWS, 0)]
+    train = train[subsample(data.y[train], TUNING_ROWS, 0)]
+    check = check[subsample(data.y[check], CHECKING_ROWS, 0)]
     return [(train, check)]
 
 
 def final_folds(name: str, data: Split) -> list[tuple[Any, Any]]:
-    """The same for the best settings: every row is held out at least once."""
+    """Folds to score the best settings again: every row is held out at least once."""
     if name in SMALL:
         repeated = RepeatedStratifiedKFold(n_splits=N_FOLDS, n_repeats=N_REPEATS, random_state=1)
         return list(repeated.split(data.X, data.y))
-    rows = sample_of(data.y, FINAL_ROWS, 1)
-    parts = StratifiedKFold(N_FOLDS, shuffle=True, random_state=1).split(rows, data.y[rows])
-    return [(rows[train], rows[check]) for train, check in parts]
+    rows = subsample(data.y, FINAL_ROWS, 1)
+    splits = StratifiedKFold(N_FOLDS, shuffle=True, random_state=1).split(rows, data.y[rows])
+    return [(rows[train], rows[check]) for train, check in splits]
 
 
 def growing(name: str, n_rows: int) -> Split:
-    """So many training rows, smaller samples inside larger ones, beside the same test rows."""
+    """``n_rows`` training rows, nested for different ``n_rows``, and the same test rows."""
     data = _whole(name)
     codes = np.unique(data.y, return_inverse=True)[1]
     order = np.random.RandomState(0).permutation(len(codes))
@@ -140,7 +140,7 @@ def _one_hot(X: Any) -> Any:
 
 
 def _standardised(name: str, X: Any, y: Any, X_test: Any, y_test: Any) -> Split:
-    """Mean 0 and deviation 1, as on the training rows; columns of two values are left 0 and 1."""
+    """Standardise by the training rows; columns with two values become 0 and 1."""
     X, X_test = np.asarray(X, dtype=float), np.asarray(X_test, dtype=float)
     if name in _ONE_UNIT:
         shift, scale = X.mean(), X.std()
@@ -155,9 +155,9 @@ def _standardised(name: str, X: Any, y: Any, X_test: Any, y_test: Any) -> Split:
 
 
 def facts_of(name: str) -> dict[str, Any]:
-    """What a reader should know of a data set."""
+    """Sizes and kind of split of a data set."""
     data = split(name, 0)
-    official = has_test_part(name)
+    official = has_test_set(name)
     return {
         "rows": data.shape.n_rows,
         "features": data.shape.n_features,

@@ -1,4 +1,4 @@
-"""Growth with the number of training rows, at one number of bytes."""
+"""Time and accuracy by number of training rows, at one budget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.competitors import COMPETITORS
 from benchmarks.frontier.data import growing
-from benchmarks.frontier.measure import ROOT, cells_of, kept, key_parts, run_once, tuned_setting
+from benchmarks.frontier.measure import ROOT, cache_of, cached, key_parts, run_once, tuned_setting
 from benchmarks.tables import Table
 from kernlet.atomic import atomic_write
 from papers.cache import ResultCache
@@ -17,7 +17,7 @@ RESULTS = ROOT / "docs" / "results" / "frontier-growth.json"
 COMMAND = "make bench ARGS=frontier-growth"
 NAME, MAX_BYTES = "covertype", 16_384
 SIZES = (1000, 4000, 16_000, 60_000)
-#: Those that train on all rows they are given, and the most rows they are given.
+#: Competitors without a limit on the rows, and the most rows they get.
 MOST_ROWS = {
     "compact": 60_000,
     "nystroem": 60_000,
@@ -32,12 +32,12 @@ MOST_ROWS = {
 
 def growth(quick: bool) -> Iterator[Table]:
     """Fit and predict times and accuracy, with the setting tuned for the frontier."""
-    cells = cells_of(NAME)
+    cache = cache_of(NAME)
     records = []
     for n_rows in SIZES[:1] if quick else SIZES:
         for competitor, most in MOST_ROWS.items():
             if n_rows <= most:
-                records.append(_record(cells, competitor, n_rows))
+                records.append(_record(cache, competitor, n_rows))
     document = {
         "command": COMMAND,
         "set": NAME,
@@ -52,21 +52,21 @@ def growth(quick: bool) -> Iterator[Table]:
     yield growth_table(document)
 
 
-def _record(cells: ResultCache, competitor: str, n_rows: int) -> dict[str, Any]:
-    limit = None if competitor == "svc" else MAX_BYTES  # it has the size it has
-    setting = tuned_setting(cells, NAME, MAX_BYTES, competitor, limit)
-    found = kept(
-        cells,
+def _record(cache: ResultCache, competitor: str, n_rows: int) -> dict[str, Any]:
+    limit = None if competitor == "svc" else MAX_BYTES  # its size is not a parameter
+    setting = tuned_setting(cache, NAME, MAX_BYTES, competitor, limit)
+    run = cached(
+        cache,
         lambda: run_once(growing(NAME, n_rows), competitor, setting, 0),
         "growth",
         *key_parts(competitor, setting),
         n_rows,
     )
-    return {"competitor": competitor, "rows": n_rows, "setting": setting, **found}
+    return {"competitor": competitor, "rows": n_rows, "setting": setting, **run}
 
 
 def growth_table(document: dict[str, Any]) -> Table:
-    """A row for each competitor, a column for each number of rows."""
+    """A row per competitor, a column per number of rows."""
     sizes = sorted({record["rows"] for record in document["records"]})
     table = Table(
         f"{document['set']} at {document['budget']:,} bytes, one seed: test accuracy in %, CPU "
@@ -74,9 +74,9 @@ def growth_table(document: dict[str, Any]) -> Table:
         ["machine", *(f"{size:,} rows" for size in sizes), "bytes at most"],
     )
     for competitor, title in document["titles"].items():
-        mine = {r["rows"]: r for r in document["records"] if r["competitor"] == competitor}
-        cells = [_cell(mine[size]) if size in mine else "" for size in sizes]
-        table.add(title, *cells, f"{max(r['nbytes'] for r in mine.values()):,}")
+        by_size = {r["rows"]: r for r in document["records"] if r["competitor"] == competitor}
+        cells = [_cell(by_size[size]) if size in by_size else "" for size in sizes]
+        table.add(title, *cells, f"{max(r['nbytes'] for r in by_size.values()):,}")
     return table
 
 

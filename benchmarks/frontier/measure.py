@@ -1,4 +1,4 @@
-"""Tuning, refitting and measuring a competitor; every result is kept."""
+"""Tuning, refitting and measuring a competitor; every result is cached."""
 
 from __future__ import annotations
 
@@ -18,141 +18,142 @@ from benchmarks.frontier.data import (
     budgets_of,
     final_folds,
     folds,
-    has_test_part,
+    has_test_set,
     seeds_of,
     split,
 )
 from papers.cache import ResultCache, key_of
 
 ROOT = Path(__file__).parents[2]
-#: Results of single fits: not for the repository, but for a run that goes on where it stopped.
+#: Results of single fits: not in the repository, but an interrupted run resumes from them.
 FOLDER = ROOT / "benchmarks" / "results" / "frontier"
-TOO_MANY = 2**40  # bytes: of a setting whose training breaks down
-Judged = tuple[dict[str, Any], dict[str, Any]]  # a setting and what it came to
+TOO_MANY = 2**40  # bytes, of a setting whose training fails
+#: A setting and its score, bytes and seconds.
+Scored = tuple[dict[str, Any], dict[str, Any]]
 
 
-def cells_of(name: str) -> ResultCache:
-    """What has been measured on a data set."""
+def cache_of(name: str) -> ResultCache:
+    """Cached results of a data set."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     return ResultCache(FOLDER / f"{name}.json")
 
 
-def kept(cells: ResultCache, work: Callable[[], Any], name: str, *arguments: Any) -> Any:
-    """What was measured before, or is now."""
-    if key_of(name, arguments) not in cells.results:
-        cells.put(work(), name, *arguments)
-    return cells.get(name, *arguments)
+def cached(cache: ResultCache, compute: Callable[[], Any], name: str, *arguments: Any) -> Any:
+    """The cached result of a name and its arguments, computed if it is missing."""
+    if key_of(name, arguments) not in cache.results:
+        cache.put(compute(), name, *arguments)
+    return cache.get(name, *arguments)
 
 
 def key_parts(competitor: str, setting: dict[str, Any]) -> tuple[str, str, str]:
-    """What a result depends on: the code of the competitor, by its version, and the setting."""
+    """What a result depends on: the competitor, the version of its code, and the setting."""
     version = f"v{COMPETITORS[competitor].VERSION}"
     return competitor, version, json.dumps(setting, sort_keys=True)
 
 
-def measure(cells: ResultCache, name: str, max_bytes: int, competitor: str) -> dict[str, Any]:
-    """The record of a competitor on a data set within a number of bytes."""
-    tried, finalists = _tuned(cells, name, max_bytes, competitor)
-    judged = [found for _, found in [*tried, *finalists]]
+def measure(cache: ResultCache, name: str, max_bytes: int, competitor: str) -> dict[str, Any]:
+    """The record of a competitor on a data set within a budget."""
+    tried, finalists = _tuned(cache, name, max_bytes, competitor)
+    scores = [score for _, score in [*tried, *finalists]]
     record: dict[str, Any] = {
         "set": name,
         "budget": max_bytes,
         "competitor": competitor,
         "n_settings": len(tried),
-        "tuning_seconds": round(sum(found["seconds"] for found in judged), 3),
+        "tuning_seconds": round(sum(score["seconds"] for score in scores), 3),
         "fits": False,
     }
-    for setting, found in finalists:
-        runs = _runs(cells, name, competitor, setting, max_bytes)
+    for setting, score in finalists:
+        runs = _runs(cache, name, competitor, setting, max_bytes)
         if runs is not None:
-            return {**record, **_summary(setting, found["score"], runs), "fits": True}
+            return {**record, **_summary(setting, score["score"], runs), "fits": True}
     return record
 
 
 def tuned_setting(
-    cells: ResultCache, name: str, max_bytes: int, competitor: str, limit: int | None
+    cache: ResultCache, name: str, max_bytes: int, competitor: str, limit: int | None
 ) -> dict[str, Any]:
-    """The setting that validates best, of those within a limit of bytes where there is one."""
+    """The setting with the best validation score, of those within ``limit`` bytes if given."""
     if limit is not None:
-        return _tuned(cells, name, max_bytes, competitor)[1][0][0]
-    tried = tried_settings(cells, name, max_bytes, competitor)
-    return _finalists(cells, name, competitor, tried, TOO_MANY - 1)[0][0]
+        return _tuned(cache, name, max_bytes, competitor)[1][0][0]
+    tried = tried_settings(cache, name, max_bytes, competitor)
+    return _finalists(cache, name, competitor, tried, TOO_MANY - 1)[0][0]
 
 
 def _tuned(
-    cells: ResultCache, name: str, max_bytes: int, competitor: str
-) -> tuple[list[Judged], list[Judged]]:
-    """What was tried at this number of bytes and at smaller ones, and the finalists of all."""
-    tried: dict[str, Judged] = {}
-    finalists: dict[str, Judged] = {}
+    cache: ResultCache, name: str, max_bytes: int, competitor: str
+) -> tuple[list[Scored], list[Scored]]:
+    """Settings tried at this budget and at smaller ones, and the finalists of all."""
+    tried: dict[str, Scored] = {}
+    finalists: dict[str, Scored] = {}
     for budget in [*(b for b in budgets_of(name) if b < max_bytes), max_bytes]:
-        here = tried_settings(cells, name, budget, competitor)
-        tried |= {json.dumps(pair[0]): pair for pair in here}
-        best = _finalists(cells, name, competitor, here, budget)
+        scored = tried_settings(cache, name, budget, competitor)
+        tried |= {json.dumps(pair[0]): pair for pair in scored}
+        best = _finalists(cache, name, competitor, scored, budget)
         finalists |= {json.dumps(pair[0]): pair for pair in best}
     return list(tried.values()), _best_first(list(finalists.values()))
 
 
-def tried_settings(cells: ResultCache, name: str, max_bytes: int, competitor: str) -> list[Judged]:
-    """All settings with what they came to on few rows, the best first."""
+def tried_settings(cache: ResultCache, name: str, max_bytes: int, competitor: str) -> list[Scored]:
+    """All settings with their scores on few rows, the best first."""
     settings = COMPETITORS[competitor].settings(split(name, 0).shape, max_bytes)
     return _best_first(
-        [(setting, _judged(cells, name, competitor, setting, "tuned")) for setting in settings]
+        [(setting, _scored(cache, name, competitor, setting, "tuned")) for setting in settings]
     )
 
 
 def _finalists(
-    cells: ResultCache, name: str, competitor: str, tried: list[Judged], max_bytes: int
-) -> list[Judged]:
-    """The best settings that fit, judged again on more rows, where they have to fit as well."""
-    found: list[Judged] = []
+    cache: ResultCache, name: str, competitor: str, tried: list[Scored], max_bytes: int
+) -> list[Scored]:
+    """The best settings that fit, scored again on more rows; they must fit there too."""
+    finalists: list[Scored] = []
     for setting, before in tried:
-        if len(found) < N_FINALISTS and before["nbytes"] <= max_bytes:
-            judged = _judged(cells, name, competitor, setting, "final")
-            found += [(setting, judged)] if judged["nbytes"] <= max_bytes else []
-    return _best_first(found)
+        if len(finalists) < N_FINALISTS and before["nbytes"] <= max_bytes:
+            score = _scored(cache, name, competitor, setting, "final")
+            finalists += [(setting, score)] if score["nbytes"] <= max_bytes else []
+    return _best_first(finalists)
 
 
-def _best_first(judged: list[Judged]) -> list[Judged]:
-    return sorted(judged, key=lambda pair: -pair[1]["score"])
+def _best_first(scored: list[Scored]) -> list[Scored]:
+    return sorted(scored, key=lambda pair: -pair[1]["score"])
 
 
-def _judged(
-    cells: ResultCache, name: str, competitor: str, setting: dict[str, Any], stage: str
+def _scored(
+    cache: ResultCache, name: str, competitor: str, setting: dict[str, Any], stage: str
 ) -> dict[str, Any]:
-    """The score of a setting on rows held out of the training part of the first split."""
-    rows_of = folds if stage == "tuned" else final_folds
+    """The score of a setting on held-out training rows of the first split."""
+    make_folds = folds if stage == "tuned" else final_folds
 
-    def work() -> dict[str, Any]:
+    def compute() -> dict[str, Any]:
         data = split(name, 0)
-        found = [
+        runs = [
             run_once(
                 Split(data.X[train], data.y[train], data.X[check], data.y[check]),
                 competitor,
                 setting,
                 0,
             )
-            for train, check in rows_of(name, data)
+            for train, check in make_folds(name, data)
         ]
         return {
-            "score": float(np.mean([run["score"] for run in found])),
-            "nbytes": max(run["nbytes"] for run in found),
-            "seconds": sum(run["fit_seconds"] for run in found),
+            "score": float(np.mean([run["score"] for run in runs])),
+            "nbytes": max(run["nbytes"] for run in runs),
+            "seconds": sum(run["fit_seconds"] for run in runs),
         }
 
-    return kept(cells, work, stage, *key_parts(competitor, setting))
+    return cached(cache, compute, stage, *key_parts(competitor, setting))
 
 
 def _runs(
-    cells: ResultCache, name: str, competitor: str, setting: dict[str, Any], max_bytes: int
+    cache: ResultCache, name: str, competitor: str, setting: dict[str, Any], max_bytes: int
 ) -> list[dict[str, Any]] | None:
-    """The setting on every seed; None where a machine turns out too large."""
-    repeats = COMPETITORS[competitor].IS_RANDOM or not has_test_part(name)
+    """Runs of a setting with every seed; None if a machine exceeds the budget."""
+    repeats = COMPETITORS[competitor].IS_RANDOM or not has_test_set(name)
     runs = []
     for seed in seeds_of(name) if repeats else [0]:
         runs.append(
-            kept(
-                cells,
+            cached(
+                cache,
                 lambda seed=seed: run_once(split(name, seed), competitor, setting, seed),
                 "run",
                 *key_parts(competitor, setting),

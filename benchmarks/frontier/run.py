@@ -1,9 +1,9 @@
 """The frontier: accuracy against bytes, on every data set, for every competitor.
 
-Order: small sets first, then by what they cost; a run goes on where it stopped. Environment:
-``KERNLET_FRONTIER_SETS`` limits it to some sets (names with commas), ``KERNLET_FRONTIER_MACHINES``
-to some machines: their results are then kept for the next run, and no file is written;
-``KERNLET_FRONTIER_BYTES`` is the most bytes.
+Small data sets come first, then by cost; an interrupted run resumes. Environment variables:
+``KERNLET_FRONTIER_SETS`` limits it to data sets (comma-separated names),
+``KERNLET_FRONTIER_MACHINES`` to competitors, whose results are then only cached and not written;
+``KERNLET_FRONTIER_BYTES`` is the largest budget.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from benchmarks.frontier.data import (
     TUNING_ROWS,
     facts_of,
 )
-from benchmarks.frontier.measure import ROOT, cells_of, measure
+from benchmarks.frontier.measure import ROOT, cache_of, measure
 from benchmarks.frontier.summary import set_table, verdict_table
 from benchmarks.tables import Table
 from kernlet.atomic import atomic_write
@@ -45,7 +45,7 @@ RESULTS = ROOT / "docs" / "results" / "frontier.json"
 COMMAND = "make bench ARGS=frontier"
 
 
-#: In this order, what is cheap first.
+#: Data sets and budgets in the order they run, the cheap ones first.
 STAGES = (
     (SMALL, SMALL_BUDGETS),
     (MEDIUM, BUDGETS[:3]),
@@ -55,7 +55,7 @@ STAGES = (
 
 
 def frontier(quick: bool) -> Iterator[Table]:
-    """Measure what is missing, write the JSON file, and make the tables of it."""
+    """Measure what is not cached, write the JSON file, and yield its tables."""
     if quick:
         document = _document([*_records_of(SMALL[0], SMALL_BUDGETS[:1])])
     else:
@@ -78,42 +78,42 @@ def frontier(quick: bool) -> Iterator[Table]:
 
 
 def named(variable: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The names in a variable of the environment, all of them where it is not set."""
+    """The names in an environment variable, or all if it is not set."""
     if variable not in os.environ:
         return known
     names = tuple(name.strip() for name in os.environ[variable].split(","))
     for name in names:
         if name not in known:
-            raise ValueError(f"{variable} has {name!r}; it may have {', '.join(known)}.")
+            raise ValueError(f"{variable} has {name!r}; allowed are {', '.join(known)}.")
     return names
 
 
 def _records_of(
     name: str, budgets: tuple[int, ...], machines: tuple[str, ...] = tuple(COMPETITORS)
 ) -> Iterator[dict[str, Any]]:
-    cells = cells_of(name)
+    cache = cache_of(name)
     for max_bytes in budgets:
         for competitor in machines:
-            record, seconds = timed(measure, cells, name, max_bytes, competitor)
+            record, seconds = timed(measure, cache, name, max_bytes, competitor)
             print(f"{name} {max_bytes} {competitor}: {seconds:.1f} s", flush=True)
             yield record
 
 
 def _command() -> str:
-    """What makes these records, with the most bytes where that was set."""
+    """The command, with the largest budget if that was set."""
     most = os.environ.get("KERNLET_FRONTIER_BYTES")
     return COMMAND if most is None else f"KERNLET_FRONTIER_BYTES={most} {COMMAND}"
 
 
 def _write(records: list[dict[str, Any]]) -> None:
-    """What is measured now takes the place of what the file has of it."""
+    """Replace records of the file by new ones."""
     before = []
     if RESULTS.exists():
         before = json.loads(RESULTS.read_text(encoding="utf-8"))["records"]
-    fresh = {_place(record) for record in records}
-    both = [record for record in before if _place(record) not in fresh] + records
+    new = {_position(record) for record in records}
+    merged = [record for record in before if _position(record) not in new] + records
     with atomic_write(RESULTS) as part:
-        part.write_text(_lines(_document(sorted(both, key=_place))), encoding="utf-8")
+        part.write_text(_lines(_document(sorted(merged, key=_position))), encoding="utf-8")
 
 
 def _document(records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _document(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def limits() -> dict[str, int | float]:
-    """What bounds the machines and their tuning, for readers of the results."""
+    """Limits of the competitors and of their tuning, for readers of the results."""
     of = COMPETITORS
     return {
         "most_rows": MOST_ROWS,
@@ -152,16 +152,16 @@ def limits() -> dict[str, int | float]:
         "minimal_rows": of["minimal_kernel"].MOST_ROWS,
         "minimal_candidates": of["minimal_kernel"].CANDIDATES,
         "chunking_rows": of["chunking_synthetic"].MOST_ROWS,
-        "chunking_points": of["chunking_synthetic"].MOST,
+        "chunking_points": of["chunking_synthetic"].MOST_POINTS,
         "rvm_rows": of["rvm"].MOST_ROWS,
         "rvm_candidates": of["rvm"].CANDIDATES,
         "rvm_changes": of["rvm"].MOST_CHANGES,
         "compressed_rows": of["compressed_svc"].MOST_ROWS,
-        "compressed_centers": of["compressed_svc"].MOST,
-        "compact_centers": of["compact"].MOST,
-        "landmarks": of["nystroem"].MOST,
-        "least_eigenvalue": of["nystroem"].LEAST,
-        "directions": of["rbf_sampler"].MOST,
+        "compressed_centers": of["compressed_svc"].MOST_CENTERS,
+        "compact_centers": of["compact"].MOST_CENTERS,
+        "landmarks": of["nystroem"].MOST_LANDMARKS,
+        "least_eigenvalue": of["nystroem"].SMALLEST_EIGENVALUE,
+        "directions": of["rbf_sampler"].MOST_DIRECTIONS,
         "rounds": of["hist_gradient_boosting"].MOST_ROUNDS,
         "judged_rows": of["hist_gradient_boosting"].JUDGED_ROWS,
         "leaves": MOST_LEAVES,
@@ -169,7 +169,7 @@ def limits() -> dict[str, int | float]:
 
 
 def _lines(document: dict[str, Any]) -> str:
-    """JSON with a line for each record."""
+    """JSON with one line per record."""
     lines = [
         f" {json.dumps(name)}: {json.dumps(value)},"
         for name, value in document.items()
@@ -179,8 +179,8 @@ def _lines(document: dict[str, Any]) -> str:
     return "\n".join(["{", *lines, ' "records": [', records, " ]", "}"]) + "\n"
 
 
-def _place(record: dict[str, Any]) -> tuple[int, int, int]:
-    """In order of sets, bytes and competitors."""
+def _position(record: dict[str, Any]) -> tuple[int, int, int]:
+    """Sort key: data set, budget, competitor."""
     names = list(COMPETITORS)
     return (
         NAMES.index(record["set"]),

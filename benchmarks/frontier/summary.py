@@ -1,4 +1,4 @@
-"""What the records say: kernlet's best machine beside each peer."""
+"""Comparisons of the records: kernlet's best machine against each peer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,7 @@ BEST_PEER = "best peer (by validation)"
 class Comparison:
     """Two machines on the same test rows.
 
-    Parameters
-    ----------
-    ours, theirs : dict
-        Their records.
-    difference : float
-        In points of accuracy, ours less theirs.
-    error : float
-        Its standard error.
+    ``difference`` is ours minus theirs in percentage points, ``error`` its standard error.
     """
 
     ours: Record
@@ -43,25 +36,25 @@ class Comparison:
         return self.verdict_at(1)
 
     def verdict_at(self, n_errors: int) -> str:
-        """Tied within so many standard errors."""
+        """Tied within ``n_errors`` standard errors."""
         if abs(self.difference) <= n_errors * self.error or not self.difference:
             return "tied"
         return "ahead" if self.difference > 0 else "behind"
 
     @property
     def machines(self) -> tuple[Any, ...]:
-        """What is compared, whatever the number of bytes allowed."""
+        """What is compared, regardless of the budget."""
         both = [(r["competitor"], str(r.get("setting"))) for r in (self.ours, self.theirs)]
         return (self.ours["set"], *both)
 
 
 def pairs(document: Document) -> list[tuple[str, int]]:
-    """Data sets and numbers of bytes, in order."""
+    """Data sets and budgets, in order."""
     return list(dict.fromkeys((r["set"], r["budget"]) for r in document["records"]))
 
 
 def records_at(document: Document, name: str, budget: int) -> dict[str, Record]:
-    """By competitor, those that do not fit as well."""
+    """Records by competitor, including those that do not fit."""
     return {
         record["competitor"]: record
         for record in document["records"]
@@ -70,7 +63,7 @@ def records_at(document: Document, name: str, budget: int) -> dict[str, Record]:
 
 
 def best_of(document: Document, name: str, budget: int, is_kernlet: bool) -> Record | None:
-    """The machine that validates best, of equally good ones the smaller; never by test rows."""
+    """The best machine by validation score, the smaller of equals; never by test rows."""
     fitting = [
         record
         for competitor, record in records_at(document, name, budget).items()
@@ -80,13 +73,13 @@ def best_of(document: Document, name: str, budget: int, is_kernlet: bool) -> Rec
 
 
 def compare(ours: Record, theirs: Record, facts: dict[str, Any]) -> Comparison:
-    """The difference of two machines and its standard error, of one test row at least.
+    """The difference of two machines and its standard error, at least one test row.
 
-    On an official test part: the binomial variances p (1 - p) / n_test of both accuracies, as if
-    they came of different rows (predictions are not kept), plus the variance of the seeds'
-    differences over their number. On random splits the differences are paired by split, and their
-    variance is taken times 1 / n + n_test / n_train, since the splits share rows (Nadeau and
-    Bengio, 2003).
+    On an official test set: the binomial variances p (1 - p) / n_test of both accuracies, as if
+    they were measured on different rows (predictions are not stored), plus the variance of the
+    seeds' differences over their number. On random splits the differences are paired by split, and
+    their variance is multiplied by 1 / n + n_test / n_train, because the splits share rows (Nadeau
+    and Bengio, 2003).
     """
     a, b = (100 * np.asarray(record["accuracies"]) for record in (ours, theirs))
     n = max(len(a), len(b))
@@ -102,7 +95,7 @@ def compare(ours: Record, theirs: Record, facts: dict[str, Any]) -> Comparison:
 
 
 def comparisons(document: Document) -> Iterator[Comparison]:
-    """The best of kernlet beside every peer that fits, pair by pair."""
+    """The best of kernlet against every peer that fits, for each data set and budget."""
     for name, budget in pairs(document):
         ours = best_of(document, name, budget, is_kernlet=True)
         if ours is None:
@@ -113,7 +106,7 @@ def comparisons(document: Document) -> Iterator[Comparison]:
 
 
 def best_comparisons(document: Document) -> Iterator[Comparison]:
-    """The best of kernlet beside the best of all peers, both by validation."""
+    """The best of kernlet against the best of all peers, both by validation."""
     for name, budget in pairs(document):
         best = [best_of(document, name, budget, is_kernlet) for is_kernlet in (True, False)]
         if best[0] is not None and best[1] is not None:
@@ -127,14 +120,14 @@ def counts(found: list[Comparison], n_errors: int = 1) -> Counter[str]:
 
 def by_peer(document: Document) -> dict[str, list[Comparison]]:
     """The comparisons with every peer, by title; the best of all peers last."""
-    found = list(comparisons(document))
+    everyone = list(comparisons(document))
     peers = {n: f["title"] for n, f in document["competitors"].items() if not f["is_kernlet"]}
-    mine = {t: [c for c in found if c.theirs["competitor"] == n] for n, t in peers.items()}
-    return {**mine, BEST_PEER: list(best_comparisons(document))}
+    each = {t: [c for c in everyone if c.theirs["competitor"] == n] for n, t in peers.items()}
+    return {**each, BEST_PEER: list(best_comparisons(document))}
 
 
 def verdict_table(document: Document) -> Table:
-    """For each peer, at how many pairs kernlet's best is ahead, tied and behind."""
+    """Per peer, the number of pairs at which kernlet's best is ahead, tied and behind."""
     n_pairs = len(pairs(document))
     table = Table(
         "kernlet's best machine (by validation) beside each peer, at "
@@ -160,7 +153,7 @@ def verdict_table(document: Document) -> Table:
 
 
 def set_table(document: Document, name: str) -> Table:
-    """Accuracy of every competitor on a set, a column a budget."""
+    """Accuracy of every competitor on a data set, a column per budget."""
     facts = document["sets"][name]
     budgets = [budget for at, budget in pairs(document) if at == name]
     what = "seeds on the official test part" if facts["test"] == "official" else "random splits"
@@ -182,7 +175,7 @@ def set_table(document: Document, name: str) -> Table:
 
 
 def accuracy(record: Record | None) -> str:
-    """Mean and deviation, or why there is none."""
+    """Mean and deviation, or why there is no accuracy."""
     if record is None:
         return ""
     if not record["fits"]:
@@ -190,15 +183,15 @@ def accuracy(record: Record | None) -> str:
     return mean_and_deviation([100 * score for score in record["accuracies"]])
 
 
-#: Peers of the same kind: ahead of each on every set was wanted.
+#: Kernel methods; the target is to be ahead of each on every data set.
 KERNEL_PEERS = ("nystroem", "rbf_sampler", "knn_prototypes", "rvm")
-#: Ahead of each at this share of the pairs was wanted, up to so many bytes.
+#: Others; the target is to be ahead at this share of the pairs, up to MOST_BYTES.
 OTHER_PEERS = ("mlp", "random_forest", "hist_gradient_boosting")
 SHARE, MOST_BYTES = 2 / 3, 65_536
 
 
 def kernel_table(document: Document) -> Table:
-    """For each kernel peer, the sets on which kernlet's best is ahead, level and behind."""
+    """Per kernel method, the data sets on which kernlet's best is ahead, tied and behind."""
     found = list(comparisons(document))
     table = Table(
         "Wanted: ahead at equal bytes on every set. Reached: sets by what happens at their numbers "
@@ -227,7 +220,7 @@ def _sets(found: list[Comparison]) -> list[str]:
 
 
 def other_table(document: Document) -> Table:
-    """The shares of pairs at which kernlet's best is ahead of perceptron and trees."""
+    """The shares of pairs at which kernlet's best is ahead of networks and trees."""
     found = [c for c in comparisons(document) if c.ours["budget"] <= MOST_BYTES]
     table = Table(
         f"Wanted: ahead at {100 * SHARE:.0f} % of the pairs of at most {MOST_BYTES:,} bytes. "

@@ -1,4 +1,4 @@
-"""Tuning, refitting and going on where a run stopped."""
+"""Tuning, refitting and resuming an interrupted run."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ from papers.cache import ResultCache
 
 
 class Constant:
-    """Always the same class; it takes as many bytes as it is told."""
+    """Always the same class, with a given number of bytes."""
 
     n_centers = None
 
@@ -51,12 +51,12 @@ def builds(monkeypatch):
     monkeypatch.setattr(measure, "final_folds", lambda name, data: part * 2)
     monkeypatch.setattr(measure, "budgets_of", lambda name: ())
     monkeypatch.setattr(measure, "seeds_of", lambda name: range(2))
-    monkeypatch.setattr(measure, "has_test_part", lambda name: True)
+    monkeypatch.setattr(measure, "has_test_set", lambda name: True)
     return noted
 
 
 def test_the_best_validated_setting_that_fits_is_measured(builds, tmp_path):
-    record = measure.measure(ResultCache(tmp_path / "cells.json"), "any", 100, "constant")
+    record = measure.measure(ResultCache(tmp_path / "cache.json"), "any", 100, "constant")
     assert record["fits"]
     assert record["setting"] == {"label": 1, "bytes": 20}
     assert record["accuracies"] == pytest.approx([6 / 9] * 2, abs=1e-4)
@@ -65,7 +65,7 @@ def test_the_best_validated_setting_that_fits_is_measured(builds, tmp_path):
 
 
 def test_a_setting_that_outgrows_the_bytes_gives_way_to_the_next(builds, tmp_path):
-    record = measure.measure(ResultCache(tmp_path / "cells.json"), "any", 45, "constant")
+    record = measure.measure(ResultCache(tmp_path / "cache.json"), "any", 45, "constant")
     assert record["setting"] == {"label": 1, "bytes": 0}  # the other one takes 50 on all rows
 
 
@@ -76,13 +76,13 @@ def test_only_the_best_that_fit_are_judged_again_and_that_decides(builds, tmp_pa
     many = [(np.arange(25), np.array([2, 5, 8, 11, 0]))]  # where class 0 is right
     monkeypatch.setattr(measure, "folds", lambda name, data: few)
     monkeypatch.setattr(measure, "final_folds", lambda name, data: many)
-    record = measure.measure(ResultCache(tmp_path / "cells.json"), "any", 100, "constant")
+    record = measure.measure(ResultCache(tmp_path / "cache.json"), "any", 100, "constant")
     # class 1 is best on few rows: its three settings are the finalists, none of class 0 is
     assert record["setting"] == {"label": 1, "bytes": 10}
     assert record["validated"] == pytest.approx(1 / 5)
     assert len(builds) == len(settings) + 3 + 2
     # 25 rows and 40 bytes are too many: the best of class 0 moves up, and wins
-    record = measure.measure(ResultCache(tmp_path / "cells.json"), "any", 60, "constant")
+    record = measure.measure(ResultCache(tmp_path / "cache.json"), "any", 60, "constant")
     assert record["setting"]["label"] == 0
     assert record["validated"] == pytest.approx(4 / 5)
 
@@ -91,19 +91,19 @@ def test_what_was_best_in_fewer_bytes_may_be_best_again(builds, tmp_path, monkey
     settings = {40: [{"label": 1, "bytes": 5}], 100: [{"label": 0, "bytes": 60}]}
     measure.COMPETITORS["constant"].settings = lambda shape, max_bytes: settings[max_bytes]
     monkeypatch.setattr(measure, "budgets_of", lambda name: (40, 100))
-    record = measure.measure(ResultCache(tmp_path / "cells.json"), "any", 100, "constant")
+    record = measure.measure(ResultCache(tmp_path / "cache.json"), "any", 100, "constant")
     assert record["setting"] == {"label": 1, "bytes": 5}
     assert record["n_settings"] == 2
 
 
 def test_what_does_not_fit_is_said(builds, tmp_path):
-    record = measure.measure(ResultCache(tmp_path / "cells.json"), "any", 5, "constant")
+    record = measure.measure(ResultCache(tmp_path / "cache.json"), "any", 5, "constant")
     assert not record["fits"]
     assert "accuracies" not in record
 
 
-def test_a_run_goes_on_where_it_stopped(builds, tmp_path):
-    path = tmp_path / "cells.json"
+def test_a_run_resumes_where_it_stopped(builds, tmp_path):
+    path = tmp_path / "cache.json"
     first = measure.measure(ResultCache(path), "any", 100, "constant")
     n_builds = len(builds)
     assert n_builds == 3 + 3 * 2 + 2
@@ -114,8 +114,8 @@ def test_a_run_goes_on_where_it_stopped(builds, tmp_path):
     assert len(builds) == n_builds + 2
 
 
-def test_another_version_is_measured_anew(builds, tmp_path):
-    path = tmp_path / "cells.json"
+def test_another_version_is_measured_again(builds, tmp_path):
+    path = tmp_path / "cache.json"
     measure.measure(ResultCache(path), "any", 100, "constant")
     n_builds = len(builds)
     measure.COMPETITORS["constant"].VERSION = 2
@@ -132,7 +132,7 @@ def test_a_setting_whose_training_breaks_down_is_not_chosen(builds, tmp_path):
         return build(setting, X, y, seed)
 
     measure.COMPETITORS["constant"].build = breaking
-    record = measure.measure(ResultCache(tmp_path / "cells.json"), "any", 100, "constant")
+    record = measure.measure(ResultCache(tmp_path / "cache.json"), "any", 100, "constant")
     assert record["setting"] == {"label": 1, "bytes": 0}
 
 
@@ -141,7 +141,7 @@ def test_unknown_names_are_refused(monkeypatch):
     assert named("KERNLET_FRONTIER_SETS", ("sonar", "mnist")) == ("sonar", "mnist")
     for wrong in ("sonar,moon", "sonar,"):
         monkeypatch.setenv("KERNLET_FRONTIER_SETS", wrong)
-        with pytest.raises(ValueError, match="it may have sonar, mnist"):
+        with pytest.raises(ValueError, match="allowed are sonar, mnist"):
             named("KERNLET_FRONTIER_SETS", ("sonar", "mnist"))
     monkeypatch.delenv("KERNLET_FRONTIER_SETS")
     assert named("KERNLET_FRONTIER_SETS", ("sonar", "mnist")) == ("sonar", "mnist")

@@ -18,9 +18,9 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 
 from kernlet import ChunkingSyntheticClassifier
-from kernlet.atomic import fingerprint
+from kernlet.atomic import Checkpoint, fingerprint
 from kernlet.chunking import estimator as chunking_synthetic
-from kernlet.chunking.estimator import Checkpoint, StagesDone
+from kernlet.chunking.estimator import StagesDone
 from kernlet.chunking.stage import RunRecord
 from kernlet.kernels.rbf import RBF
 
@@ -161,8 +161,8 @@ def test_a_killed_fit_goes_on_to_the_same_machine(tmp_path, count_runs):
 
 def test_killed_while_writing(tmp_path, monkeypatch):
     """The stages before stay; what a killed writer leaves behind does no harm."""
-    checkpoint = Checkpoint(tmp_path, "this fit")
-    checkpoint.save(DONE)
+    checkpoint = Checkpoint(tmp_path / "stages.npz", "this fit")
+    DONE.save(checkpoint)
 
     def half(file, **arrays):
         file.write(b"half")
@@ -171,14 +171,14 @@ def test_killed_while_writing(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(np, "savez", half)
         with pytest.raises(OSError, match="no space"):
-            checkpoint.save(StagesDone())
+            StagesDone().save(checkpoint)
     assert list(tmp_path.iterdir()) == [checkpoint.path]
-    assert checkpoint.load().records == DONE.records
+    assert StagesDone.load(checkpoint).records == DONE.records
     left = tmp_path / ".stages.npz.abc.part"
     left.write_bytes(b"half")
-    assert checkpoint.load().records == DONE.records
-    checkpoint.save(DONE)
-    assert checkpoint.load().records == DONE.records
+    assert StagesDone.load(checkpoint).records == DONE.records
+    DONE.save(checkpoint)
+    assert StagesDone.load(checkpoint).records == DONE.records
     assert set(tmp_path.iterdir()) == {checkpoint.path, left}
 
 
@@ -186,15 +186,15 @@ def test_killed_while_writing(tmp_path, monkeypatch):
 def test_round_trip(tmp_path, score):
     done = replace(DONE, records=((replace(RECORD, scores=(score,), validation_b=score),),))
     folder = tmp_path / "not" / "there" / "yet"
-    Checkpoint(folder, "this fit").save(done)
-    again = Checkpoint(str(folder), "this fit").load()
+    done.save(Checkpoint(folder / "stages.npz", "this fit"))
+    again = StagesDone.load(Checkpoint(folder / "stages.npz", "this fit"))
     assert str(again.records) == str(done.records)
     np.testing.assert_array_equal(again.candidates, done.candidates, strict=True)
     np.testing.assert_array_equal(again.start, done.start, strict=True)
 
 
 def test_nothing_stored_is_no_stages(tmp_path):
-    done = Checkpoint(tmp_path / "none", "this fit").load()
+    done = StagesDone.load(Checkpoint(tmp_path / "none" / "stages.npz", "this fit"))
     assert (done.records, done.candidates, done.start) == ((), None, None)
     assert not any((tmp_path / "none").iterdir())
 
@@ -305,8 +305,8 @@ def test_fingerprints():
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     """A checkpoint to damage, and its bytes."""
-    checkpoint = Checkpoint(tmp_path_factory.mktemp("stored"), "this fit")
-    checkpoint.save(DONE)
+    checkpoint = Checkpoint(tmp_path_factory.mktemp("stored") / "stages.npz", "this fit")
+    DONE.save(checkpoint)
     return checkpoint, checkpoint.path.read_bytes()
 
 
@@ -317,9 +317,9 @@ class DamagedError(Exception):
 def load_bytes(checkpoint, content):
     checkpoint.path.write_bytes(content)
     try:
-        return checkpoint.load()
+        return StagesDone.load(checkpoint)
     except ValueError as error:
-        if str(error).startswith(f"The checkpoint {checkpoint.path} is damaged ("):
+        if str(error).startswith(f"The checkpoint {checkpoint.path} is corrupt ("):
             raise DamagedError from error
         raise
 
@@ -339,7 +339,9 @@ def test_a_truncated_file(tmp_path, stored, share):
     """Seen from the fit as well, which leaves the file for the user to look at."""
     _, whole = stored
     (tmp_path / "stages.npz").write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(ValueError, match=r"stages\.npz is damaged .*Delete it to start anew"):
+    with pytest.raises(
+        ValueError, match=r"stages\.npz is corrupt .*Delete it to start from scratch"
+    ):
         classifier(checkpoint=tmp_path).fit(X, y)
     assert (tmp_path / "stages.npz").exists()
 
@@ -398,22 +400,22 @@ def write(checkpoint, header, **arrays):
     ],
 )
 def test_wrong_keys(tmp_path, header, arrays):
-    checkpoint = Checkpoint(tmp_path, "this fit")
+    checkpoint = Checkpoint(tmp_path / "stages.npz", "this fit")
     write(checkpoint, HEADER)
-    assert checkpoint.load().records == ((RECORD,),)
+    assert StagesDone.load(checkpoint).records == ((RECORD,),)
     write(checkpoint, header, **arrays)
     is_refused(checkpoint, checkpoint.path.read_bytes())
 
 
 def test_another_format_or_another_file(tmp_path):
-    checkpoint = Checkpoint(tmp_path, "this fit")
+    checkpoint = Checkpoint(tmp_path / "stages.npz", "this fit")
     write(checkpoint, {**HEADER, "format": 2})
     with pytest.raises(ValueError, match="belongs to another fit"):
-        checkpoint.load()
+        StagesDone.load(checkpoint)
     with open(checkpoint.path, "wb") as file:
         np.save(file, np.ones(3))
     is_refused(checkpoint, checkpoint.path.read_bytes())
     checkpoint.path.unlink()
     checkpoint.path.mkdir()
-    with pytest.raises(ValueError, match=r"stages\.npz is damaged"):
-        checkpoint.load()
+    with pytest.raises(ValueError, match=r"stages\.npz is corrupt"):
+        StagesDone.load(checkpoint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -17,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from kernlet._typing import Floats, Indices
-from kernlet.atomic import DAMAGE, atomic_write, fingerprint
+from kernlet.atomic import Checkpoint
 from kernlet.chunking.stage import Plan, Rows, Run, RunRecord, run_stage
 from kernlet.expansion import distinct_rows
 from kernlet.kernels.base import Kernel, require_mercer
@@ -29,8 +28,6 @@ from kernlet.sklearn_base import (
     TrainingData,
     error_weights,
 )
-
-_FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,62 +48,20 @@ class StagesDone:
     candidates: Floats | None = None
     start: Floats | None = None
 
+    @classmethod
+    def load(cls, checkpoint: Checkpoint) -> StagesDone:
+        """Read the stages from a checkpoint; none where there is no file."""
+        return checkpoint.load(_decode) or cls()
 
-class Checkpoint:
-    """Finished stages in a folder, for one fit: these parameters on these data.
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write the stages to a checkpoint."""
+        records = [[asdict(record) for record in stage] for stage in self.records]
+        checkpoint.save({"records": records}, candidates=self.candidates, start=self.start)
 
-    Parameters
-    ----------
-    folder : str or Path
-        Made where it does not exist.
-    fingerprint : str
-        Of parameters and data; a checkpoint of another fit is refused.
-    """
 
-    def __init__(self, folder: str | Path, fingerprint: str) -> None:
-        self.path = Path(folder) / "stages.npz"
-        self.fingerprint = fingerprint
-        self.path.parent.mkdir(parents=True, exist_ok=True)  # now, not after the first stage
-
-    def save(self, done: StagesDone) -> None:
-        """Write the finished stages; the file is there whole or not at all."""
-        header = {
-            "format": _FORMAT,
-            "fingerprint": self.fingerprint,
-            "records": [[asdict(record) for record in stage] for stage in done.records],
-        }
-        with atomic_write(self.path) as temporary, open(temporary, "wb") as file:
-            np.savez(
-                file,
-                header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
-                candidates=np.asarray(done.candidates),
-                start=np.asarray(done.start),
-            )
-
-    def load(self) -> StagesDone:
-        """The finished stages, none where there is no file."""
-        if not self.path.exists():
-            return StagesDone()
-        try:
-            with np.load(self.path, allow_pickle=False) as stored:
-                header = json.loads(stored["header"].tobytes())
-                done = StagesDone(
-                    tuple(tuple(_record(r) for r in stage) for stage in header["records"]),
-                    stored["candidates"],
-                    stored["start"],
-                )
-        except PermissionError:
-            raise
-        except DAMAGE as error:
-            raise ValueError(
-                f"The checkpoint {self.path} is damaged ({error}). Delete it to start anew."
-            ) from error
-        if header.get("format") != _FORMAT or header.get("fingerprint") != self.fingerprint:
-            raise ValueError(
-                f"The checkpoint {self.path} belongs to another fit: parameters or data differ. "
-                "Give another folder, or delete it to start anew."
-            )
-        return done
+def _decode(header: dict[str, Any], arrays: Any) -> StagesDone:
+    records = tuple(tuple(_record(r) for r in stage) for stage in header["records"])
+    return StagesDone(records, arrays["candidates"], arrays["start"])
 
 
 def _record(stored: dict[str, Any]) -> RunRecord:
@@ -281,7 +236,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
             held_out = subsample(data.y, held_out, _LARGEST_VALIDATION, seed)
         sizes = self._sizes(len(kept))
         checkpoint = self._checkpoint(data)
-        done = checkpoint.load() if checkpoint else StagesDone()
+        done = StagesDone.load(checkpoint) if checkpoint else StagesDone()
         context = self._init_callback_context(max_subtasks=len(sizes) + 1)
         context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
         for stage in range(len(done.records), len(sizes)):
@@ -289,7 +244,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
             runs = self._run_all(plan, rows, samples, held_out, done, [seed, stage], context)
             done = _after(done, runs)
             if checkpoint:
-                checkpoint.save(done)
+                done.save(checkpoint)
         last = self._last_stage(plan, rows, held_out, done, [seed, len(sizes)], context)
         self.expansion_ = last.d if self.final == "synthetic" else last.b
         self.stages_ = [*done.records, (last.record,)]
@@ -333,11 +288,6 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     def _checkpoint(self, data: TrainingData) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
-        if not isinstance(self.random_state, Integral):
-            raise ValueError(
-                "A checkpoint needs a whole number as random_state; otherwise a later fit would "
-                "draw other samples."
-            )
         parameters = self.get_params(deep=False)
         for name in ("checkpoint", "n_jobs", "final"):
             del parameters[name]
@@ -345,7 +295,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         if isinstance(X, RowSource):
             X = X.take(np.unique(np.linspace(0, len(X) - 1, 1000).astype(np.intp)))
         weights = np.ascontiguousarray(data.sample_weight)
-        return Checkpoint(self.checkpoint, fingerprint(parameters, X, data.y, weights))
+        path = Path(self.checkpoint) / "stages.npz"
+        return Checkpoint.of_fit(path, parameters, X, data.y, weights)
 
     def _run_all(
         self,

@@ -71,7 +71,7 @@ def test_rows_on_a_device_are_mapped_there(matrix):
     ],
 )
 def test_parts_of_several_widths_are_refused(shift, scale, matrix):
-    with pytest.raises(ValueError, match=r"cannot be of several widths: \[2, 3\]|\[3, 4\]"):
+    with pytest.raises(ValueError, match=r"cannot have several widths: \[2, 3\]|\[3, 4\]"):
         AffineMap(shift, scale, matrix)
 
 

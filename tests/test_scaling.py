@@ -14,7 +14,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from kernlet.affine import AffineStep, fold_steps
+from kernlet.affine import fold_steps
 from support.shipped_machines import IRIS
 
 SCALERS = [
@@ -38,8 +38,6 @@ def test_a_chain_of_scalers_is_one_map(numbers):
     folded = fold_steps(chain.steps)
     found = IRIS if folded is None else folded(IRIS)
     assert_allclose(found, wanted, atol=1e-10)
-    if folded is not None:
-        assert_allclose(AffineStep(folded).transform(IRIS.tolist()), wanted, atol=1e-10)
 
 
 def test_constant_features_stay_finite():
@@ -49,6 +47,6 @@ def test_constant_features_stay_finite():
 
 
 def test_other_steps_are_named():
-    with pytest.raises(ValueError, match=r"'norm' \(Normalizer\) cannot travel"):
+    with pytest.raises(ValueError, match=r"'norm' \(Normalizer\) cannot be exported"):
         fold_steps([("norm", Normalizer())])
     assert fold_steps([("none", "passthrough"), ("nothing", None)]) is None

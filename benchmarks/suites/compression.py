@@ -16,7 +16,7 @@ from kernlet.chunking.stage import Plan, Rows, train
 from kernlet.compression.synthetic import synthesize
 from kernlet.datasets import load
 from kernlet.kernels.rbf import RBF
-from kernlet.model.model import adopt
+from kernlet.model.model import as_model
 from papers import tasks
 from papers.cache import timed
 from papers.tasks import Task
@@ -146,7 +146,7 @@ def reduced_set(quick: bool) -> Iterator[Table]:
     svc = _svc(task, 10.0)
     for name, expansion in (
         ("1-norm, 500 rows", machine),
-        ("SVC, 7291 rows", adopt(svc).expansion),
+        ("SVC, 7291 rows", as_model(svc).expansion),
     ):
         reduction, seconds = timed(synthesize, expansion, 10, random_state=0)
         table.add(

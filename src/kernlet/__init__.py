@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from kernlet.chunking.estimator import ChunkingSyntheticClassifier
     from kernlet.compact.classifier import CompactKernelClassifier
     from kernlet.compact.regressor import CompactKernelRegressor
-    from kernlet.compression.estimator import CompressedClassifier, compress
+    from kernlet.compression.compress import CompressedClassifier, compress
     from kernlet.condense.boundary import BoundaryCondenser
     from kernlet.condense.centroids import CentroidCondenser
     from kernlet.condense.typical import TypicalCondenser
@@ -59,7 +59,7 @@ _HOMES = {
     "ChunkingSyntheticClassifier": "kernlet.chunking.estimator",
     "CompactKernelClassifier": "kernlet.compact.classifier",
     "CompactKernelRegressor": "kernlet.compact.regressor",
-    "CompressedClassifier": "kernlet.compression.estimator",
+    "CompressedClassifier": "kernlet.compression.compress",
     "CoreVectorClassifier": "kernlet.squared.core_vector",
     "HullPerceptronClassifier": "kernlet.squared.hull",
     "KernelExpansion": "kernlet.expansion",
@@ -70,7 +70,7 @@ _HOMES = {
     "ProximalClassifier": "kernlet.least_squares.proximal",
     "QuantizedExpansion": "kernlet.quantization",
     "TypicalCondenser": "kernlet.condense.typical",
-    "compress": "kernlet.compression.estimator",
+    "compress": "kernlet.compression.compress",
     "load": "kernlet.export.file",
     "save": "kernlet.export.file",
     "to_c": "kernlet.export.c",

@@ -1,9 +1,10 @@
-"""The map that an expansion may carry in front: a shift, a scale and a projection."""
+"""Affine maps of the input: a shift, a scale and a projection."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,17 @@ from kernlet.devices import Device
 
 @dataclass(frozen=True, eq=False)
 class AffineMap:
-    """x -> matrix ((x - shift) * scale).
+    """x -> matrix ((x - shift) * scale); maps compose with ``@``, as matrices do.
 
-    Parameters
-    ----------
-    shift, scale : ndarray of shape (1,) or (n_features,)
-    matrix : ndarray of shape (rank, n_features), default=None
-        The identity unless given.
+    ``shift`` and ``scale`` have one entry or n_features, ``matrix`` the shape (rank, n_features);
+    without a matrix it is the identity.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kernlet.affine import AffineMap
-    >>> AffineMap(np.array([1.0]), np.array([0.5]))(np.array([[1.0, 3.0]]))
+    >>> half, down = AffineMap(0.0, 0.5), AffineMap(1.0, 1.0)
+    >>> (half @ down)(np.array([[1.0, 3.0]]))
     array([[0., 1.]])
     """
 
@@ -55,7 +54,7 @@ class AffineMap:
             if matrix.ndim != 2 or matrix.dtype.kind != "f" or not np.isfinite(matrix).all():
                 raise ValueError("The matrix of an affine map must be rows of finite numbers.")
         if len(self._widths) > 1:
-            raise ValueError(f"An affine map cannot be of several widths: {sorted(self._widths)}.")
+            raise ValueError(f"An affine map cannot have several widths: {sorted(self._widths)}.")
 
     @property
     def _widths(self) -> set[int]:
@@ -64,7 +63,7 @@ class AffineMap:
 
     @property
     def width(self) -> int | None:
-        """Features that it is for; None where any number will do."""
+        """Number of features; None where any number will do."""
         return next(iter(self._widths), None)
 
     @property
@@ -74,7 +73,7 @@ class AffineMap:
         return int(self.shift.nbytes + self.scale.nbytes + matrix)
 
     def __call__(self, X: Any) -> Floats:
-        """Map rows, in their own precision; sparse rows come back dense."""
+        """Map rows, in their own precision; sparse rows become dense."""
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         shift: Floats = self.shift.astype(dtype)
         scale: Floats = self.scale.astype(dtype)
@@ -83,9 +82,41 @@ class AffineMap:
             return (rows - shift) * scale
         matrix: Floats = self.matrix.astype(dtype)
         if sparse.issparse(X):
+            # M ((x - s) a) = (M a) x - (M a) s: the rows stay sparse.
             wide = np.broadcast_to(shift, matrix.shape[1])
             return np.asarray(X @ (matrix * scale).T) - (matrix * scale) @ wide
         return ((X - shift) * scale) @ matrix.T
+
+    def __matmul__(self, first: AffineMap) -> AffineMap:
+        """The composition x -> self(first(x)), where ``first`` has no matrix.
+
+        ((x - s1) a1 - s2) a2 = (x - (s1 + s2 / a1)) a1 a2.
+        """
+        if first.matrix is not None:
+            raise ValueError("Only a map without a matrix can be composed with a later one.")
+        shift = first.shift + self.shift.astype(float) / first.scale
+        return AffineMap(shift, first.scale * self.scale.astype(float), self.matrix)
+
+    @classmethod
+    def from_scaler(cls, step: Any, name: str = "scaler") -> AffineMap | None:
+        """The map of a fitted scaler; None for one that changes nothing."""
+        if step is None or step == "passthrough":
+            return None
+        if isinstance(step, FunctionTransformer) and step.func is None:
+            return None
+        for kind, shift_and_scale in _SCALERS:
+            if isinstance(step, kind):
+                if getattr(step, "clip", False):
+                    raise ValueError(
+                        f"The step {name!r} is a {type(step).__name__}(clip=True), and clipping "
+                        "is not affine: fit it with clip=False."
+                    )
+                return cls(*(np.asarray(v, dtype=float) for v in shift_and_scale(step)))
+        raise ValueError(
+            f"The step {name!r} ({type(step).__name__}) cannot be exported with the model: only "
+            "shifts and scales can, as of StandardScaler, MinMaxScaler, MaxAbsScaler and "
+            "RobustScaler. Apply it to the data beforehand and give the model behind it."
+        )
 
     def on(self, device: Device, X: Any) -> Any:
         """Map rows that are on a device."""
@@ -94,109 +125,32 @@ class AffineMap:
 
 
 def fold_steps(steps: Iterable[tuple[str, Any]]) -> AffineMap | None:
-    """One map in place of fitted transformers.
-
-    Parameters
-    ----------
-    steps : iterable of (str, transformer)
-        StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, an empty FunctionTransformer or
-        an :class:`~kernlet.affine.AffineStep`, in the order in which they are applied.
-
-    Returns
-    -------
-    scaler : AffineMap or None
-        Without a matrix; None where there is nothing to do.
-
-    Raises
-    ------
-    ValueError
-        For a step that is no shift and scale of each feature.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from kernlet.affine import fold_steps
-    >>> X = np.array([[1.0, 10.0], [3.0, 30.0]])
-    >>> fold_steps([("scale", StandardScaler().fit(X))])(X)
-    array([[-1., -1.],
-           [ 1.,  1.]])
-    """
-    whole: AffineMap | None = None
-    for name, step in steps:
-        part = _as_map(name, step)
-        if part is not None:
-            whole = part if whole is None else compose(whole, part)
-    return whole
+    """One map without a matrix in place of fitted scalers, None if they change nothing."""
+    return compose(*(AffineMap.from_scaler(step, name) for name, step in steps))
 
 
-def compose(first: AffineMap, second: AffineMap) -> AffineMap:
-    """The map that does one and then the other, where the first has no matrix.
-
-    ((x - s1) a1 - s2) a2 = (x - (s1 + s2 / a1)) a1 a2.
-    """
-    shift = first.shift + second.shift.astype(float) / first.scale
-    return AffineMap(shift, first.scale * second.scale.astype(float), second.matrix)
+def compose(*maps: AffineMap | None) -> AffineMap | None:
+    """The map that applies the given ones from left to right; None is the identity."""
+    present = [each for each in maps if each is not None]
+    return reduce(lambda first, then: then @ first, present) if present else None
 
 
-class AffineStep:
-    """An affine map as a transformer.
-
-    Parameters
-    ----------
-    map : AffineMap
-    """
-
-    def __init__(self, map: AffineMap) -> None:
-        self.map = map
-
-    def transform(self, X: Any) -> Floats:
-        """Map the rows of X."""
-        return self.map(np.asarray(X) if not hasattr(X, "dtype") else X)
+def _standard(step: Any) -> tuple[Any, Any]:
+    return step.mean_ if step.with_mean else 0.0, 1 / step.scale_ if step.with_std else 1.0
 
 
-def _as_map(name: str, step: Any) -> AffineMap | None:
-    if step is None or step == "passthrough":
-        return None
-    if isinstance(step, AffineStep):
-        return step.map
-    if isinstance(step, FunctionTransformer) and step.func is None:
-        return None
-    for kind, parts in _SCALERS:
-        if isinstance(step, kind):
-            if getattr(step, "clip", False):
-                raise ValueError(
-                    f"The step {name!r} is a {type(step).__name__}(clip=True), and cut-off values "
-                    "are no affine map: fit it with clip=False."
-                )
-            return parts(step)
-    raise ValueError(
-        f"The step {name!r} ({type(step).__name__}) cannot travel with the machine: only shifts "
-        "and scales can, as of StandardScaler, MinMaxScaler, MaxAbsScaler and RobustScaler. "
-        "Apply it to the data beforehand and give the machine behind it."
-    )
+def _minmax(step: Any) -> tuple[Any, Any]:
+    # MinMaxScaler computes x * scale_ + min_.
+    return -step.min_ / step.scale_, step.scale_
 
 
-def _standard(step: Any) -> AffineMap:
-    mean = step.mean_ if step.with_mean else 0.0
-    return _scaler(mean, 1 / step.scale_ if step.with_std else 1.0)
-
-
-def _minmax(step: Any) -> AffineMap:
-    return _scaler(-step.min_ / step.scale_, step.scale_)
-
-
-def _robust(step: Any) -> AffineMap:
+def _robust(step: Any) -> tuple[Any, Any]:
     center = step.center_ if step.with_centering else 0.0
-    return _scaler(center, 1 / step.scale_ if step.with_scaling else 1.0)
+    return center, 1 / step.scale_ if step.with_scaling else 1.0
 
 
-def _maxabs(step: Any) -> AffineMap:
-    return _scaler(0.0, 1 / step.scale_)
-
-
-def _scaler(shift: Any, scale: Any) -> AffineMap:
-    return AffineMap(*(np.atleast_1d(np.asarray(v, dtype=float)) for v in (shift, scale)))
+def _maxabs(step: Any) -> tuple[Any, Any]:
+    return 0.0, 1 / step.scale_
 
 
 _SCALERS: tuple[tuple[Any, Any], ...] = (

@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernlet import ChunkingSyntheticClassifier, CompressedClassifier, L1KernelClassifier, compress
 from kernlet.compression.compress import sizes_to_try
 from kernlet.datasets import load
+from kernlet.model.model import as_classifier
 
 
 @parametrize_with_checks(
@@ -168,13 +169,11 @@ def test_auto_needs_rows_and_labels(moons):
 
 
 def test_sizes_to_try_are_geometric_up_to_half(moons):
-    from kernlet.model.model import adopt
-
     X, _, y, _ = moons
-    adopted = adopt(SVC().fit(X, y))
-    sizes = sizes_to_try(adopted)
+    model = as_classifier(SVC().fit(X, y))
+    sizes = sizes_to_try(model)
     assert sizes == [2**k for k in range(len(sizes))]
-    assert sizes[-1] <= adopted.expansion.n_centers / 2
+    assert sizes[-1] <= model.expansion.n_centers / 2
 
 
 @pytest.mark.parametrize("n_centers", [0, -1, 1.5, "many", None])
@@ -313,17 +312,19 @@ def test_auto_judges_by_rows_that_made_no_choice(moons, monkeypatch):
 
     X, _, y, _ = moons
     seen, judged = [], []
-    real_match, real_halves = module.match, module.halves
+    real_match, real_split = module.match, module.ValidationData.split_half
     monkeypatch.setattr(
         module, "match", lambda k, Z, rows, v: seen.append(rows) or real_match(k, Z, rows, v)
     )
     monkeypatch.setattr(
-        module, "halves", lambda e: judged.append((e, real_halves(e))) or judged[-1][1]
+        module.ValidationData,
+        "split_half",
+        lambda data: judged.append((data, real_split(data))) or judged[-1][1],
     )
     compress(SVC().fit(X, y), "auto", X, y, random_state=0)
-    evidence, (to_choose, to_judge) = judged[0]
+    data, (to_choose, to_judge) = judged[0]
     assert not set(to_choose) & set(to_judge)
-    known = {row.tobytes() for row in evidence.X[to_judge]}
+    known = {row.tobytes() for row in data.X[to_judge]}
     assert not known & {row.tobytes() for row in seen[0]}
 
 

@@ -202,7 +202,7 @@ class OwnKernel(Kernel):
             make_pipeline(MinMaxScaler(clip=True), SVC()),
             r"clip=True.*fit it with clip=False",
         ),
-        (make_pipeline(PolynomialFeatures(2), SVC()), "cannot travel"),
+        (make_pipeline(PolynomialFeatures(2), SVC()), "cannot be exported"),
         (L1KernelClassifier(kernel=OwnKernel()), "is code, and a file holds none"),
     ],
 )
@@ -214,7 +214,7 @@ def test_what_cannot_be_saved_is_refused_with_a_sentence(model, message, tmp_pat
 
 
 def test_other_estimators_are_refused(tmp_path):
-    with pytest.raises(TypeError, match="no kernel classifier"):
+    with pytest.raises(TypeError, match="not a kernel classifier"):
         kernlet.save(StandardScaler().fit(IRIS), tmp_path / "model.kernlet")
 
 

@@ -11,7 +11,7 @@ from sklearn.svm import SVC, NuSVC
 
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.model.libsvm import read_libsvm
-from kernlet.model.model import adopt, decision_values, pairs_won, predicted_codes
+from kernlet.model.model import as_classifier, pairs_won
 
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.3},
@@ -60,11 +60,9 @@ def write(folder, text):
     return path
 
 
-def evaluate(adopted, X):
-    outputs = adopted.expansion.decision_values(X)
-    how = (adopted.scheme, len(adopted.classes), adopted.votes)
-    codes = predicted_codes(outputs, *how, adopted.break_ties)
-    return decision_values(outputs, *how), adopted.classes[codes]
+def evaluate(model, X):
+    outputs = model.expansion.decision_values(X)
+    return model.scores(outputs), model.classes[model.codes(outputs)]
 
 
 @pytest.mark.parametrize("parameters", KERNELS, ids=str)
@@ -75,21 +73,21 @@ def test_the_machine_that_was_written(tmp_path, parameters, n_classes, kind):
     if kind is NuSVC:
         parameters = {**parameters, "nu": 0.2}
     machine = kind(**parameters).fit(X, codes)
-    adopted = adopt(write(tmp_path, model_text(machine, range(n_classes))))
-    values, classes = evaluate(adopted, X)
+    model = as_classifier(write(tmp_path, model_text(machine, range(n_classes))))
+    values, classes = evaluate(model, X)
     np.testing.assert_allclose(values, machine.decision_function(X), atol=1e-10)
     np.testing.assert_array_equal(classes, machine.predict(X))
-    assert adopted.n_features == 4
-    assert adopted.feature_names is None
+    assert model.n_features == 4
+    assert model.feature_names is None
 
 
 @pytest.mark.parametrize("labels", [(1, -1), (-1, 1), (7, 2)])
 def test_two_labels_in_any_order(tmp_path, labels):
     X, codes = rows_and_codes(2)
     machine = SVC(gamma=0.3).fit(X, codes)
-    adopted = adopt(str(write(tmp_path, model_text(machine, labels))))
-    np.testing.assert_array_equal(adopted.classes, sorted(labels))
-    values, classes = evaluate(adopted, X)
+    model = as_classifier(str(write(tmp_path, model_text(machine, labels))))
+    np.testing.assert_array_equal(model.classes, sorted(labels))
+    values, classes = evaluate(model, X)
     sign = 1 if labels[0] < labels[1] else -1  # positive means the larger label
     np.testing.assert_allclose(values, sign * machine.decision_function(X), atol=1e-10)
     np.testing.assert_array_equal(classes, np.array(labels)[machine.predict(X)])
@@ -99,17 +97,17 @@ def test_more_labels_in_any_order(tmp_path):
     X, codes = rows_and_codes(4)
     labels = np.array([5, -2, 9, 0])
     machine = SVC(gamma=0.3, decision_function_shape="ovo").fit(X, codes)
-    adopted = adopt(write(tmp_path, model_text(machine, labels)))
-    np.testing.assert_array_equal(adopted.classes, [-2, 0, 5, 9])
+    model = as_classifier(write(tmp_path, model_text(machine, labels)))
+    np.testing.assert_array_equal(model.classes, [-2, 0, 5, 9])
     expected = dict(zip(combinations(labels, 2), machine.decision_function(X).T, strict=True))
-    found = adopted.expansion.decision_values(X).T
-    for values, (i, j) in zip(found, combinations(adopted.classes, 2), strict=True):
+    found = model.expansion.decision_values(X).T
+    for values, (i, j) in zip(found, combinations(model.classes, 2), strict=True):
         pair = expected[i, j] if (i, j) in expected else -expected[j, i]
         np.testing.assert_allclose(values, pair, atol=1e-10)
     won = np.sort(pairs_won(found.T > 0, 4), axis=1)
     clear = won[:, -1] > won[:, -2]
     assert clear.sum() > 100
-    _, classes = evaluate(adopted, X)
+    _, classes = evaluate(model, X)
     np.testing.assert_array_equal(classes[clear], labels[machine.predict(X)][clear])
 
 
@@ -138,7 +136,7 @@ def test_by_hand(tmp_path):
     centers = [[1, 0, 2], [0, 0, 0], [0, -1, 0]]
     np.testing.assert_array_equal(sparse.csr_array(model.centers).toarray(), centers)
     np.testing.assert_array_equal(model.dual_coef, [[1.0, 0.5, -1.5]])
-    values, classes = evaluate(adopt(model), np.array([[2.0, 0.0, 0.0]]))
+    values, classes = evaluate(as_classifier(model), np.array([[2.0, 0.0, 0.0]]))
     np.testing.assert_allclose(values, 4 + 0.5 - 1.5 - 0.25)  # positive means 1, not -1
     np.testing.assert_array_equal(classes, [1])
 
@@ -150,7 +148,7 @@ def test_windows_lines_and_blank_lines(tmp_path):
 
 def test_width_of_the_input(tmp_path):
     path = write(tmp_path, TINY)
-    assert adopt(read_libsvm(path, n_features=10)).n_features == 10
+    assert as_classifier(read_libsvm(path, n_features=10)).n_features == 10
     with pytest.raises(ValueError, match="line 14: feature 3 does not fit into n_features=2"):
         read_libsvm(path, n_features=2)
 
@@ -213,7 +211,7 @@ def test_damaged_files(tmp_path, old, new, line, message):
     assert TINY.count(old) == 1
     path = write(tmp_path, TINY.replace(old, new))
     with pytest.raises(ValueError, match=message) as caught:
-        adopt(path)
+        as_classifier(path)
     assert str(caught.value).startswith(f"{path}, line {line}: ")
 
 
@@ -221,18 +219,18 @@ def test_too_few_coefficients(tmp_path):
     X, codes = rows_and_codes(3)
     text = model_text(SVC(gamma=0.3).fit(X, codes), range(3))
     with pytest.raises(ValueError, match="a support vector needs 2 coefficients, not 1"):
-        adopt(write(tmp_path, text.split("SV\n")[0] + "SV\n0.5\n"))
+        as_classifier(write(tmp_path, text.split("SV\n")[0] + "SV\n0.5\n"))
 
 
 def test_empty_files(tmp_path):
     with pytest.raises(ValueError, match="line 1: the file ends before its support vectors"):
-        adopt(write(tmp_path, ""))
+        as_classifier(write(tmp_path, ""))
 
 
 def test_no_features(tmp_path):
     text = TINY.replace(" 1:1 3:2", "").replace(" 2:-1", "")
     with pytest.raises(ValueError, match="no support vector has a nonzero feature"):
-        adopt(write(tmp_path, text))
+        as_classifier(write(tmp_path, text))
     assert read_libsvm(write(tmp_path, text), n_features=3).centers.shape == (3, 3)
 
 
@@ -244,7 +242,7 @@ def test_far_features_take_no_memory(tmp_path):
 
 def test_missing_files(tmp_path):
     with pytest.raises(FileNotFoundError):
-        adopt(tmp_path / "none.model")
+        as_classifier(tmp_path / "none.model")
 
 
 @pytest.fixture(scope="module")
@@ -281,18 +279,18 @@ def test_any_bytes(folder, text):
 @pytest.mark.parametrize("length", range(len(TINY)))
 def test_cut_anywhere(tmp_path, length):
     with pytest.raises(ValueError, match=r"a\.model, line \d+: "):
-        adopt(write(tmp_path, TINY[:length]))
+        as_classifier(write(tmp_path, TINY[:length]))
 
 
 def only_value_errors(folder, text):
     """A file either is refused, by its name and line, or gives a machine that evaluates."""
     path = write(folder, text)
     try:
-        adopted = adopt(path)
+        model = as_classifier(path)
     except ValueError as error:
         message = str(error)
     else:
-        assert np.isfinite(adopted.expansion.coef).all()
-        assert adopted.expansion.n_features == adopted.n_features
+        assert np.isfinite(model.expansion.coef).all()
+        assert model.expansion.n_features == model.n_features
         return
     assert message.startswith(f"{path}, line ")

@@ -9,11 +9,9 @@ from typing import Any
 import click
 
 from kernlet.cli.common import labelled_rows, shipped_model
-from kernlet.compression.estimator import compress
+from kernlet.compression.compress import compress
 from kernlet.console import plain_warnings, say
 from kernlet.export.file import save
-from kernlet.export.predictors import ShippedClassifier
-from kernlet.model.model import as_model
 
 
 def run(
@@ -34,18 +32,10 @@ def run(
     if table is not None:
         X, y = labelled_rows(shipped, table, target)
     say(f"compressing {shipped.expansion.n_centers:,} centers")
-    # the rows are encoded already
-    bare = ShippedClassifier(replace(shipped, encoding=None, feature_names=None))
     with plain_warnings():
-        small = compress(bare, size, X, y, random_state=seed)
-    made = as_model(small)
-    made = replace(
-        made,
-        encoding=shipped.encoding,
-        feature_names=shipped.feature_names,
-        summary=made.summary | {k: v for k, v in shipped.summary.items() if k == "data"},
-    )
-    save(made, output)
+        small = compress(shipped, size, X, y, random_state=seed)
+    data = {name: value for name, value in shipped.summary.items() if name == "data"}
+    save(replace(small.model_, summary=small.model_.summary | data), output)
     _tell(small.compression_)
     click.echo(f"wrote {output}")
 

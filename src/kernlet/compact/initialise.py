@@ -30,7 +30,7 @@ from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import Gram, row_slices
 from kernlet.kernels.rbf import RBF
-from kernlet.model.model import adopt
+from kernlet.model.model import as_classifier
 from kernlet.quantization import QuantizedExpansion
 
 
@@ -427,19 +427,18 @@ def initial_classifier(init: Any, n_features: int, classes: Any) -> Initial:
     """
     if not hasattr(init, "fit"):
         return _initial_points(init, n_features)
-    adopted = adopt(init)
-    if adopted.preprocessing:
+    model = as_classifier(init)
+    if model.steps or model.scaler is not None or model.encoding is not None:
         raise ValueError(
             "init is a Pipeline with steps in front of the machine, whose centers live behind "
             "them. Put these steps in front of this estimator too, and give the last step as init."
         )
-    if not np.array_equal(adopted.classes, classes):
+    if not np.array_equal(model.classes, classes):
         raise ValueError(
-            f"init was trained for the classes {list(adopted.classes)}, but y holds "
-            f"{list(classes)}."
+            f"init was trained for the classes {list(model.classes)}, but y holds {list(classes)}."
         )
-    usable = adopted.scheme in ("one output", "one vs rest")
-    return _initial_machine(adopted.expansion, n_features, usable)
+    usable = model.scheme in ("one output", "one vs rest")
+    return _initial_machine(model.expansion, n_features, usable)
 
 
 def initial_regressor(init: Any, n_features: int, n_outputs: int) -> Initial:

@@ -113,7 +113,7 @@ def _as_stored(model: Model) -> StoredMachine:
     coef = tables["coef"]
     return _in_codes(
         expansion.kernel,
-        _whole_front(model),
+        model.input_map,
         tables["projection"],
         tables["centers"],
         encode(coef.decoded().T, coef.format, coef.step if coef.format.has_step else None),
@@ -121,17 +121,9 @@ def _as_stored(model: Model) -> StoredMachine:
     )
 
 
-def _whole_front(model: Model) -> AffineMap | None:
-    """Scaler and the map of the expansion as one."""
-    front = model.expansion.input_map
-    if model.scaler is None or front is None:
-        return model.scaler or front
-    return compose(model.scaler, front)
-
-
 def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel]:
     """Where the centers lie when they are rounded: about 0, where the kernel allows it."""
-    expansion, front = model.expansion, _whole_front(model)
+    expansion, front = model.expansion, model.input_map
     centers, kernel = dense(expansion.centers), expansion.kernel
     is_plain = front is None or front.matrix is None
     if not (kernel.is_translation_invariant and is_plain):
@@ -143,7 +135,7 @@ def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel
         return front, centers, kernel
     middle = _middle(centers)
     around = AffineMap(middle, np.ones(1))
-    return around if front is None else compose(front, around), centers - middle, kernel
+    return compose(front, around), centers - middle, kernel
 
 
 def _middle(centers: Floats) -> Floats:
@@ -173,7 +165,7 @@ def _in_codes(
             projection = replace(projection, step=projection.step / step)
         else:
             shrink = AffineMap(np.zeros(1), np.array([1 / step]))
-            front = shrink if front is None else compose(front, shrink)
+            front = compose(front, shrink)
     return StoredMachine(
         kernel,
         None if front is None else front.shift.astype(np.float32),
@@ -329,9 +321,7 @@ def likely_rows(model: Model, n_rows: int = 200) -> Floats:
     picked = centers[random.randint(len(centers), size=n_rows)]
     points = picked + 0.1 * centers.std() * random.normal(size=picked.shape)
     points[: len(centers)] = picked[: len(centers)]
-    front = expansion.input_map
-    if model.scaler is not None:
-        front = model.scaler if front is None else compose(model.scaler, front)
+    front = model.input_map
     if front is None:
         return points
     if front.matrix is not None:

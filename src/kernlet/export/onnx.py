@@ -271,15 +271,13 @@ def add_outputs(graph: Graph, model: Model, x: str) -> str:
 
 def _front(model: Model, centers: Floats) -> tuple[AffineMap | None, Floats]:
     """Scaler and map as one, about the mean of the centers where the kernel allows it."""
-    front = model.expansion.input_map
-    if model.scaler is not None:
-        front = model.scaler if front is None else compose(model.scaler, front)
+    front = model.input_map
     has_matrix = front is not None and front.matrix is not None
     if has_matrix or not model.expansion.kernel.is_translation_invariant:
         return front, centers
     mean = centers.mean(axis=0)
     around = AffineMap(mean, np.ones(1))
-    return around if front is None else compose(front, around), centers - mean
+    return compose(front, around), centers - mean
 
 
 def _add_front(graph: Graph, front: AffineMap | None, x: str) -> str:

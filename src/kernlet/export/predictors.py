@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from kernlet._typing import Floats
 from kernlet.export.c_tables import rows_of
-from kernlet.model.model import Adopted, Model
+from kernlet.model.model import Model
 from kernlet.rows import is_source
 from kernlet.sklearn_base import rows_to_predict, values_of_rows
 
@@ -73,16 +73,14 @@ class ShippedPredictor(BaseEstimator):
         return self.shipped.summary
 
     @property
-    def n_features_in_(self) -> int:
+    def n_features_in_(self) -> int | None:
         """Features that a row has, or columns that a table has."""
-        encoding = self.shipped.encoding
-        return self.shipped.n_features if encoding is None else len(encoding.names)
+        return self.shipped.n_features_in
 
     @property
     def feature_names_in_(self) -> Any:
         """Their names, where they are known."""
-        encoding = self.shipped.encoding
-        names = self.shipped.feature_names if encoding is None else encoding.names
+        names = self.shipped.feature_names_in
         if names is None:
             raise AttributeError("The features of this machine have no names.")
         return np.array(names, dtype=object)
@@ -125,11 +123,6 @@ class ShippedClassifier(ClassifierMixin, ShippedPredictor):
     def classes_(self) -> Any:
         """The classes, in ascending order."""
         return self.shipped.classes
-
-    @property
-    def adopted_(self) -> Adopted:
-        """The form in which :func:`kernlet.compress` takes it."""
-        return self.shipped.adopted
 
     def decision_function(self, X: Any) -> Floats:
         """Decision values, of the shape that the original's have.

@@ -13,7 +13,6 @@ import numpy as np
 from scipy import sparse
 
 from kernlet._typing import Floats
-from kernlet.kernels.bandwidth import make_kernel
 from kernlet.kernels.base import Kernel
 
 _LARGEST = 2**31 - 1  # LIBSVM's counts, labels and feature numbers are C ints
@@ -280,15 +279,8 @@ def _read_entries(words: list[str], rows: _Rows, n_features: int) -> None:
 
 
 def _model(header: dict[str, Any], rows: _Rows, n_features: int | None) -> LibsvmModel:
-    kernel = make_kernel(
-        header["kernel_type"],
-        None,
-        gamma=header.get("gamma", 0.0),
-        degree=header.get("degree", 1),
-        coef0=header.get("coef0", 0.0),
-    )
     return LibsvmModel(
-        kernel=kernel,
+        kernel=Kernel.from_dict({**header, "name": header["kernel_type"]}),
         centers=_centers(rows, n_features or max(rows.columns) + 1),
         dual_coef=np.array(rows.coef).T,
         rho=np.array(header["rho"]),

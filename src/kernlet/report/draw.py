@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from kernlet._typing import Floats
-from kernlet.affine import compose
 from kernlet.expansion import KernelExpansion
 from kernlet.export.c_tables import dense
 from kernlet.model.model import Model
@@ -182,9 +181,7 @@ def _draw_path(axes: Any, sizes: Sizes, name: str) -> None:
 
 def input_centers(model: Model) -> Floats | None:
     """Centers among the rows, before scaling; None behind a projection."""
-    front = model.expansion.input_map
-    if model.scaler is not None:
-        front = model.scaler if front is None else compose(model.scaler, front)
+    front = model.input_map
     centers = dense(model.expansion.centers)
     if front is None:
         return centers

@@ -1,4 +1,4 @@
-"""An adopted machine is the machine it was."""
+"""A Model predicts what the classifier it was made from predicts."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
 from kernlet import L1KernelClassifier
 from kernlet.kernels.rbf import RBF
-from kernlet.model.model import adopt, decision_values, predicted_codes
+from kernlet.model.model import as_classifier
 
 KERNELS = [
     {"kernel": "rbf"},
@@ -43,20 +43,15 @@ def problem(n_classes, n_rows=240):
 
 def assert_same(model, X, tolerance=1e-10):
     """Decision values to the tolerance, classes exactly."""
-    adopted = adopt(model)
-    rows = X
-    for _, step in adopted.preprocessing:
-        rows = step.transform(rows)
-    outputs = adopted.expansion.decision_values(rows)
-    how = (adopted.scheme, len(adopted.classes), adopted.votes)
+    unwrapped = as_classifier(model)
+    outputs = unwrapped.outputs(unwrapped.rows(X))
     expected = model.decision_function(X)
-    assert decision_values(outputs, *how).shape == expected.shape
-    np.testing.assert_allclose(decision_values(outputs, *how), expected, atol=tolerance, rtol=0)
-    codes = predicted_codes(outputs, *how, adopted.break_ties)
-    np.testing.assert_array_equal(adopted.classes[codes], model.predict(X))
-    np.testing.assert_array_equal(adopted.classes, model.classes_)
-    assert adopted.n_features == X.shape[1]
-    return adopted
+    assert unwrapped.scores(outputs).shape == expected.shape
+    np.testing.assert_allclose(unwrapped.scores(outputs), expected, atol=tolerance, rtol=0)
+    np.testing.assert_array_equal(unwrapped.classes[unwrapped.codes(outputs)], model.predict(X))
+    np.testing.assert_array_equal(unwrapped.classes, model.classes_)
+    assert unwrapped.n_features_in == X.shape[1]
+    return unwrapped
 
 
 @pytest.mark.parametrize("parameters", KERNELS, ids=str)
@@ -64,10 +59,10 @@ def assert_same(model, X, tolerance=1e-10):
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])
 def test_svc(parameters, n_classes, shape):
     X, y = problem(n_classes)
-    adopted = assert_same(SVC(**parameters, decision_function_shape=shape).fit(X, y), X)
-    assert adopted.scheme == ("one output" if n_classes == 2 else "one vs one")
-    assert adopted.votes == (n_classes > 2 and shape == "ovr")
-    assert adopted.preprocessing == ()
+    unwrapped = assert_same(SVC(**parameters, decision_function_shape=shape).fit(X, y), X)
+    assert unwrapped.scheme == ("one output" if n_classes == 2 else "one vs one")
+    assert unwrapped.votes == (n_classes > 2 and shape == "ovr")
+    assert unwrapped.steps == ()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -94,16 +89,16 @@ def test_broken_ties(n_classes):
 def test_sparse_rows(parameters, n_classes):
     X, y = problem(n_classes)
     X = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
-    adopted = assert_same(SVC(**parameters).fit(X, y), X)
-    assert sparse.issparse(adopted.expansion.centers)
+    unwrapped = assert_same(SVC(**parameters).fit(X, y), X)
+    assert sparse.issparse(unwrapped.expansion.centers)
 
 
 def test_equal_support_vectors_are_one_center():
     X, y = problem(3)
     machine = SVC().fit(np.vstack([X, X]), np.hstack([y, y]))
-    adopted = assert_same(machine, X)
-    assert adopted.expansion.n_centers == len(np.unique(machine.support_vectors_, axis=0))
-    assert adopted.expansion.n_centers < len(machine.support_vectors_)
+    unwrapped = assert_same(machine, X)
+    assert unwrapped.expansion.n_centers == len(np.unique(machine.support_vectors_, axis=0))
+    assert unwrapped.expansion.n_centers < len(machine.support_vectors_)
 
 
 def test_weights_need_nothing():
@@ -117,9 +112,9 @@ def test_weights_need_nothing():
 def test_one_vs_rest(machine, n_classes):
     X, y = problem(n_classes)
     model = OneVsRestClassifier(machine).fit(X, y)
-    adopted = assert_same(model, X)
-    assert adopted.scheme == ("one output" if n_classes == 2 else "one vs rest")
-    assert adopted.expansion.n_centers == len(np.unique(adopted.expansion.centers, axis=0))
+    unwrapped = assert_same(model, X)
+    assert unwrapped.scheme == ("one output" if n_classes == 2 else "one vs rest")
+    assert unwrapped.expansion.n_centers == len(np.unique(unwrapped.expansion.centers, axis=0))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -127,18 +122,18 @@ def test_one_vs_rest(machine, n_classes):
 def test_one_vs_one(n_classes, make_rows):
     X, y = problem(n_classes)
     X = make_rows(X)
-    adopted = assert_same(OneVsOneClassifier(SVC(gamma=0.2)).fit(X, y), X)
-    assert adopted.scheme == "one vs one"
-    assert adopted.votes
+    unwrapped = assert_same(OneVsOneClassifier(SVC(gamma=0.2)).fit(X, y), X)
+    assert unwrapped.scheme == "one vs one"
+    assert unwrapped.votes
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_kernlet_classifiers(n_classes):
     X, y = problem(n_classes)
     machine = L1KernelClassifier(random_state=0).fit(X, y)
-    adopted = assert_same(machine, X)
-    assert adopted.expansion is machine.expansion_
-    assert adopted.scheme == ("one output" if n_classes == 2 else "one vs rest")
+    unwrapped = assert_same(machine, X)
+    assert unwrapped.expansion is machine.expansion_
+    assert unwrapped.scheme == ("one output" if n_classes == 2 else "one vs rest")
 
 
 @pytest.mark.parametrize(
@@ -153,16 +148,16 @@ def test_pipelines(machine):
         ("none", None),
         ("rest", make_pipeline(MinMaxScaler(), machine)),
     ]
-    adopted = assert_same(Pipeline(steps).fit(table, y), table)
-    assert [name for name, _ in adopted.preprocessing] == ["scaler", "minmaxscaler"]
-    np.testing.assert_array_equal(adopted.feature_names, list("abcde"))
+    unwrapped = assert_same(Pipeline(steps).fit(table, y), table)
+    assert [name for name, _ in unwrapped.steps] == ["scaler", "minmaxscaler"]
+    np.testing.assert_array_equal(unwrapped.feature_names, list("abcde"))
 
 
 def test_width_of_the_raw_input():
     X, y = problem(3)
     model = make_pipeline(_Halved(), SVC()).fit(X, y)
-    adopted = assert_same(model, X)
-    assert (adopted.n_features, adopted.expansion.n_features) == (5, 2)
+    unwrapped = assert_same(model, X)
+    assert (unwrapped.n_features_in, unwrapped.expansion.n_features) == (5, 2)
 
 
 class _Halved(StandardScaler):
@@ -175,7 +170,7 @@ class _Halved(StandardScaler):
 
 def test_pipeline_of_one_step():
     X, y = problem(3)
-    assert assert_same(make_pipeline(SVC()).fit(X, y), X).preprocessing == ()
+    assert assert_same(make_pipeline(SVC()).fit(X, y), X).steps == ()
 
 
 def test_searches():
@@ -184,7 +179,7 @@ def test_searches():
     assert assert_same(inner.fit(X, y), X).expansion.kernel == RBF(inner.best_params_["gamma"])
     assert_same(make_pipeline(StandardScaler(), inner).fit(X, y), X)
     outer = GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 3]}, cv=2)
-    assert len(assert_same(outer.fit(X, y), X).preprocessing) == 1
+    assert len(assert_same(outer.fit(X, y), X).steps) == 1
 
 
 @pytest.mark.parametrize(
@@ -202,7 +197,7 @@ def test_searches():
 )
 def test_not_fitted(model):
     with pytest.raises(NotFittedError):
-        adopt(model)
+        as_classifier(model)
 
 
 @pytest.mark.parametrize(
@@ -212,55 +207,55 @@ def test_no_kernel_classifier(model):
     X, y = problem(2)
     if hasattr(model, "fit") and not isinstance(model, type):
         model.fit(X, y == "asp")
-    with pytest.raises(TypeError, match=r"is no kernel classifier with support vectors\. Give a"):
-        adopt(model)
+    with pytest.raises(TypeError, match=r"is not a kernel classifier with support vectors\."):
+        as_classifier(model)
 
 
 def test_pipeline_without_a_classifier():
-    with pytest.raises(TypeError, match="str is no kernel classifier"):
-        adopt(Pipeline([("scaler", StandardScaler()), ("end", "passthrough")]))
+    with pytest.raises(TypeError, match="str is not a kernel classifier"):
+        as_classifier(Pipeline([("scaler", StandardScaler()), ("end", "passthrough")]))
 
 
 def test_kernels_without_points():
     X, y = problem(2)
     with pytest.raises(ValueError, match="The kernel of this SVC is 'precomputed'"):
-        adopt(SVC(kernel="precomputed").fit(X @ X.T, y))
+        as_classifier(SVC(kernel="precomputed").fit(X @ X.T, y))
     with pytest.raises(ValueError, match="The kernel of this NuSVC is a function"):
-        adopt(NuSVC(nu=0.1, kernel=lambda A, B: A @ B.T).fit(X, y))
+        as_classifier(NuSVC(nu=0.1, kernel=lambda A, B: A @ B.T).fit(X, y))
     with pytest.raises(ValueError, match="degree 0 is constant"):
-        adopt(SVC(kernel="poly", degree=0).fit(X, y))
+        as_classifier(SVC(kernel="poly", degree=0).fit(X, y))
 
 
 def test_different_kernels():
     X, y = problem(3)
     with pytest.raises(ValueError, match=r"different kernels.*Fit it with a number for gamma"):
-        adopt(OneVsOneClassifier(SVC(gamma="scale")).fit(X, y))
+        as_classifier(OneVsOneClassifier(SVC(gamma="scale")).fit(X, y))
 
 
 def test_pipelines_inside():
     X, y = problem(3)
     with pytest.raises(ValueError, match="OneVsRestClassifier into one Pipeline instead"):
-        adopt(OneVsRestClassifier(make_pipeline(StandardScaler(), SVC())).fit(X, y))
+        as_classifier(OneVsRestClassifier(make_pipeline(StandardScaler(), SVC())).fit(X, y))
 
 
 def test_several_labels_at_once():
     X, _ = problem(2)
     with pytest.raises(ValueError, match="several labels at once"):
-        adopt(OneVsRestClassifier(SVC()).fit(X, X[:, :3] > 0))
+        as_classifier(OneVsRestClassifier(SVC()).fit(X, X[:, :3] > 0))
 
 
 def test_search_that_kept_nothing():
     X, y = problem(2)
     with pytest.raises(ValueError, match="Fit the GridSearchCV with refit=True"):
-        adopt(GridSearchCV(SVC(), {"C": [1]}, refit=False, cv=2).fit(X, y))
+        as_classifier(GridSearchCV(SVC(), {"C": [1]}, refit=False, cv=2).fit(X, y))
 
 
 def test_text():
     texts, y = ["a lynx", "an asp", "lynx lynx", "asp asp"], [0, 1, 0, 1]
     model = make_pipeline(TfidfVectorizer(), SVC()).fit(texts, y)
-    adopted = adopt(model)
-    assert (adopted.n_features, adopted.feature_names) == (None, None)
-    assert [name for name, _ in adopted.preprocessing] == ["tfidfvectorizer"]
+    unwrapped = as_classifier(model)
+    assert (unwrapped.n_features_in, unwrapped.feature_names) == (None, None)
+    assert [name for name, _ in unwrapped.steps] == ["tfidfvectorizer"]
     assert_same(model[-1], model[:-1].transform(texts))
 
 
@@ -268,4 +263,4 @@ def test_class_without_weight():
     X, y = problem(3)
     machine = SVC().fit(X, y, sample_weight=(y != "asp").astype(float))
     with pytest.raises(ValueError, match="3 classes and support vectors of 2"):
-        adopt(machine)
+        as_classifier(machine)

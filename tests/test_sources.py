@@ -116,7 +116,7 @@ def test_means_are_those_of_rows_in_memory(make, tmp_path):
 
 def test_means_of_classes_that_do_not_fit_into_memory(tmp_path, monkeypatch):
     whole = CentroidCondenser(0.02, random_state=0).fit(X, Y).condensation_
-    monkeypatch.setattr(centroid_rows, "HELD_BYTES", 12 * 300)
+    monkeypatch.setattr(centroid_rows, "MAX_CLASS_BYTES", 12 * 300)
     found = CentroidCondenser(0.02, random_state=0).fit(npy(tmp_path), Y).condensation_
     assert found.sizes.sum() == len(Y)
     np.testing.assert_array_equal(np.bincount(found.codes, found.sizes), np.bincount(Y))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from kernlet._typing import Indices
@@ -91,6 +93,24 @@ def subsample(y: Any, rows: Indices, most: int, seed: int) -> Indices:
 def derive_seed(*parts: int) -> int:
     """A seed for one part of the work, whatever the order in which the parts are done."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0])
+
+
+def kmeans(
+    X: Any,
+    n_clusters: int,
+    random_state: Any,
+    *,
+    n_init: int = 1,
+    max_iter: int = 300,
+    weights: Any = None,
+) -> Any:
+    """A fitted ``KMeans``, without the warning where rows are fewer than clusters or equal."""
+    from sklearn.cluster import KMeans
+
+    model = KMeans(n_clusters, n_init=n_init, max_iter=max_iter, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, sample_weight=weights)
 
 
 @dataclass(frozen=True, eq=False)

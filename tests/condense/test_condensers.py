@@ -149,7 +149,7 @@ def test_bad_input_gets_a_sentence(condenser, digits):
     X, y = digits
     condenser = clone(condenser)
     for rows, labels, sentence in [
-        (X, np.zeros(600), r"one class only \(0\.0\); condensing needs"),
+        (X, np.zeros(600), r"one class only \(0\.0\)"),
         (X, y[:-1], "inconsistent numbers"),
         (np.where(X == 5, np.nan, X), y, "NaN"),
         (X, [1, "a"] * 300, "mix types"),

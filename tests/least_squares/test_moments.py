@@ -10,7 +10,7 @@ from scipy import sparse
 
 from kernlet.kernels.landmarks import RowFeatures
 from kernlet.kernels.rbf import RBF
-from kernlet.least_squares.moments import collect, empty
+from kernlet.least_squares.normal_equations import Moments, collect
 
 
 def rows(m=40, n=3, classes=3, seed=0, far=0.0):
@@ -20,8 +20,8 @@ def rows(m=40, n=3, classes=3, seed=0, far=0.0):
 
 def assert_same(a, b, tol=1e-12):
     np.testing.assert_array_equal(a.counts, b.counts)
-    np.testing.assert_allclose(a.firsts, b.firsts, atol=tol)
-    np.testing.assert_allclose(a.seconds, b.seconds, atol=tol)
+    np.testing.assert_allclose(a.sums, b.sums, atol=tol)
+    np.testing.assert_allclose(a.products, b.products, atol=tol)
 
 
 @pytest.mark.parametrize("by_class", [True, False])
@@ -36,9 +36,9 @@ def test_sums_are_those_of_plain_loops(by_class, weighted):
     for x, code, w in zip(X - sums.shift, codes, ones, strict=True):
         seconds[code] += w * np.outer(x, x)
         firsts[code] += w * np.append(x, 1.0)
-    np.testing.assert_allclose(sums.firsts, firsts, atol=1e-12)
+    np.testing.assert_allclose(sums.sums, firsts, atol=1e-12)
     expected = seconds if by_class else seconds.sum(axis=0)[None]
-    np.testing.assert_allclose(sums.seconds, expected, atol=1e-12)
+    np.testing.assert_allclose(sums.products, expected, atol=1e-12)
     np.testing.assert_allclose(sums.totals, np.bincount(codes, ones, 3))
 
 
@@ -80,7 +80,7 @@ def test_order_of_blocks_and_forgetting(order, n_forgotten, by_class):
     def sums_of(chosen):
         return collect(RowFeatures(X), codes, 3, shift=shift, by_class=by_class, rows=chosen)
 
-    total = empty(3, 3, shift=shift, by_class=by_class)
+    total = Moments.empty(3, 3, shift=shift, by_class=by_class)
     for number in order:
         total = total + sums_of(parts[number])
     assert_same(total, sums_of(np.arange(60)))
@@ -95,8 +95,8 @@ def test_a_class_wholly_forgotten_leaves_nothing_behind():
     whole = collect(RowFeatures(X), codes, 3)
     gone = collect(RowFeatures(X), codes, 3, shift=whole.shift, rows=np.flatnonzero(codes == 1))
     left = whole - gone
-    assert not left.seconds[1].any()
-    assert not left.firsts[1].any()
+    assert not left.products[1].any()
+    assert not left.sums[1].any()
 
 
 @pytest.mark.parametrize("by_class", [True, False])
@@ -110,25 +110,25 @@ def test_rounding_left_of_a_column_is_cleared(by_class):
     for start in range(4, 1000, 83):
         part = np.arange(start, min(start + 83, 1000))
         left = left - collect(RowFeatures(X), codes, 2, rows=part, **options)
-    assert (left.seconds[:, 1, 1] >= 0).all()
+    assert (left.products[:, 1, 1] >= 0).all()
     few = collect(RowFeatures(X), codes, 2, rows=np.arange(4), **options)
-    np.testing.assert_allclose(left.seconds[:, 0, 0], few.seconds[:, 0, 0], rtol=1e-9)
+    np.testing.assert_allclose(left.products[:, 0, 0], few.products[:, 0, 0], rtol=1e-9)
 
 
 def test_classes_without_rows_can_be_left_out():
     X, codes = rows(30)
     for by_class in (True, False):
         sums = collect(RowFeatures(X), 2 * codes, 5, by_class=by_class)
-        few = sums.of_classes(np.array([0, 2, 4]))
+        few = sums.select_classes(np.array([0, 2, 4]))
         assert_same(few, collect(RowFeatures(X), codes, 3, by_class=by_class))
 
 
 def test_more_classes_and_one_against_rest():
     X, codes = rows(30, classes=2)
     sums = collect(RowFeatures(X), codes, 2)
-    larger = sums.placed(np.array([0, 2]), 3)
+    larger = sums.expand_classes(np.array([0, 2]), 3)
     np.testing.assert_array_equal(larger.counts, [sums.counts[0], 0, sums.counts[1]])
-    np.testing.assert_array_equal(larger.seconds[2], sums.seconds[1])
+    np.testing.assert_array_equal(larger.products[2], sums.products[1])
     two = larger.against_rest(2)
     assert_same(two, sums)
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_added_is_refused():
     X, codes = rows()
     sums = collect(RowFeatures(X), codes, 3)
     with pytest.raises(ValueError, match="More rows"):
-        empty(3, 3, shift=sums.shift) - sums
+        Moments.empty(3, 3, shift=sums.shift) - sums
     heavy = collect(RowFeatures(X), codes, 3, weights=np.full(len(X), 2.0))
     with pytest.raises(ValueError, match="more weight"):
         sums - heavy
@@ -145,16 +145,16 @@ def test_what_cannot_be_added_is_refused():
     with pytest.raises(ValueError, match="other weights"):
         sums - light  # all rows, but half of the weight
     few = collect(RowFeatures(X), codes, 3, shift=sums.shift, rows=np.arange(5))
-    heavy = replace(few, firsts=sums.firsts)
+    heavy = replace(few, sums=sums.sums)
     with pytest.raises(ValueError, match="other weights"):
         sums - heavy  # some rows, but all of the weight
     far = collect(RowFeatures(9 * X[:5]), codes[:5], 3, shift=sums.shift)
     with pytest.raises(ValueError, match="not learned"):
         sums - far
     with pytest.raises(ValueError, match="different points"):
-        sums + empty(3, 3)
+        sums + Moments.empty(3, 3)
     with pytest.raises(ValueError, match="other classes or features"):
-        sums + empty(4, 3)
+        sums + Moments.empty(4, 3)
     with pytest.raises(ValueError, match="not known apart"):
         collect(RowFeatures(X), codes, 3, by_class=False).against_rest(1)
 

@@ -259,13 +259,13 @@ def test_what_cannot_be_forgotten_changes_nothing():
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"class_weight": None}, "another class_weight. Fit anew"),
-        ({"class_weight": {0: 2.0, 1: 1.0, 2: 1.0}}, "another class_weight. Fit anew"),
+        ({"class_weight": None}, r"another class_weight\. Call fit"),
+        ({"class_weight": {0: 2.0, 1: 1.0, 2: 1.0}}, r"another class_weight\. Call fit"),
         ({"class_weight": "balancd"}, "'class_weight' parameter"),
         ({"C": -1.0}, "'C' parameter"),
-        ({"kernel": "linear"}, "another kernel. Fit anew"),
-        ({"gamma": 0.5}, "another gamma. Fit anew"),
-        ({"landmarks": np.eye(4)}, "another landmarks. Fit anew"),
+        ({"kernel": "linear"}, r"another kernel\. Call fit"),
+        ({"gamma": 0.5}, r"another gamma\. Call fit"),
+        ({"landmarks": np.eye(4)}, r"another landmarks\. Call fit"),
     ],
 )
 def test_parameters_changed_between_blocks(changed, sentence):

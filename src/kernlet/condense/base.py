@@ -1,8 +1,9 @@
-"""What condensers share."""
+"""What condensers share: records, elimination by proximal classifiers, validation and tags."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, _fit_context
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils import (
     InputTags,
     Tags,
@@ -22,18 +23,30 @@ from sklearn.utils import (
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.bandwidth import make_kernel
 from kernlet.kernels.landmarks import RowFeatures
 from kernlet.kernels.linear import Linear
-from kernlet.least_squares.moments import Moments, collect
-from kernlet.least_squares.proximal import check_size
-from kernlet.least_squares.solve import Proximal, normalization, one_against_rest, solve_proximal
+from kernlet.least_squares.normal_equations import (
+    Moments,
+    NormalEquations,
+    check_moments_size,
+    collect,
+    normalization,
+    one_against_rest,
+)
 from kernlet.rows import is_source
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
-from kernlet.sklearn_base import KERNEL_CONSTRAINTS, check_label_types
+from kernlet.sklearn_base import (
+    KERNEL_CONSTRAINTS,
+    Progress,
+    check_classes,
+    check_label_types,
+    check_training_data,
+    fit_method,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,21 +58,21 @@ class Elimination:
     label : object
         The class that was set against the rest.
     round : int
-        From 1.
+        Counted from 1.
     n_rows : int
-        Rows that the machine was trained on.
+        Rows that the classifier was trained on.
     weights : ndarray of shape (n_features,)
-        w of the machine: over the columns or, with a kernel, over the landmarks.
+        w of the classifier: over the columns or, with a kernel, over the landmarks.
     gamma : float
-        The machine says w.x - gamma.
+        The decision value of a row is w.x - gamma.
     residual : float
-        Of its normal equations: the certificate.
+        Relative residual of the normal equations: the certificate.
     inside : int
-        Rows that the rule of the round named.
+        Rows that met the criterion of the round.
     deleted : ndarray of shape (n_deleted,)
-        Rows that left in this round, ascending.
+        Rows deleted in this round, ascending.
     values : ndarray of shape (n_deleted,)
-        w.x - gamma of these.
+        Their decision values.
     """
 
     label: Any
@@ -75,7 +88,7 @@ class Elimination:
     def __repr__(self) -> str:
         return (
             f"Elimination({self.label!r} round {self.round}: trained on {self.n_rows:,}, "
-            f"{self.inside:,} named, {len(self.deleted):,} deleted)"
+            f"{self.inside:,} met the criterion, {len(self.deleted):,} deleted)"
         )
 
 
@@ -110,7 +123,7 @@ class Condensation:
 
     @property
     def deleted(self) -> Indices:
-        """Rows that left, ascending."""
+        """Rows deleted, ascending."""
         return np.setdiff1d(np.arange(len(self.codes)), self.kept)
 
     @property
@@ -120,17 +133,13 @@ class Condensation:
 
     @property
     def kept_per_class(self) -> dict[Any, int]:
-        """Rows left of each class."""
-        return self._count(self.kept)
+        """Rows kept of each class."""
+        return count_per_class(self.classes, self.codes[self.kept])
 
     @property
     def deleted_per_class(self) -> dict[Any, int]:
-        """Rows that left of each class."""
-        return self._count(self.deleted)
-
-    def _count(self, rows: Indices) -> dict[Any, int]:
-        counts = np.bincount(self.codes[rows], minlength=len(self.classes))
-        return dict(zip(self.classes.tolist(), counts.tolist(), strict=True))
+        """Rows deleted of each class."""
+        return count_per_class(self.classes, self.codes[self.deleted])
 
     def __repr__(self) -> str:
         return (
@@ -139,162 +148,105 @@ class Condensation:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class OneClass:
-    """The proximal machine of one class against the rest.
+def count_per_class(classes: Any, codes: Indices, sizes: Indices | None = None) -> dict[Any, int]:
+    """Rows of each class, by label; each code stands for ``sizes`` rows."""
+    counts = np.bincount(codes, sizes, len(classes)).astype(int)
+    return dict(zip(classes.tolist(), counts.tolist(), strict=True))
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_features,)
-    gamma : float
-        It says w.x - gamma.
-    residual : float
-    n_rows : int
-        Rows it was trained on.
-    """
+
+@dataclass(frozen=True, eq=False)
+class OneAgainstRest:
+    """The proximal classifier w.x - gamma of one class against the rest."""
 
     weights: Floats
     gamma: float
     residual: float
     n_rows: int
 
+    @classmethod
+    def train(cls, moments: Moments, number: int, C: float, *, balanced: bool) -> OneAgainstRest:
+        """Train on the rows of the moments; ``balanced`` as in ``normalization``."""
+        signs = one_against_rest(len(moments.counts), [number])
+        weights = normalization(signs, moments.totals, balanced=balanced)
+        solution = NormalEquations(moments, C, signs, weights).solve()
+        n_rows = int(moments.counts.sum())
+        return cls(solution.coef[0], -float(solution.intercept[0]), solution.residual, n_rows)
+
     def values(self, features: RowFeatures, rows: Indices) -> Floats:
-        """w.x - gamma for some rows."""
+        """Decision values of rows."""
         return features.dot(self.weights, rows) - self.gamma
 
     def record(
-        self, label: Any, count: int, inside: int, deleted: Indices, values: Floats
+        self, label: Any, number: int, n_inside: int, deleted: Indices, values: Floats
     ) -> Elimination:
-        """What came of a round with this machine."""
-        return Elimination(
-            label,
-            count,
-            self.n_rows,
-            self.weights,
-            self.gamma,
-            self.residual,
-            inside,
-            deleted,
-            values,
-        )
+        """The round of this classifier."""
+        trained = (self.n_rows, self.weights, self.gamma, self.residual)
+        return Elimination(label, number, *trained, n_inside, deleted, values)
 
 
-def train_one_class(sums: Moments, number: int, C: float, *, balanced: bool = True) -> OneClass:
-    """Train on the rows of the sums.
+class RemainingRows:
+    """The rows not deleted so far, with their moments, which are updated as rows leave."""
 
-    Parameters
-    ----------
-    sums : Moments
-    number : int
-        The class.
-    C : float
-    balanced : bool, default=True
-        See :func:`~kernlet.least_squares.solve.normalization`.
-
-    Returns
-    -------
-    machine : OneClass
-    """
-    signs = one_against_rest(len(sums.counts), [number])
-    weights = normalization(signs, sums.totals, balanced=balanced)
-    solution = solve_proximal(Proximal(sums, C, signs, weights))
-    return OneClass(
-        solution.weights[0],
-        -float(solution.intercept[0]),
-        solution.residual,
-        int(sums.counts.sum()),
-    )
-
-
-class Pool:
-    """Rows still there, with their sums kept up as rows leave.
-
-    Parameters
-    ----------
-    features : RowFeatures
-    codes : ndarray of shape (n_rows,)
-    sums : Moments
-        Of the rows.
-    rows : ndarray of row numbers, ascending
-    """
-
-    def __init__(self, features: RowFeatures, codes: Indices, sums: Moments, rows: Indices) -> None:
-        self.features, self.codes, self.sums, self.rows = features, codes, sums, rows
+    def __init__(
+        self, features: RowFeatures, codes: Indices, moments: Moments, rows: Indices
+    ) -> None:
+        self.features, self.codes, self.moments, self.rows = features, codes, moments, rows
 
     @classmethod
-    def of_all(cls, features: RowFeatures, codes: Indices, n_classes: int) -> Pool:
+    def all(cls, features: RowFeatures, codes: Indices, n_classes: int) -> RemainingRows:
         """All rows."""
         return cls(features, codes, collect(features, codes, n_classes), np.arange(len(codes)))
 
-    def without(self, rows: Indices) -> Pool:
-        """Some rows fewer; sums over whichever part is smaller."""
+    def without(self, rows: Indices) -> RemainingRows:
+        """The remaining rows without some of them."""
         if not len(rows):
             return self
         left = np.setdiff1d(self.rows, rows, assume_unique=True)
-        fewer = rows if len(rows) <= len(left) else left
-        part = collect(
-            self.features, self.codes, len(self.sums.counts), shift=self.sums.shift, rows=fewer
-        )
-        return Pool(self.features, self.codes, part if fewer is left else self.sums - part, left)
+        # Moments of whichever part is smaller: subtract the rows that leave, or sum up the rows
+        # that are left, which also avoids the round-off of a subtraction.
+        smaller = rows if len(rows) <= len(left) else left
+        n_classes, shift = len(self.moments.counts), self.moments.shift
+        moments = collect(self.features, self.codes, n_classes, shift=shift, rows=smaller)
+        if smaller is not left:
+            moments = self.moments - moments
+        return RemainingRows(self.features, self.codes, moments, left)
 
-    def against_rest(self, number: int) -> Pool:
-        """The same rows as two classes: the rest, and a class."""
+    def against_rest(self, number: int) -> RemainingRows:
+        """The same rows as two classes: the rest, and one class."""
         codes = (self.codes == number).astype(np.intp)
-        return Pool(self.features, codes, self.sums.against_rest(number), self.rows)
+        return RemainingRows(self.features, codes, self.moments.against_rest(number), self.rows)
 
-    def own(self, number: int) -> Indices:
+    def of_class(self, number: int) -> Indices:
         """Rows of a class."""
         return self.rows[self.codes[self.rows] == number]
 
 
-def spare(
-    rows: Indices, urgency: Floats, present: Indices, codes: Indices, floor: int
+def respect_class_minimum(
+    rows: Indices, scores: Floats, remaining: Indices, codes: Indices, min_per_class: int
 ) -> NDArray[np.bool_]:
-    """Which rows may leave without bringing a class below its floor.
-
-    Parameters
-    ----------
-    rows : ndarray of row numbers
-        To leave.
-    urgency : ndarray of shape (n_rows,)
-        How much each of them ought to; the others of its class stay first.
-    present : ndarray of row numbers
-        Still there, these among them.
-    codes : ndarray of row codes
-    floor : int
-        Rows that every class keeps, if it has them.
-
-    Returns
-    -------
-    may_leave : ndarray of bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.condense.base import spare
-    >>> rows, codes = np.arange(3), np.zeros(3, dtype=int)
-    >>> spare(rows, np.array([5.0, 1.0, 3.0]), rows, codes, 1)
-    array([ True, False,  True])
-    """
-    counts = np.bincount(codes[present])
-    may_leave = np.ones(len(rows), dtype=bool)
+    """Which of ``rows`` may be deleted, highest scores first, if each class keeps a minimum."""
+    counts = np.bincount(codes[remaining])
+    is_deleted = np.ones(len(rows), dtype=bool)
     for number in np.unique(codes[rows]):
         own = np.flatnonzero(codes[rows] == number)
-        room = max(0, int(counts[number]) - floor)
-        may_leave[own[np.argsort(-urgency[own], kind="stable")[room:]]] = False
-    return may_leave
+        n_deletable = max(0, int(counts[number]) - min_per_class)
+        is_deleted[own[np.argsort(-scores[own], kind="stable")[n_deletable:]]] = False
+    return is_deleted
+
+
+# imbalanced-learn recognises a sampler by these tags; scikit-learn's own tags do not have them.
 
 
 @dataclass
 class SamplerInputTags(InputTags):
-    """Of the rows: also whether frames come back as frames."""
+    """Tags of the rows: also whether data frames are returned as data frames."""
 
     dataframe: bool = True
 
 
 @dataclass
 class SamplerTags:
-    """Of the answer: whether it is some of the rows."""
+    """Tags of the result: whether it is a subset of the rows."""
 
     sample_indices: bool = True
 
@@ -320,7 +272,7 @@ def condenser_tags(tags: Any, *, sample_indices: bool) -> CondenserTags:
 
 
 class DeletedImagesDisplay:
-    """Images that a condenser left out, one line for each class.
+    """Images that a condenser deleted, one line per class.
 
     Use :meth:`from_estimator`. The first in a line are the clearest cases: the largest
     w.x - gamma of a :class:`~kernlet.TypicalCondenser`, the smallest |w.x - gamma| of a
@@ -331,7 +283,7 @@ class DeletedImagesDisplay:
     lines : list of ndarray of shape (n_images, height, width)
         Images of each class.
     labels : list of str
-        What is written beside each line.
+        Title of each line.
 
     Attributes
     ----------
@@ -348,7 +300,7 @@ class DeletedImagesDisplay:
     >>> condenser = TypicalCondenser().fit(X, y)
     >>> display = DeletedImagesDisplay.from_estimator(condenser, X, image_shape=(8, 8))
     >>> display.labels[0]
-    '0 (64 left out)'
+    '0 (64 deleted)'
     """
 
     def __init__(self, *, lines: list[Floats], labels: list[str]) -> None:
@@ -365,7 +317,7 @@ class DeletedImagesDisplay:
         ax: Any = None,
         **image: Any,
     ) -> DeletedImagesDisplay:
-        """Draw rows that a fitted condenser left out.
+        """Draw rows that a fitted condenser deleted.
 
         Parameters
         ----------
@@ -375,7 +327,7 @@ class DeletedImagesDisplay:
         image_shape : tuple of two ints
             Height and width.
         n_images : int, default=16
-            For each class, at most.
+            Per class, at most.
         ax : matplotlib axes, default=None
         **image : dict
             Passed on to matplotlib's ``imshow``.
@@ -387,7 +339,7 @@ class DeletedImagesDisplay:
         check_is_fitted(condenser)
         record = condenser.condensation_
         if not hasattr(record, "rounds"):
-            raise ValueError(f"{type(condenser).__name__} leaves no rows out; it makes new ones.")
+            raise ValueError(f"{type(condenser).__name__} deletes no rows; it makes new ones.")
         X = check_array(X, accept_sparse="csr")
         if X.shape[0] != len(record.codes) or X.shape[1] != image_shape[0] * image_shape[1]:
             raise ValueError(
@@ -397,13 +349,16 @@ class DeletedImagesDisplay:
             )
         rows = np.concatenate([r.deleted for r in record.rounds])
         values = np.concatenate([r.values for r in record.rounds])
+        # A TypicalCondenser deletes values above 1 only, a BoundaryCondenser values within 1 of 0.
         order = np.argsort(-values if (values > 1).all() else np.abs(values), kind="stable")
         rows = rows[order]
         lines, labels = [], []
         for number, label in enumerate(record.classes.tolist()):
             own = rows[record.codes[rows] == number]
-            lines.append(_dense(X[own[:n_images]]).reshape(-1, *image_shape))
-            labels.append(f"{label} ({len(own)} left out)")
+            images = X[own[:n_images]]
+            images = images.toarray() if sparse.issparse(images) else images
+            lines.append(images.reshape(-1, *image_shape))
+            labels.append(f"{label} ({len(own)} deleted)")
         return cls(lines=lines, labels=labels).plot(ax=ax, **image)
 
     def plot(self, *, ax: Any = None, **image: Any) -> DeletedImagesDisplay:
@@ -426,11 +381,12 @@ class DeletedImagesDisplay:
             _, ax = plt.subplots(layout="constrained")
         height, width = self.lines[0].shape[1:]
         longest = max(1, max(len(line) for line in self.lines))
+        # Images are two pixels apart; NaN is drawn as background.
         mosaic = np.full((len(self.lines) * (height + 2), longest * (width + 2)), np.nan)
         for number, line in enumerate(self.lines):
-            for place, picture in enumerate(line):
-                top, left = number * (height + 2), place * (width + 2)
-                mosaic[top : top + height, left : left + width] = picture
+            for k, image_values in enumerate(line):
+                top, left = number * (height + 2), k * (width + 2)
+                mosaic[top : top + height, left : left + width] = image_values
         self.image_ = ax.imshow(mosaic, **{"cmap": "gray_r", "interpolation": "nearest", **image})
         middles = [number * (height + 2) + height / 2 for number in range(len(self.lines))]
         ax.set_yticks(middles, self.labels)
@@ -441,23 +397,20 @@ class DeletedImagesDisplay:
         return self
 
 
-def _dense(X: Any) -> Floats:
-    return X.toarray() if sparse.issparse(X) else X
-
-
 class Condenser(OneToOneFeatureMixin, BaseEstimator, ABC):
-    """Makes fewer rows of a training set, each class on its own terms."""
+    """Reduces the rows of a training set class by class."""
 
     _gives_indices: ClassVar[bool] = True
+    _takes_sources: ClassVar[bool] = False
     classes_: Any
     condensation_: Any
 
     @property
     def sampling_strategy_(self) -> dict[Any, int]:
-        """Rows left of each class, by imbalanced-learn's name."""
+        """Rows kept of each class, under imbalanced-learn's name."""
         return self.condensation_.kept_per_class
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any) -> Any:
         """Find the rows to keep; ``fit_resample`` also returns them.
 
@@ -473,16 +426,16 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator, ABC):
         self._condense(X, y)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """The condensed rows and their labels, of the kind that went in.
+        """The condensed rows and their labels, of the same types as X and y.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Labels: numbers, strings or booleans; a column of a frame, or one column of
-            numbers for each class, in which one is 1, are taken too.
+            Labels: numbers, strings or booleans; a column of a frame, or indicator columns of
+            which one per row is 1, are accepted too.
 
         Returns
         -------
@@ -492,40 +445,35 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator, ABC):
         return self._resampled(X, y, codes)
 
     def _condense(self, X: Any, y: Any) -> Indices:
-        """Set ``classes_`` and ``condensation_``; the class of each row is returned."""
-        if is_source(X):
-            rows, labels = self._source(X, y)
-        else:
-            labels = _one_column(y)
-            rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-            check_consistent_length(rows, labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        _require_two(self.classes_)
-        self.condensation_ = self._condensation(rows, codes)
+        """Set ``classes_`` and ``condensation_``, and return the class of each row."""
+        if is_source(X) and not self._takes_sources:
+            raise TypeError(
+                f"{type(self).__name__} needs its rows in memory, as an array or a sparse matrix; "
+                f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers), or use "
+                "CentroidCondenser."
+            )
+        labels = y if is_source(X) else _as_labels(y)
+        data = check_training_data(self, X, labels, takes_sources=True)
+        self.classes_, codes = np.unique(data.y, return_inverse=True)
+        check_classes(self.classes_)
+        with Progress.start(self, data, n_tasks=len(self.classes_)) as progress:
+            self.condensation_ = self._condensation(data.X, codes, progress.step)
         return codes
 
-    def _source(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Rows that are read block by block, and their labels."""
-        raise TypeError(
-            f"{type(self).__name__} needs its rows in memory, as an array or a sparse matrix; "
-            f"X is a {type(X).__name__}. Give it a part, such as rows.take(numbers), or use "
-            "CentroidCondenser."
-        )
-
     @abstractmethod
-    def _condensation(self, X: Any, codes: Indices) -> Any:
-        """The record of what stays and what goes."""
+    def _condensation(self, X: Any, codes: Indices, report: Callable[[str], Any]) -> Any:
+        """The record of what is kept and what is deleted; ``report`` each class done."""
 
     @abstractmethod
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
-        """Rows and labels that stay."""
+        """Rows and labels that are kept."""
 
     def __sklearn_tags__(self) -> Any:
         return condenser_tags(super().__sklearn_tags__(), sample_indices=self._gives_indices)
 
 
 class EliminationCondenser(Condenser):
-    """Leaves rows out by means of proximal machines, one class against the rest."""
+    """Deletes rows by means of proximal classifiers, one class against the rest."""
 
     condensation_: Condensation
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -535,6 +483,7 @@ class EliminationCondenser(Condenser):
         "form": [StrOptions({"repaired", "literal"})],
         "class_weight": [StrOptions({"balanced", "normalized"})],
         "min_per_class": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -545,41 +494,34 @@ class EliminationCondenser(Condenser):
 
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
         kept = self.sample_indices_
-        return tuple(_safe_indexing(rows_by_number(A), kept) for A in (X, y))
+        return tuple(_safe_indexing(row_indexable(A), kept) for A in (X, y))
 
     def _features(self, X: Any) -> RowFeatures:
         """Columns, or kernel values with landmarks."""
-        names = ("kernel", "gamma", "degree", "coef0", "landmarks", "random_state")
-        kernel, gamma, degree, coef0, landmarks, seed = (getattr(self, name) for name in names)
-        made = make_kernel(kernel, X, gamma=gamma, degree=degree, coef0=coef0)
+        names = ("kernel", "gamma", "degree", "coef0")
+        kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
+        kernel = make_kernel(kernel, X, gamma=gamma, degree=degree, coef0=coef0)
         features = RowFeatures(X)
-        if not isinstance(made, Linear):
+        if not isinstance(kernel, Linear):
+            landmarks, seed = (getattr(self, name) for name in ("landmarks", "random_state"))
             points = choose_landmarks(landmarks, X, check_random_state(seed))
-            features = RowFeatures(X, made, points)
-        check_size(features.n_features, len(self.classes_), advice=", or CentroidCondenser")
+            features = RowFeatures(X, kernel, points)
+        check_moments_size(features.n_features, len(self.classes_), advice=", or CentroidCondenser")
         return features
 
 
-def _one_column(y: Any) -> Any:
-    """One label a row."""
+def _as_labels(y: Any) -> Any:
+    """One label per row, also of indicator columns."""
     check_label_types(y)
     if type_of_target(y) == "multilabel-indicator":
-        table = y.toarray() if sparse.issparse(y) else np.asarray(y)
-        if not (table.sum(axis=1) == 1).all():
+        indicators = y.toarray() if sparse.issparse(y) else np.asarray(y)
+        if not (indicators.sum(axis=1) == 1).all():
             raise ValueError("Multilabel and multioutput targets are not supported.")
-        return table.argmax(axis=1)
+        return indicators.argmax(axis=1)
     check_classification_targets(y)
     return column_or_1d(y)
 
 
-def _require_two(classes: Any) -> None:
-    if len(classes) < 2:
-        raise ValueError(
-            f"The labels y hold one class only ({classes.tolist()[0]!r}); condensing needs at "
-            "least two."
-        )
-
-
-def rows_by_number(X: Any) -> Any:
-    """The same, or a sparse matrix that can be indexed by rows."""
+def row_indexable(X: Any) -> Any:
+    """X itself, or a sparse matrix that can be indexed by rows."""
     return X.tocsr() if hasattr(X, "tocsr") else X

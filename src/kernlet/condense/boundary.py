@@ -1,8 +1,8 @@
-"""Algorithm 1: rows between the planes, round after round, until few are left; these leave."""
+"""EliminateBoundary: shrink to the rows between the planes until few are left, and delete these."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -14,13 +14,15 @@ from kernlet.condense.base import (
     Condensation,
     Elimination,
     EliminationCondenser,
-    OneClass,
-    Pool,
-    spare,
-    train_one_class,
+    OneAgainstRest,
+    RemainingRows,
+    respect_class_minimum,
 )
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.landmarks import RowFeatures
+
+#: A classifier, the rows between its planes, and their decision values.
+Round = tuple[OneAgainstRest, Indices, Floats]
 
 
 def eliminate_boundary(
@@ -34,138 +36,98 @@ def eliminate_boundary(
     form: Literal["repaired", "literal"] = "repaired",
     balanced: bool = True,
     min_per_class: int = 1,
+    report: Callable[[str], Any] = str,
 ) -> Condensation:
-    """Delete, class after class, rows about the boundary between it and the rest.
+    """Delete, class by class, rows near the boundary to the rest (Algorithm 1 of the paper).
 
-    A machine is trained on the candidates, at first all rows left, and those with w.x - gamma
-    in (-1, 1) are the next candidates, until fewer than ``threshold`` are left.
-
-    Parameters
-    ----------
-    features : RowFeatures
-    codes : ndarray of shape (n_rows,)
-        The class of each row.
-    classes : ndarray of shape (n_classes,)
-    threshold : int, default=50
-        The paper's T.
-    max_rounds : int, default=20
-        The paper's M, for each class.
-    C : float, default=1.0
-    form : {"repaired", "literal"}, default="repaired"
-        ``"repaired"`` takes candidates from candidates, so that they become fewer, and deletes
-        nothing where ``threshold`` is not reached. ``"literal"`` takes them from all rows left,
-        as the paper writes it, so that they may stall or grow, and deletes those of the last
-        round however many they are.
-    balanced : bool, default=True
-        Weights m / (2 p); otherwise the paper's 1 / p.
-    min_per_class : int, default=1
-        Rows that every class keeps: those farthest from the plane.
-
-    Returns
-    -------
-    condensation : Condensation
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.condense.boundary import eliminate_boundary
-    >>> from kernlet.kernels.landmarks import RowFeatures
-    >>> X, codes = np.array([[-9.0], [-1.0], [1.0], [9.0]]), np.array([0, 0, 1, 1])
-    >>> eliminate_boundary(RowFeatures(X), codes, np.array(["a", "b"]), threshold=3).kept
-    array([0, 3])
+    The parameters are those of :class:`BoundaryCondenser`; ``report`` is called with the name of
+    each class done.
     """
-    pool = Pool.of_all(features, codes, len(classes))
-    rounds: list[Elimination] = []
+    remaining = RemainingRows.all(features, codes, len(classes))
+    records: list[Elimination] = []
     for number, label in enumerate(classes.tolist()):
-        search = _search(pool, number, threshold, max_rounds, C, form, balanced)
-        last = search[-1]
-        leaving = np.zeros(len(last.inside), dtype=bool)
-        if form == "literal" or len(last.inside) < threshold:
-            nearness = -np.abs(last.values)
-            leaving = spare(last.inside, nearness, pool.rows, codes, min_per_class)
-        for count, step in enumerate(search, start=1):
-            gone = leaving if step is last else np.zeros(len(step.inside), dtype=bool)
-            rounds.append(
-                step.machine.record(
-                    label, count, len(step.inside), step.inside[gone], step.values[gone]
-                )
+        rounds = _shrink(
+            remaining.against_rest(number), threshold, max_rounds, C, form == "literal", balanced
+        )
+        _, inside, values = rounds[-1]
+        is_deleted = np.zeros(len(inside), dtype=bool)
+        if form == "literal" or len(inside) < threshold:
+            nearness = -np.abs(values)
+            is_deleted = respect_class_minimum(
+                inside, nearness, remaining.rows, codes, min_per_class
             )
-        pool = pool.without(last.inside[leaving])
-    return Condensation(classes, codes, pool.rows, rounds)
+        for count, (machine, rows, row_values) in enumerate(rounds, start=1):
+            mask = is_deleted if count == len(rounds) else np.zeros(len(rows), dtype=bool)
+            records.append(machine.record(label, count, len(rows), rows[mask], row_values[mask]))
+        remaining = remaining.without(inside[is_deleted])
+        report(f"class {label}")
+    return Condensation(classes, codes, remaining.rows, records)
 
 
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """A machine, the rows between its planes, and what it says of them."""
-
-    machine: OneClass
-    inside: Indices
-    values: Floats
-
-
-def _search(
-    pool: Pool,
-    number: int,
+def _shrink(
+    everyone: RemainingRows,
     threshold: int,
     max_rounds: int,
     C: float,
-    form: str,
+    is_literal: bool,
     balanced: bool,
-) -> list[_Step]:
-    """The rounds of one class."""
-    pool = pool.against_rest(number)
-    candidates, steps = pool, []
+) -> list[Round]:
+    """Train on the candidates, and make those with |w.x - gamma| < 1 the next candidates."""
+    candidates, rounds = everyone, []
     for _ in range(max_rounds):
-        machine = train_one_class(candidates.sums, 1, C, balanced=balanced)
-        source = pool if form == "literal" else candidates
-        values = machine.values(pool.features, source.rows)
-        within = np.abs(values) < 1
-        steps.append(_Step(machine, source.rows[within], values[within]))
-        inside = steps[-1].inside
+        machine = OneAgainstRest.train(candidates.moments, 1, C, balanced=balanced)
+        # The paper takes the next candidates from all rows, and they may stall or grow; the
+        # repaired form takes them from the candidates, which become fewer.
+        pool = everyone if is_literal else candidates
+        values = machine.values(everyone.features, pool.rows)
+        is_inside = np.abs(values) < 1
+        inside = pool.rows[is_inside]
+        rounds.append((machine, inside, values[is_inside]))
         if len(inside) < max(threshold, 1) or np.array_equal(inside, candidates.rows):
-            break  # few enough, or the same for ever
-        candidates = _candidates(source, candidates, inside)
-    return steps
+            break  # few enough, or a fixed point
+        candidates = _restricted(pool, candidates, inside)
+    return rounds
 
 
-def _candidates(source: Pool, before: Pool, inside: Indices) -> Pool:
-    """The next candidates, by way of whichever pool differs in fewer rows."""
-    leaving = np.setdiff1d(source.rows, inside, assume_unique=True)
-    if source is before or len(np.setdiff1d(inside, before.rows, assume_unique=True)):
-        return source.without(leaving)
-    return before.without(np.setdiff1d(before.rows, inside, assume_unique=True))
+def _restricted(pool: RemainingRows, before: RemainingRows, rows: Indices) -> RemainingRows:
+    """The given rows with their moments, from whichever set differs in fewer rows."""
+    if pool is before or len(np.setdiff1d(rows, before.rows, assume_unique=True)):
+        return pool.without(np.setdiff1d(pool.rows, rows, assume_unique=True))
+    return before.without(np.setdiff1d(before.rows, rows, assume_unique=True))
 
 
 class BoundaryCondenser(EliminationCondenser):
-    """Leaves out rows about the boundary between a class and the rest (EliminateBoundary [1]_).
+    """Deletes rows near the boundary between a class and the rest (EliminateBoundary [1]_).
 
-    For each class a proximal machine is trained on the candidates, at first all rows; those with
-    w.x - gamma in (-1, 1) are the next candidates. Once fewer than ``threshold`` are left, these
-    leave.
+    For each class a proximal classifier is trained on the candidates, at first all rows; those
+    with w.x - gamma in (-1, 1) are the next candidates. Once fewer than ``threshold`` are left,
+    these are deleted.
 
     Parameters
     ----------
     threshold : int, default=50
-        The paper's T: fewer candidates than this leave. 1 leaves everything as it is in
-        the repaired form.
+        The paper's T: fewer candidates than this are deleted. 1 deletes nothing in the repaired
+        form.
     C : float, default=1.0
-        Weight of the errors of the machines; the paper's nu.
+        Weight of the errors of the classifiers; the paper's nu.
     kernel : {"linear", "rbf", "poly", "sigmoid"} or Kernel, default="linear"
-        Other kernels than ``"linear"`` work on kernel values with ``landmarks``.
+        Kernels other than ``"linear"`` use kernel values with ``landmarks``.
     gamma, degree, coef0 : see ProximalClassifier
     landmarks : int, float, array-like or None, default=500
         See ProximalClassifier; not used by ``"linear"``.
     max_rounds : int, default=20
-        The paper's M, which it does not state: trainings for each class at most.
+        The paper's M, which it does not state: at most this number of trainings per class.
     form : {"repaired", "literal"}, default="repaired"
         ``"literal"`` takes candidates from all rows, as Algorithm 1 of the paper is written, so
         that they may stall or grow, and deletes those of the last round however many they are.
-        ``"repaired"`` takes them from the candidates before, and deletes nothing where
+        ``"repaired"`` takes them from the previous candidates, and deletes nothing if
         ``threshold`` is not reached.
     class_weight : {"balanced", "normalized"}, default="balanced"
         See TypicalCondenser.
     min_per_class : int, default=1
         Rows that each class keeps, if it has them: those farthest from the plane.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
         Draws the landmarks.
 
@@ -174,9 +136,9 @@ class BoundaryCondenser(EliminationCondenser):
     sample_indices_ : ndarray of shape (n_kept,)
         Rows kept, ascending.
     condensation_ : Condensation
-        What left, by class and round, with the machines.
+        What was deleted, by class and round, with the classifiers.
     sampling_strategy_ : dict
-        Rows left of each class.
+        Rows kept of each class.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -184,17 +146,17 @@ class BoundaryCondenser(EliminationCondenser):
 
     See Also
     --------
-    TypicalCondenser : Leaves out rows far from the boundary instead.
+    TypicalCondenser : Deletes rows far from the boundary instead.
 
     Notes
     -----
-    In our measurements this costs nearest neighbours more accuracy than a random subset of the
-    same size: it is here to compare with, and to find outliers.
+    In our measurements nearest neighbours lose more accuracy by this than by a random subset of
+    the same size: use it for comparison, and to find outliers.
 
     As with :class:`TypicalCondenser`, columns far from the origin should be centred first.
 
-    Time is that of :class:`TypicalCondenser`, plus n_features^2 for each candidate that leaves
-    and n_features^3 / 3 for each round.
+    Time is that of :class:`TypicalCondenser`, plus n_features^2 per candidate that leaves and
+    n_features^3 / 3 per round.
 
     References
     ----------
@@ -231,6 +193,7 @@ class BoundaryCondenser(EliminationCondenser):
         form: Literal["repaired", "literal"] = "repaired",
         class_weight: Literal["balanced", "normalized"] = "balanced",
         min_per_class: int = 1,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.threshold = threshold
@@ -244,9 +207,10 @@ class BoundaryCondenser(EliminationCondenser):
         self.form = form
         self.class_weight = class_weight
         self.min_per_class = min_per_class
+        self.verbose = verbose
         self.random_state = random_state
 
-    def _condensation(self, X: Any, codes: Indices) -> Condensation:
+    def _condensation(self, X: Any, codes: Indices, report: Callable[[str], Any]) -> Condensation:
         return eliminate_boundary(
             self._features(X),
             codes,
@@ -257,4 +221,5 @@ class BoundaryCondenser(EliminationCondenser):
             form=self.form,
             balanced=self.class_weight == "balanced",
             min_per_class=self.min_per_class,
+            report=report,
         )

@@ -1,8 +1,8 @@
-"""A few means in place of the rows of each class."""
+"""CentroidCondenser: a few means in place of the rows of each class."""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,22 +10,25 @@ from typing import Any, ClassVar
 import narwhals as nw
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval
 
 from kernlet._typing import Floats, Indices
-from kernlet.condense.base import Condenser, rows_by_number
+from kernlet.condense.base import Condenser, count_per_class, row_indexable
 from kernlet.rows import is_source
 from kernlet.rows.source import RowSource, add_sums
-from kernlet.sklearn_base import check_training_data
+from kernlet.sampling import kmeans
 
 #: Means, their sizes, and the sum of squared distances.
-Cluster = tuple[Floats, Indices, float]
+Clusters = tuple[Floats, Indices, float]
 
-_EXTREME = 40  # powers of two within which float32 and float64 square without loss
+# Numbers between 2^-40 and 2^40 have squares, and sums of many squares, within float32.
+_SAFE_EXPONENT = 40
+#: A class of a row source that takes at most this is clustered in memory.
+MAX_CLASS_BYTES = 2**30
+_MAX_PASSES = 30
+_CONVERGED = 1e-4  # relative decrease of the squared distances at which Lloyd's steps end
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +39,13 @@ class Centroids:
     ----------
     classes : ndarray of shape (n_classes,)
     rows : ndarray of shape (n_centroids, n_features)
-        The means, class after class.
+        The means, class by class.
     codes : ndarray of shape (n_centroids,)
         The class of each.
     sizes : ndarray of shape (n_centroids,)
-        Rows that it stands for.
+        Rows that each stands for.
     inertia : ndarray of shape (n_classes,)
-        Sum of squared distances of the rows from their mean, by class; infinite where it is
-        beyond all numbers.
+        Sum of squared distances of the rows from their mean, by class; infinite on overflow.
     """
 
     classes: Any
@@ -54,23 +56,19 @@ class Centroids:
 
     @property
     def fraction_kept(self) -> float:
-        """Means for each row before."""
+        """Means per row."""
         return len(self.codes) / int(self.sizes.sum())
 
     @property
     def kept_per_class(self) -> dict[Any, int]:
         """Means of each class."""
-        return self._count(None)
+        return count_per_class(self.classes, self.codes)
 
     @property
     def deleted_per_class(self) -> dict[Any, int]:
-        """By how many each class became fewer."""
-        before, after = self._count(self.sizes), self.kept_per_class
-        return {label: before[label] - after[label] for label in before}
-
-    def _count(self, weights: Indices | None) -> dict[Any, int]:
-        counts = np.bincount(self.codes, weights, len(self.classes)).astype(int)
-        return dict(zip(self.classes.tolist(), counts.tolist(), strict=True))
+        """Rows minus means of each class."""
+        before = count_per_class(self.classes, self.codes, self.sizes)
+        return {label: before[label] - n for label, n in self.kept_per_class.items()}
 
     def __repr__(self) -> str:
         return f"Centroids({len(self.codes):,} for {int(self.sizes.sum()):,} rows)"
@@ -85,181 +83,121 @@ def find_centroids(
     min_per_class: int = 1,
     n_init: int = 3,
     random_state: np.random.RandomState,
+    report: Callable[[str], Any] = str,
 ) -> Centroids:
-    """k-means within each class.
+    """k-means within each class of the rows of an array, a sparse matrix or a row source.
 
-    Time is n_rows n_features times the means of a class, for each iteration of k-means.
-
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
-    codes : ndarray of shape (n_rows,)
-        The class of each row.
-    classes : ndarray of shape (n_classes,)
-    keep : float, default=0.1
-        Means for each row of a class.
-    min_per_class : int, default=1
-        At least; no more than the class has distinct rows.
-    n_init : int, default=3
-        Starts of k-means, of which the best counts.
-    random_state : RandomState
-
-    Returns
-    -------
-    centroids : Centroids
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.condense.centroids import find_centroids
-    >>> X, codes = np.array([[0.0], [2.0], [8.0], [9.0]]), np.array([0, 0, 1, 1])
-    >>> random = np.random.RandomState(0)
-    >>> find_centroids(X, codes, np.array([0, 1]), random_state=random).rows.ravel()
-    array([1. , 8.5])
+    The parameters are those of :class:`CentroidCondenser`; ``report`` is called with the name of
+    each class done.
     """
-    found = []
-    for number in range(len(classes)):
-        part = X[codes == number]
-        count = min(part.shape[0], max(min_per_class, 1, round(keep * part.shape[0])))
-        found.append(cluster(part, count, n_init, random_state.randint(2**31 - 1)))
-    return joined_clusters(classes, found)
-
-
-def joined_clusters(classes: Any, found: list[Cluster]) -> Centroids:
-    """The clusters of all classes."""
+    clusters = []
+    for number, label in enumerate(classes.tolist()):
+        rows = np.flatnonzero(codes == number)
+        n_means = min(len(rows), max(min_per_class, 1, round(keep * len(rows))))
+        seed = random_state.randint(2**31 - 1)
+        if isinstance(X, RowSource):
+            clusters.append(_cluster_source(X, rows, n_means, n_init, seed))
+        else:
+            clusters.append(_cluster(X[rows], n_means, n_init, seed))
+        report(f"class {label}")
+    means, sizes, inertia = zip(*clusters, strict=True)
     return Centroids(
         classes,
-        np.vstack([means for means, _, _ in found]),
-        np.repeat(np.arange(len(classes)), [len(means) for means, _, _ in found]),
-        np.concatenate([sizes for _, sizes, _ in found]),
-        np.array([inertia for _, _, inertia in found]),
+        np.vstack(means),
+        np.repeat(np.arange(len(classes)), [len(each) for each in means]),
+        np.concatenate(sizes),
+        np.array(inertia),
     )
 
 
-def cluster(X: Any, count: int, n_init: int, seed: int) -> Cluster:
-    """Means of one class by k-means, as many as asked for or as there are distinct rows."""
-    if count == X.shape[0]:
-        return _dense(X), np.ones(count, dtype=np.intp), 0.0
-    scale = power_of_two(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        means = KMeans(count, n_init=n_init, random_state=seed).fit(X / scale)
-    sizes = np.bincount(means.labels_, minlength=count)
+def _cluster(X: Any, n_means: int, n_init: int, seed: int) -> Clusters:
+    """Means of one class by k-means, at most as many as there are distinct rows."""
+    if n_means == X.shape[0]:
+        assert_all_finite(X, input_name="X")  # which k-means does otherwise
+        rows = X.toarray() if sparse.issparse(X) else X
+        return rows, np.ones(n_means, dtype=np.intp), 0.0
+    scale = _safe_scale(X)
+    model = kmeans(X / scale, n_means, seed, n_init=n_init)
+    sizes = np.bincount(model.labels_, minlength=n_means)
     used = sizes > 0
     with np.errstate(over="ignore"):
-        inertia = float(scale * (scale * means.inertia_))
-    return scale * means.cluster_centers_[used], sizes[used], inertia
+        inertia = float(scale * (scale * model.inertia_))
+    return scale * model.cluster_centers_[used], sizes[used], inertia
 
 
-def power_of_two(X: Any) -> Any:
-    """About the largest number in X, by which to divide it: squares do not overflow or vanish."""
+def _safe_scale(X: Any) -> Any:
+    """1, or a power of two near the largest number in X if squares would over- or underflow."""
+    # A power of two, because dividing by it is exact: the clusters are those of X itself.
     largest = float(abs(X).max())
     exponent = max(int(np.frexp(largest)[1]) - 1, -1000) if largest > 0 else 0
-    if -_EXTREME < exponent < _EXTREME:
+    if -_SAFE_EXPONENT < exponent < _SAFE_EXPONENT:
         return X.dtype.type(1.0)
     return X.dtype.type(2.0**exponent)
 
 
-def _dense(X: Any) -> Floats:
-    return X.toarray() if sparse.issparse(X) else X
+def _cluster_source(
+    source: RowSource, rows: Indices, n_means: int, n_init: int, seed: int
+) -> Clusters:
+    """The same for rows of a source: of a large class a sample, then Lloyd's steps over all."""
+    most = max(1, MAX_CLASS_BYTES // (source.dtype.itemsize * max(1, source.shape[1])))
+    if len(rows) <= most:
+        return _cluster(source.take(rows), n_means, n_init, seed)
+    sample = np.sort(np.random.RandomState(seed).choice(rows, most, replace=False))
+    start, _, _ = _cluster(source.take(sample), min(n_means, most), n_init, seed)
+    is_member = np.zeros(len(source), dtype=bool)
+    is_member[rows] = True
+    return _lloyd(source, is_member, start)
 
 
-#: A class that takes no more than this is clustered in memory.
-HELD_BYTES = 2**30
-_MOST_PASSES = 30
-_STILL = 1e-4  # relative decrease of the squared distances that is none
-
-
-def find_centroids_of_rows(
-    rows: RowSource,
-    codes: Indices,
-    classes: Any,
-    *,
-    keep: float = 0.1,
-    min_per_class: int = 1,
-    n_init: int = 3,
-    random_state: np.random.RandomState,
-) -> Centroids:
-    """k-means within each class, of rows that are read block by block.
-
-    A class of up to 1 GiB is brought into memory, and has the means of
-    ``find_centroids``. Of a larger one a sample of that size is; its means
-    are where Lloyd's steps over all rows of the class start, a pass each, at most 30.
-
-    Parameters
-    ----------
-    rows : RowSource
-    codes : ndarray of shape (n_rows,)
-        The class of each row.
-    classes, keep, min_per_class, n_init, random_state : see find_centroids
-
-    Returns
-    -------
-    centroids : Centroids
-    """
-    found = []
-    for code in range(len(classes)):
-        numbers = np.flatnonzero(codes == code)
-        count = min(len(numbers), max(min_per_class, 1, round(keep * len(numbers))))
-        seed = random_state.randint(2**31 - 1)
-        most = max(1, HELD_BYTES // (rows.dtype.itemsize * max(1, rows.shape[1])))
-        if len(numbers) <= most:
-            found.append(cluster(rows.take(numbers), count, n_init, seed))
-            continue
-        some = np.sort(np.random.RandomState(seed).choice(numbers, most, replace=False))
-        start = cluster(rows.take(some), min(count, most), n_init, seed)
-        found.append(_lloyd(rows, codes == code, start))
-    return joined_clusters(classes, found)
-
-
-def _lloyd(rows: RowSource, is_mine: Any, start: Cluster) -> Cluster:
-    """Means of all rows marked, from means of some of them."""
-    means, _, _ = start
-    scale = power_of_two(means)
+def _lloyd(source: RowSource, is_member: Any, means: Floats) -> Clusters:
+    """Lloyd's algorithm over the rows marked, one pass per step, from given means."""
+    scale = _safe_scale(means)
     means, best = means / scale, np.inf
-    for n_passes in range(1, _MOST_PASSES + 1):
-        sums, counts, inertia = rows.map_reduce(
-            _assigned, add_sums, by_row=(is_mine,), shared=(means, scale)
+    for n_passes in range(1, _MAX_PASSES + 1):
+        sums, counts, inertia = source.map_reduce(
+            _assign_block, add_sums, by_row=(is_member,), shared=(means, scale)
         )
         used = counts > 0
-        if inertia >= (1 - _STILL) * best or n_passes == _MOST_PASSES:
+        if inertia >= (1 - _CONVERGED) * best or n_passes == _MAX_PASSES:
             break
         means, best = sums[used] / counts[used, None], inertia
     with np.errstate(over="ignore"):
-        kept = scale * means[used].astype(rows.dtype)
+        kept = scale * means[used].astype(source.dtype)
         return kept, counts[used], float(scale * (scale * inertia))
 
 
-def _assigned(X: Any, is_mine: Any, means: Floats, scale: Any) -> list[Any]:
+def _assign_block(X: Any, is_member: Any, means: Floats, scale: Any) -> list[Any]:
     """Sums and numbers of the rows nearest to each mean, and their squared distances."""
-    X = X[is_mine]
+    X = X[is_member]
     sums, counts = np.zeros(means.shape), np.zeros(len(means), dtype=np.intp)
     if not X.shape[0]:
         return [sums, counts, 0.0]
-    X = (X.toarray() if hasattr(X, "toarray") else X) / scale
+    X = (X.toarray() if sparse.issparse(X) else X) / scale
     nearest, distances = pairwise_distances_argmin_min(X, means)
     np.add.at(sums, nearest, X)
     return [sums, counts + np.bincount(nearest, minlength=len(means)), float(distances @ distances)]
 
 
 class CentroidCondenser(Condenser):
-    """Puts a few means, found by k-means, in place of the rows of each class.
+    """Replaces the rows of each class by a few means, found by k-means.
 
     Parameters
     ----------
     keep : float, default=0.1
-        Means for each row of a class, in (0, 1].
+        Means per row of a class, in (0, 1].
     min_per_class : int, default=1
-        Means that each class has at least, if it has as many distinct rows.
+        Means that each class has at least, if it has that many distinct rows.
     n_init : int, default=3
-        Starts of k-means for each class; the best counts.
+        Starts of k-means per class, of which the best is kept.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
         Draws the starts.
 
     Attributes
     ----------
     condensation_ : Centroids
-        The means, with how many rows each stands for. They are new rows: there is no
+        The means, with the number of rows each stands for. They are new rows: there is no
         ``sample_indices_``.
     sampling_strategy_ : dict
         Means of each class.
@@ -270,20 +208,20 @@ class CentroidCondenser(Condenser):
 
     See Also
     --------
-    TypicalCondenser : Keeps some of the rows as they are.
+    TypicalCondenser : Keeps a subset of the rows.
 
     Notes
     -----
-    Means come class after class. Floating-point columns of a frame keep their type, all other
-    columns become float64; the index of a pandas frame is new. Scale the columns first if
-    distances are to treat them alike.
+    Means are sorted by class. Floating-point columns of a frame keep their type, all other
+    columns become float64; the index of a pandas frame is new. Standardise columns of different
+    units first.
 
-    Time is n_rows n_features times the means of a class for each iteration of k-means; memory
-    the means and a copy of the largest class.
+    Time is n_rows n_features times the means of a class per iteration of k-means; memory the means
+    and a copy of the largest class.
 
-    X may be a source of rows (:mod:`kernlet.rows`) or a Dask collection, and y the name of a column
-    of it. A class of up to 1 GiB is brought into memory, with the same means as if X were; of a
-    larger one a sample of that size is, from whose means Lloyd's steps over all its rows start.
+    X may be a row source (:mod:`kernlet.rows`) or a Dask collection, and y the name of a column of
+    it. A class of up to 1 GiB is brought into memory, with the same means as for X in memory; of a
+    larger one a sample of that size, whose means are the start of Lloyd's steps over all its rows.
 
     Examples
     --------
@@ -299,11 +237,13 @@ class CentroidCondenser(Condenser):
     """
 
     _gives_indices: ClassVar[bool] = False
+    _takes_sources: ClassVar[bool] = True
     condensation_: Centroids
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "keep": [Interval(Real, 0, 1, closed="right")],
         "min_per_class": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -313,29 +253,25 @@ class CentroidCondenser(Condenser):
         *,
         min_per_class: int = 1,
         n_init: int = 3,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.keep = keep
         self.min_per_class = min_per_class
         self.n_init = n_init
+        self.verbose = verbose
         self.random_state = random_state
 
     @property
     def sample_indices_(self) -> Indices:
-        """There is none."""
+        """Not defined: the rows are new."""
         raise AttributeError(
             "CentroidCondenser makes new rows, which have no numbers among the old ones; "
-            "condensation_.sizes says how many rows each stands for."
+            "condensation_.sizes has the number of rows that each stands for."
         )
 
-    def _source(self, X: Any, y: Any) -> tuple[Any, Any]:
-        data = check_training_data(self, X, y, takes_sources=True)
-        data.X.map_reduce(_check_finite, _nothing)
-        return data.X, data.y
-
-    def _condensation(self, X: Any, codes: Indices) -> Centroids:
-        find = find_centroids_of_rows if isinstance(X, RowSource) else find_centroids
-        return find(
+    def _condensation(self, X: Any, codes: Indices, report: Callable[[str], Any]) -> Centroids:
+        return find_centroids(
             X,
             codes,
             self.classes_,
@@ -343,28 +279,22 @@ class CentroidCondenser(Condenser):
             min_per_class=self.min_per_class,
             n_init=self.n_init,
             random_state=check_random_state(self.random_state),
+            report=report,
         )
 
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
         if is_source(X):
             return self.condensation_.rows, self.classes_[self.condensation_.codes]
-        first = np.unique(codes, return_index=True)[1]  # a row of each class, for its label
-        labels = _safe_indexing(rows_by_number(y), first[self.condensation_.codes])
+        # The label of each mean is that of a row of its class, in the type that y has.
+        first = np.unique(codes, return_index=True)[1]
+        labels = _safe_indexing(row_indexable(y), first[self.condensation_.codes])
         if hasattr(labels, "reset_index"):
             labels = labels.reset_index(drop=True)
         return _like(X, self.condensation_.rows), labels
 
 
-def _check_finite(X: Any) -> None:
-    assert_all_finite(X, input_name="X")
-
-
-def _nothing(total: None, value: None) -> None:
-    """Nothing is summed up."""
-
-
 def _like(X: Any, rows: Floats) -> Any:
-    """Rows in the kind of container that X is."""
+    """Rows in the type of container that X is."""
     if isinstance(X, list):
         return rows.tolist()
     if sparse.issparse(X):
@@ -376,7 +306,7 @@ def _like(X: Any, rows: Floats) -> Any:
 
 
 def _pandas_like(X: Any, rows: Floats) -> Any:
-    """A pandas frame; its columns may have any names, and be sparse."""
+    """A pandas frame, whose columns may be sparse and have names that are not strings."""
     frame = type(X)(rows)
     for number, dtype in enumerate(X.dtypes):
         if dtype.kind == "f":

@@ -1,11 +1,18 @@
-"""Algorithm 2: rows far on their own side of the plane are not needed."""
+"""EliminateTypical: rows far on their own side of the plane are not needed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from kernlet._typing import Indices
-from kernlet.condense.base import Condensation, EliminationCondenser, Pool, spare, train_one_class
+from kernlet.condense.base import (
+    Condensation,
+    EliminationCondenser,
+    OneAgainstRest,
+    RemainingRows,
+    respect_class_minimum,
+)
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.landmarks import RowFeatures
 
@@ -19,76 +26,56 @@ def eliminate_typical(
     form: Literal["repaired", "literal"] = "repaired",
     balanced: bool = True,
     min_per_class: int = 1,
+    report: Callable[[str], Any] = str,
 ) -> Condensation:
-    """Delete, class after class, the rows with w.x - gamma > 1.
+    """Delete, class by class, the rows with w.x - gamma > 1 (Algorithm 2 of the paper).
 
-    The machine of a class is trained on the rows left by the classes before it. One pass: more
-    of them are worse than a random subset.
-
-    Parameters
-    ----------
-    features : RowFeatures
-    codes : ndarray of shape (n_rows,)
-        The class of each row.
-    classes : ndarray of shape (n_classes,)
-    C : float, default=1.0
-    form : {"repaired", "literal"}, default="repaired"
-        ``"literal"`` deletes rows of any class there, as the paper writes it; ``"repaired"``
-        those of the class itself.
-    balanced : bool, default=True
-        Weights m / (2 p); otherwise the paper's 1 / p.
-    min_per_class : int, default=1
-        Rows that every class keeps: those of smallest w.x - gamma.
-
-    Returns
-    -------
-    condensation : Condensation
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.condense.typical import eliminate_typical
-    >>> from kernlet.kernels.landmarks import RowFeatures
-    >>> X, codes = np.array([[-9.0], [-1.0], [1.0], [9.0]]), np.array([0, 0, 1, 1])
-    >>> eliminate_typical(RowFeatures(X), codes, np.array(["a", "b"])).kept
-    array([1, 2])
+    The classifier of a class is trained on the rows left by the classes before it. The parameters
+    are those of :class:`TypicalCondenser`; ``report`` is called with the name of each class done.
     """
-    pool = Pool.of_all(features, codes, len(classes))
+    remaining = RemainingRows.all(features, codes, len(classes))
     rounds = []
     for number, label in enumerate(classes.tolist()):
-        machine = train_one_class(pool.sums, number, C, balanced=balanced)
-        rows = pool.rows if form == "literal" else pool.own(number)
+        machine = OneAgainstRest.train(remaining.moments, number, C, balanced=balanced)
+        # The paper deletes rows of every class there, misclassified ones too: exactly those that
+        # the neighbours of a boundary need. The repaired form deletes rows of the class itself.
+        rows = remaining.rows if form == "literal" else remaining.of_class(number)
         values = machine.values(features, rows)
         rows, values = rows[values > 1], values[values > 1]
-        leaving = spare(rows, values, pool.rows, codes, min_per_class)
-        rounds.append(machine.record(label, 1, len(rows), rows[leaving], values[leaving]))
-        pool = pool.without(rows[leaving])
-    return Condensation(classes, codes, pool.rows, rounds)
+        deleted = respect_class_minimum(rows, values, remaining.rows, codes, min_per_class)
+        rounds.append(machine.record(label, 1, len(rows), rows[deleted], values[deleted]))
+        remaining = remaining.without(rows[deleted])
+        report(f"class {label}")
+    # One pass only: a second pass over the rows left was measured to be worse than a random
+    # subset of the same size.
+    return Condensation(classes, codes, remaining.rows, rounds)
 
 
 class TypicalCondenser(EliminationCondenser):
-    """Leaves out the rows that a plane puts far on the side of their class (EliminateTypical [1]_).
+    """Deletes the rows that lie far on the side of their class (EliminateTypical [1]_).
 
-    For each class a proximal machine is trained against the rest, and rows with w.x - gamma > 1
-    leave: nearest neighbours do not need them.
+    For each class a proximal classifier is trained against the rest, and rows with
+    w.x - gamma > 1 are deleted: nearest neighbours do not need them.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the errors of the machines; the paper's nu.
+        Weight of the errors of the classifiers; the paper's nu.
     kernel : {"linear", "rbf", "poly", "sigmoid"} or Kernel, default="linear"
-        Other kernels than ``"linear"`` work on kernel values with ``landmarks``.
+        Kernels other than ``"linear"`` use kernel values with ``landmarks``.
     gamma, degree, coef0 : see ProximalClassifier
     landmarks : int, float, array-like or None, default=500
         See ProximalClassifier; not used by ``"linear"``.
     form : {"repaired", "literal"}, default="repaired"
-        ``"literal"`` leaves out rows of any class there, as Algorithm 2 of the paper is written:
-        wrong ones, too. ``"repaired"`` leaves out rows of the class itself only.
+        ``"literal"`` deletes such rows of any class, as Algorithm 2 of the paper is written:
+        misclassified ones, too. ``"repaired"`` deletes rows of the class itself only.
     class_weight : {"balanced", "normalized"}, default="balanced"
         Weights m / (2 p) and m / (2 (m - p)), or the paper's 1 / p and 1 / (m - p), with
-        which the outcome depends on the scale of the features and on C.
+        which the result depends on the scale of the features and on C.
     min_per_class : int, default=1
         Rows that each class keeps, if it has them: the least typical.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
         Draws the landmarks.
 
@@ -97,9 +84,9 @@ class TypicalCondenser(EliminationCondenser):
     sample_indices_ : ndarray of shape (n_kept,)
         Rows kept, ascending.
     condensation_ : Condensation
-        What left, by class, with the machines.
+        What was deleted, by class, with the classifiers.
     sampling_strategy_ : dict
-        Rows left of each class.
+        Rows kept of each class.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -108,20 +95,20 @@ class TypicalCondenser(EliminationCondenser):
     See Also
     --------
     CentroidCondenser : Far fewer rows for the same accuracy, but new ones.
-    BoundaryCondenser : Leaves out rows about the boundary instead.
+    BoundaryCondenser : Deletes rows near the boundary instead.
 
     Notes
     -----
-    Classes come one after the other, in the order of their labels, and see what is left by those
-    before. Once is enough: a second pass over what is left is worse than a random subset.
+    Classes are processed in the order of their labels, each on the rows left by those before it.
+    A second pass over the rows left would be worse than a random subset.
 
-    With ``kernel="linear"`` the outcome depends on the origin and on the scale of the columns, for
-    w and the intercept of the machines are penalised, as in the paper. Far from the origin fewer
-    rows are left out: of iris 17 of 150, and 24 about its mean. Centre the columns first,
-    StandardScaler(with_std=False); nearest neighbours do not notice.
+    With ``kernel="linear"`` the result depends on the origin and on the scale of the columns,
+    because w and the intercept are penalised, as in the paper. Far from the origin fewer rows are
+    deleted: of iris 17 of 150, and 24 after centring. Centre the columns first with
+    StandardScaler(with_std=False), which does not affect nearest neighbours.
 
-    Time is n_rows p^2 for p columns or landmarks and p^3 / 3 for each class; memory p^2 numbers
-    for each class, up to three times. More than 8 GB for them is refused.
+    Time is n_rows p^2 for p columns or landmarks and p^3 / 3 per class; memory p^2 numbers per
+    class, up to three times. More than 8 GB for them is refused.
 
     References
     ----------
@@ -151,6 +138,7 @@ class TypicalCondenser(EliminationCondenser):
         form: Literal["repaired", "literal"] = "repaired",
         class_weight: Literal["balanced", "normalized"] = "balanced",
         min_per_class: int = 1,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.C = C
@@ -162,9 +150,10 @@ class TypicalCondenser(EliminationCondenser):
         self.form = form
         self.class_weight = class_weight
         self.min_per_class = min_per_class
+        self.verbose = verbose
         self.random_state = random_state
 
-    def _condensation(self, X: Any, codes: Indices) -> Condensation:
+    def _condensation(self, X: Any, codes: Indices, report: Callable[[str], Any]) -> Condensation:
         return eliminate_typical(
             self._features(X),
             codes,
@@ -173,4 +162,5 @@ class TypicalCondenser(EliminationCondenser):
             form=self.form,
             balanced=self.class_weight == "balanced",
             min_per_class=self.min_per_class,
+            report=report,
         )

@@ -2,69 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import cho_factor, cho_solve, eigh
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from kernlet._typing import Floats
+from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.landmarks import LandmarkBlocks
 from kernlet.kernels.linalg import jittered_solve
 from kernlet.sampling import landmark_rows
-from kernlet.sklearn_base import KERNEL_CONSTRAINTS, ExpansionTransformer, TrainingData
+from kernlet.sklearn_base import (
+    KERNEL_CONSTRAINTS,
+    ExpansionTransformer,
+    Progress,
+    TrainingData,
+    fit_method,
+)
 
-_NOTHING = 1e-12
+# How this works
+# --------------
+# With Phi the centred rows in feature space, weighted by square roots of their weights, and M the
+# matrix whose columns are sqrt(n_c) times the class means, the total scatter is S_t = Phi' Phi and
+# the between-class scatter S_b = M M'. Maximising v' S_b v / v' (S_w + alpha I) v is maximising
+# the share
+#
+#     share = v' S_b v / v' (S_t + alpha I) v,
+#
+# whose maximisers lie in the span of (S_t + alpha I)^-1 M: a ridge regression on the classes (one
+# factorisation), followed by an eigenproblem of n_classes unknowns,
+#
+#     M' (S_t + alpha I)^-1 M  a = share a,    v = (S_t + alpha I)^-1 M a.
+#
+# The regularised variance within classes along v is then share (1 - share) over the weight of all
+# rows, by which features are scaled to variance 1.
 
+# A share of the variance this small has no direction: its features are set to zero.
+_SMALLEST_SHARE = 1e-12
 
-@dataclass(frozen=True, eq=False)
-class FisherDirections:
-    """Directions over points, most separating first.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (n_directions, n_points)
-    intercept : ndarray of shape (n_directions,)
-        Takes the mean of the rows to 0.
-    shares : ndarray of shape (n_directions,)
-        Regularised between-class share of the variance along each, from 0 to 1.
-    """
-
-    coef: Floats
-    intercept: Floats
-    shares: Floats
+#: Coefficients (n_directions, n_points), intercepts, and between-class shares of the variance.
+Directions = tuple[Floats, Floats, Floats]
 
 
 def exact_directions(
     K: Floats, members: Floats, weights: Floats, alpha: float, n_directions: int
-) -> FisherDirections:
-    """Directions over all rows; time is the cube of their number.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n_rows, n_rows)
-        Overwritten.
-    members : ndarray of shape (n_rows, n_classes)
-        1 in the column of a row's class, else 0.
-    weights : ndarray of shape (n_rows,)
-    alpha : float
-    n_directions : int
-
-    Returns
-    -------
-    directions : FisherDirections
-    """
+) -> Directions:
+    """Directions over all rows, in time n_rows^3; K is overwritten, ``members`` is 0 or 1."""
     roots, total = np.sqrt(weights), float(weights.sum())
     mean = roots / np.sqrt(total)
     means = K @ (weights / total)
+    # K is weighted and centred in place, P K P with P = I - mean mean': a second matrix of all
+    # rows would double the memory.
     K *= roots
     K *= roots[:, None]
     side = K @ mean
@@ -72,76 +66,60 @@ def exact_directions(
     K -= np.outer(mean, side)
     K -= np.outer(side, mean)
     K += middle * np.outer(mean, mean)
-    classes = _scaled_classes(members, weights)
-    classes = roots[:, None] * classes
+    classes = roots[:, None] * (members / np.sqrt(weights @ members))
     classes -= np.outer(mean, mean @ classes)
     K[np.diag_indices_from(K)] += alpha
     try:
         factor = cho_factor(K, lower=True, overwrite_a=True)
     except LinAlgError as error:
         raise ValueError(
-            f"alpha={alpha:g} is lost in the rounding of the kernel matrix. Raise alpha."
+            f"alpha={alpha:g} is lost in the round-off of the kernel matrix. Raise alpha."
         ) from error
     solved = cho_solve(factor, classes)
     shares, vectors = _small_problem(classes.T @ (classes - alpha * solved), n_directions, total)
     coef = solved @ vectors
     coef -= np.outer(mean, mean @ coef)
     coef = (roots[:, None] * coef).T
-    return FisherDirections(coef, -coef @ means, shares)
+    return coef, -coef @ means, shares
 
 
 def landmark_directions(
     blocks: LandmarkBlocks, members: Floats, weights: Floats, alpha: float, n_directions: int
-) -> FisherDirections:
-    """Directions in the span of landmarks, in one pass over the rows.
-
-    Parameters
-    ----------
-    blocks : LandmarkBlocks
-    members : ndarray of shape (n_rows, n_classes)
-    weights : ndarray of shape (n_rows,)
-    alpha : float
-    n_directions : int
-
-    Returns
-    -------
-    directions : FisherDirections
-    """
+) -> Directions:
+    """Directions in the span of landmarks, in one pass over the rows."""
     total = float(weights.sum())
     squares: Floats | float = 0.0
     sums: Floats | float = 0.0
     for rows, block in blocks:
-        held = block.astype(np.float64)
-        sums = sums + held.T @ (members[rows] * weights[rows, None])
-        held *= np.sqrt(weights[rows])[:, None]
-        squares = squares + held.T @ held
+        features = block.astype(np.float64)
+        sums = sums + features.T @ (members[rows] * weights[rows, None])
+        features *= np.sqrt(weights[rows])[:, None]
+        squares = squares + features.T @ features
     squares, sums = np.asarray(squares), np.asarray(sums)
+    # The last feature of every block is 1: its sums are the weights of the classes.
     counts, mean = sums[-1], sums[:-1].sum(axis=1) / total
     scatter = squares[:-1, :-1] - total * np.outer(mean, mean)
-    factor = (sums[:-1] - np.outer(mean, counts)) / np.sqrt(counts)
-    solved = jittered_solve(scatter, factor, alpha)
-    shares, vectors = _small_problem(factor.T @ solved, n_directions, total)
-    found = solved @ vectors
-    return FisherDirections((blocks.basis @ found).T, -mean @ found, shares)
-
-
-def _scaled_classes(members: Floats, weights: Floats) -> Floats:
-    """Columns over rows whose sums in feature space are sqrt(n_c) mean_c."""
-    return members / np.sqrt(weights @ members)
+    class_means = (sums[:-1] - np.outer(mean, counts)) / np.sqrt(counts)
+    solved = jittered_solve(scatter, class_means, alpha)
+    shares, vectors = _small_problem(class_means.T @ solved, n_directions, total)
+    directions = solved @ vectors
+    return (blocks.basis @ directions).T, -mean @ directions, shares
 
 
 def _small_problem(matrix: Floats, n_directions: int, total: float) -> tuple[Floats, Floats]:
-    """Shares, and what takes the solved classes to scaled directions."""
+    """Shares, and the vectors a scaled to a regularised variance of 1 within classes."""
     shares, vectors = eigh(0.5 * (matrix + matrix.T))
     shares = np.clip(shares[::-1][:n_directions], 0.0, 1.0)
     vectors = vectors[:, ::-1][:, :n_directions]
     vectors = vectors * _orientation(vectors)
-    scale = np.sqrt(total) / np.sqrt(np.maximum(shares * (1.0 - shares), _NOTHING))
-    return shares, vectors * np.where(shares > _NOTHING, scale, 0.0)
+    scale = np.sqrt(total) / np.sqrt(np.maximum(shares * (1.0 - shares), _SMALLEST_SHARE))
+    return shares, vectors * np.where(shares > _SMALLEST_SHARE, scale, 0.0)
 
 
 def _orientation(vectors: Floats) -> Floats:
     """Signs that make the last of each column's nearly largest entries positive."""
+    # Eigenvectors have no sign. The largest entry fixes it; of entries that are equal but for
+    # round-off the last one does, or the sign would depend on the machine.
     sizes = np.abs(vectors)
     is_large = sizes >= 0.9 * sizes.max(axis=0)
     last = len(vectors) - 1 - is_large[::-1].argmax(axis=0)
@@ -152,27 +130,27 @@ class KernelFisherDiscriminant(ExpansionTransformer):
     """Kernel Fisher discriminant analysis: directions in which the classes lie furthest apart.
 
     With S_b the scatter of the class means and S_w that within classes, in the kernel's feature
-    space [1]_::
+    space [1]_, the directions successively maximise::
 
-        maximise  v' S_b v / v' (S_w + alpha I) v
+        v' S_b v / v' (S_w + alpha I) v
 
-    one direction after the other. It is a ridge regression on the classes, followed by an
-    eigenproblem as large as there are classes. Features have mean 0 and regularised variance 1
-    within classes, as those of linear discriminant analysis have.
+    This is a ridge regression on the classes, followed by an eigenproblem of size n_classes.
+    Features have mean 0 and regularised variance 1 within classes, as in linear discriminant
+    analysis.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Features; at most, and by default, one fewer than classes.
+        Number of features; at most, and by default, n_classes - 1.
     alpha : float, default=1.0
         Added to the eigenvalues of the scatter, which is a sum over rows. Try powers of ten from
         0.001 to 10.
     n_landmarks : int or None, default=None
-        None holds the kernel matrix of all rows and takes the cube of their number, for
-        up to 10,000 rows or so. A number keeps to the span of that many random rows: time grows
-        with the number of rows, and memory is one block.
+        None holds the kernel matrix of all rows and takes time n_rows^3, for up to about 10,000
+        rows. A number restricts the directions to the span of that many random rows: time is
+        linear in the number of rows, and memory is one block.
     kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
-        Positive semi-definite: not the sigmoid.
+        Must be positive semi-definite, which the sigmoid is not.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
     degree : int, default=3
         Of the "poly" kernel.
@@ -180,19 +158,21 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         Of the "poly" kernel.
     cache_size : float, default=2000
         Memory in MB that the kernel matrix of all rows may take.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
         Draws the landmarks.
 
     Attributes
     ----------
     expansion_ : KernelExpansion
-        The features: one output each; the intercepts make their means 0.
+        One output per feature; the intercepts make their means 0.
     components_ : ndarray of shape (n_components, n_points)
-        Coefficients over the points ``expansion_.centers``.
+        Coefficients of the points ``expansion_.centers``.
     n_centers_ : int
-        Points.
+        Number of points.
     point_indices_ : ndarray of shape (n_points,)
-        Training rows that the points are.
+        Training rows that are the points.
     shares_ : ndarray of shape (n_components,)
         Between-class share of the regularised variance along each feature, from 0 to 1.
     classes_ : ndarray of shape (n_classes,)
@@ -227,6 +207,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
         **KERNEL_CONSTRAINTS,
         "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -241,6 +222,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         degree: int = 3,
         coef0: float = 0.0,
         cache_size: float = 2000,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -251,9 +233,10 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         self.degree = degree
         self.coef0 = coef0
         self.cache_size = cache_size
+        self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelFisherDiscriminant:
         """Find the directions.
 
@@ -263,7 +246,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         y : array-like of shape (n_samples,)
             Labels: numbers, strings or booleans.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight of 2 is the row given twice.
+            A weight of 2 counts a row twice.
 
         Returns
         -------
@@ -272,19 +255,15 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         data = self._check_training_data(X, y, sample_weight)
         kernel = self._make_kernel(data)
         require_mercer(kernel, "A scatter in feature space")
-        context = self._init_callback_context(max_subtasks=0)
-        context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
+        n_components = self._check_n_components()
         members = (data.y[:, None] == self.classes_).astype(np.float64)
-        rows, found = self._solve(kernel, data, members, self._count())
-        self.expansion_ = KernelExpansion(kernel, data.X[rows], found.coef, found.intercept)
-        self.point_indices_ = data.rows[rows]
-        self.shares_ = found.shares
-        context.call_on_fit_task_end(
-            estimator=self, **data.for_callbacks, reconstruction_attributes={}
-        )
+        with Progress.start(self, data, n_tasks=0):
+            rows, (coef, intercept, self.shares_) = self._solve(kernel, data, members, n_components)
+            self.expansion_ = KernelExpansion(kernel, data.X[rows], coef, intercept)
+            self.point_indices_ = data.rows[rows]
         return self
 
-    def _count(self) -> int:
+    def _check_n_components(self) -> int:
         most = len(self.classes_) - 1
         if self.n_components is None:
             return most
@@ -296,21 +275,23 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         return int(self.n_components)
 
     def _solve(
-        self, kernel: Kernel, data: TrainingData, members: Floats, count: int
-    ) -> tuple[Any, FisherDirections]:
+        self, kernel: Kernel, data: TrainingData, members: Floats, n_components: int
+    ) -> tuple[Indices, Directions]:
+        """The points, by row number, and the directions over them."""
         n_rows, weights = len(data.y), data.sample_weight
         if self.n_landmarks is not None and self.n_landmarks < n_rows:
             order = check_random_state(self.random_state).permutation(n_rows)
             rows = landmark_rows(order, self.n_landmarks, data.X)
             blocks = LandmarkBlocks(Gram(kernel, data.X, data.X[rows]), 0)
-            return rows, landmark_directions(blocks, members, weights, self.alpha, count)
-        needed = 8 * n_rows**2
-        if needed > self.cache_size * 2**20:
+            return rows, landmark_directions(blocks, members, weights, self.alpha, n_components)
+        n_bytes = 8 * n_rows**2
+        if n_bytes > self.cache_size * 2**20:
             raise ValueError(
-                f"The kernel matrix of {n_rows} rows takes {needed / 2**20:.1f} MB, and cache_size "
-                "allows less. Give n_landmarks a number, such as 1000, or raise cache_size."
+                f"The kernel matrix of {n_rows} rows takes {n_bytes / 2**20:.1f} MB, and "
+                "cache_size allows less. Give n_landmarks a number, such as 1000, or raise "
+                "cache_size."
             )
         K = kernel(data.X, data.X)
         if not np.isfinite(K).all():
             raise ValueError("The kernel overflows at the rows. Scale the features.")
-        return np.arange(n_rows), exact_directions(K, members, weights, self.alpha, count)
+        return np.arange(n_rows), exact_directions(K, members, weights, self.alpha, n_components)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -21,49 +20,45 @@ from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import round_to_float32
 from kernlet.kernels.landmarks import RowFeatures
 from kernlet.kernels.linear import Linear
-from kernlet.least_squares.moments import Moments, collect, empty
-from kernlet.least_squares.solve import (
-    Proximal,
-    ProximalSolution,
+from kernlet.least_squares.normal_equations import (
+    Moments,
+    NormalEquations,
+    check_moments_size,
+    collect,
     normalization,
     one_against_rest,
-    solve_proximal,
 )
-from kernlet.rows import is_source
 from kernlet.rows.source import RowSource
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
+    Progress,
     TrainingData,
     check_classes,
     check_training_data,
     error_weights,
-    require_memory,
+    fit_method,
 )
 
-_MOST_BYTES = 8 * 2**30
-_ADVICE = ", or class_weight=None, which needs one sum for all classes"
+# The constant value of an output that has rows on one side only: larger than any other output's,
+# and still finite when a model is exported in float32.
+_CERTAIN = float(np.finfo(np.float32).max)
+# "balanced" and "normalized" depend on the weights of all rows, which are known at the end: each
+# class needs moments of its own, and the rule may change between calls. Other class weights are
+# part of the row weights from the start, and the classes share one matrix of products.
+_BY_CLASS = "by class"
+_SIZE_ADVICE = ", or class_weight=None, which needs one sum for all classes"
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedRows:
-    """Sums over rows, with the classes they are sorted by and the features they are sums of.
+class SufficientStatistics:
+    """All that is remembered of the rows: moments of features, by class.
 
-    Learning and forgetting make a new value; where they are refused, the old one is as it was.
-
-    Parameters
-    ----------
-    kernel : Kernel or None
-        None where the features are the columns themselves.
-    landmarks : {ndarray, sparse matrix} or None
-    classes : ndarray of shape (n_classes,)
-        Labels met so far, or all that may come, ascending.
-    is_closed : bool
-        Whether no other labels may come.
-    moments : Moments
-    settled : dict
-        The parameters, by name, that the sums depend on.
+    Learning and forgetting return a new value; if they are refused, the old one is unchanged.
+    ``kernel`` and ``landmarks`` are None where the features are the columns themselves. The sorted
+    ``classes`` are those seen so far or, if ``is_closed``, all that may come. ``parameters`` are
+    those of the estimator that the moments depend on.
     """
 
     kernel: Kernel | None
@@ -71,24 +66,37 @@ class LearnedRows:
     classes: Any
     is_closed: bool
     moments: Moments
-    settled: dict[str, Any]
+    parameters: dict[str, Any]
 
-    def features(self, X: Any) -> RowFeatures:
-        """Rows as they are summed."""
-        return RowFeatures(X, self.kernel, self.landmarks)
+    @classmethod
+    def empty(
+        cls,
+        data: TrainingData,
+        kernel: Kernel | None,
+        landmarks: Any,
+        *,
+        classes: Any,
+        parameters: dict[str, Any],
+    ) -> SufficientStatistics:
+        """Statistics of no rows; ``data`` has some of the first rows, and all labels or some."""
+        X = data.X.read(data.X.slices()[0]) if isinstance(data.X, RowSource) else data.X
+        features = RowFeatures(X, kernel, landmarks)
+        labels = np.empty(0) if classes is None else np.unique(classes)
+        n_features, by_class = features.n_features, parameters["class_weight"] == _BY_CLASS
+        n_classes = len(labels) or len(np.unique(data.y))
+        check_moments_size(n_features, n_classes, by_class=by_class, advice=_SIZE_ADVICE)
+        # Rounded to few digits, the shift makes x - shift exact for most data, so that rows
+        # learned one by one and all at once have the same sums.
+        shift = round_to_float32(features.middle)
+        moments = Moments.empty(n_features, len(labels), shift=shift, by_class=by_class)
+        return cls(kernel, landmarks, labels, classes is not None, moments, parameters)
 
-    def require_same(self, settled: dict[str, Any], classes: Any = None) -> None:
-        """Refuse other parameters, and other classes, than those at first.
-
-        Parameters
-        ----------
-        settled : dict
-        classes : array-like or None, default=None
-        """
-        changed = [name for name in settled if not _is_same(settled[name], self.settled[name])]
+    def check_unchanged(self, parameters: dict[str, Any], classes: Any = None) -> None:
+        """Refuse other parameters, and other classes, than those of the first call."""
+        changed = [k for k in parameters if not _is_equal(parameters[k], self.parameters[k])]
         if changed:
             raise ValueError(
-                f"The rows learned so far were summed with another {changed[0]}. Fit anew to "
+                f"The rows learned so far were summed with another {changed[0]}. Call fit to "
                 "change it."
             )
         if classes is not None and not np.array_equal(np.unique(classes), self.classes):
@@ -97,77 +105,45 @@ class LearnedRows:
                 f"{self.classes.tolist()}. Give all classes at the first call, or none."
             )
 
-    def learn(self, data: TrainingData, class_weight: Any) -> LearnedRows:
-        """With these rows.
-
-        Parameters
-        ----------
-        data : TrainingData
-        class_weight : dict, "balanced", "normalized" or None
-
-        Returns
-        -------
-        learned : LearnedRows
-        """
+    def learn(self, data: TrainingData, class_weight: Any) -> SufficientStatistics:
+        """With more rows; those of a row source are summed block by block where they are."""
         larger = self._with_classes(data.y)
-        return replace(larger, moments=larger.moments + larger._sums(data, class_weight))
+        if isinstance(data.X, RowSource):
+            moments = data.X.map_reduce(
+                _block_moments,
+                operator.add,
+                by_row=(data.y, data.sample_weight),
+                shared=(larger, class_weight),
+            )
+        else:
+            moments = larger._moments_of(data, class_weight)
+        return replace(larger, moments=larger.moments + moments)
 
-    def learn_rows(self, data: TrainingData, class_weight: Any) -> LearnedRows:
-        """With the rows of a source, summed block by block where they are.
-
-        Parameters
-        ----------
-        data : TrainingData
-            Its X is a source of rows.
-        class_weight : dict, "balanced", "normalized" or None
-
-        Returns
-        -------
-        learned : LearnedRows
-        """
-        larger = self._with_classes(data.y)
-        sums = data.X.map_reduce(
-            _sums_of_block,
-            operator.add,
-            by_row=(data.y, data.sample_weight),
-            shared=(larger, class_weight),
-        )
-        return replace(larger, moments=larger.moments + sums)
-
-    def forget(self, data: TrainingData, class_weight: Any) -> LearnedRows:
-        """Without these rows.
-
-        Parameters
-        ----------
-        data : TrainingData
-        class_weight : dict, "balanced", "normalized" or None
-
-        Returns
-        -------
-        learned : LearnedRows
-        """
+    def forget(self, data: TrainingData, class_weight: Any) -> SufficientStatistics:
+        """Without rows that were learned before."""
         unknown = np.setdiff1d(data.y, self.classes)
         if len(unknown):
             raise ValueError(
                 f"Rows of the classes {unknown.tolist()} are to be forgotten, which were never "
                 "learned."
             )
-        moments = self.moments - self._sums(data, class_weight)
-        if not moments.counts.any():
-            raise ValueError(
-                "No row would be left to predict with. Keep some, or fit anew on others."
-            )
+        moments = self.moments - self._moments_of(data, class_weight)
         left = np.flatnonzero(moments.counts)
+        if not len(left):
+            raise ValueError(
+                "No row would be left to predict with. Keep some, or call fit with others."
+            )
         if self.is_closed or len(left) == len(self.classes):
             return replace(self, moments=moments)
         if len(left) < 2:
             raise ValueError(
                 f"Rows of one class only ({self.classes[left].tolist()[0]!r}) would be left. Keep "
-                "two classes, or fit anew with classes= in the first call of partial_fit."
+                "two classes, or give classes= in the first call of partial_fit."
             )
-        return replace(self, classes=self.classes[left], moments=moments.of_classes(left))
+        return replace(self, classes=self.classes[left], moments=moments.select_classes(left))
 
-    def _with_classes(self, y: Any) -> LearnedRows:
+    def _with_classes(self, y: Any) -> SufficientStatistics:
+        """The same statistics with room for the labels of y."""
         labels = np.unique(y)
         if len(self.classes) and _is_text(labels) != _is_text(self.classes):
             raise ValueError(
@@ -183,93 +159,40 @@ class LearnedRows:
                 f"{self.classes.tolist()}."
             )
         classes = np.union1d(self.classes, unseen) if len(self.classes) else unseen
-        places = np.searchsorted(classes, self.classes)
-        check_size(
-            len(self.moments.shift), len(classes), by_class=self.moments.is_by_class, advice=_ADVICE
-        )
-        return replace(self, classes=classes, moments=self.moments.placed(places, len(classes)))
+        positions, moments = np.searchsorted(classes, self.classes), self.moments
+        n_features, by_class = len(moments.shift), moments.is_by_class
+        check_moments_size(n_features, len(classes), by_class=by_class, advice=_SIZE_ADVICE)
+        moments = moments.expand_classes(positions, len(classes))
+        return replace(self, classes=classes, moments=moments)
 
-    def _sums(self, data: TrainingData, class_weight: Any) -> Moments:
-        by_class = self.moments.is_by_class
-        weights = data.sample_weight
+    def _moments_of(self, data: TrainingData, class_weight: Any) -> Moments:
+        weights, by_class = data.sample_weight, self.moments.is_by_class
         if not by_class:
             weights = error_weights(1.0, data.y, self.classes, class_weight, weights)
         return collect(
-            self.features(data.X),
-            self._codes(data.y),
+            RowFeatures(data.X, self.kernel, self.landmarks),
+            np.searchsorted(self.classes, data.y),
             len(self.classes),
             weights=None if (weights == 1.0).all() else weights,
             shift=self.moments.shift,
             by_class=by_class,
         )
 
-    def _codes(self, y: Any) -> Indices:
-        return np.searchsorted(self.classes, y)
 
-
-def _sums_of_block(
-    X: Any, y: Any, sample_weight: Any, learned: LearnedRows, class_weight: Any
+def _block_moments(
+    X: Any, y: Any, sample_weight: Any, statistics: SufficientStatistics, class_weight: Any
 ) -> Moments:
-    """Sums over a block of rows, those of no weight left out."""
-    rows = np.flatnonzero(sample_weight)
-    if len(rows) < len(y):
-        X, y, sample_weight = X[rows], y[rows], sample_weight[rows]
-    return learned._sums(TrainingData(X, y, sample_weight, rows), class_weight)
-
-
-def nothing_learned(
-    data: TrainingData,
-    kernel: Kernel | None,
-    landmarks: Any,
-    *,
-    classes: Any = None,
-    class_weight: Any = None,
-    settled: dict[str, Any],
-) -> LearnedRows:
-    """Sums over no rows.
-
-    Parameters
-    ----------
-    data : TrainingData
-        Some rows, near which the others lie.
-    kernel : Kernel or None
-    landmarks : {ndarray, sparse matrix} or None
-    classes : array-like or None, default=None
-        All labels that may come; None for any.
-    class_weight : dict, "balanced", "normalized" or None, default=None
-    settled : dict
-        The parameters that the sums depend on.
-
-    Returns
-    -------
-    learned : LearnedRows
-    """
-    some = data.X.read(data.X.slices()[0]) if isinstance(data.X, RowSource) else data.X
-    features = RowFeatures(some, kernel, landmarks)
-    labels = np.empty(0) if classes is None else np.unique(classes)
-    by_class = is_by_class(class_weight)
-    check_size(
-        features.n_features,
-        len(labels) or len(np.unique(data.y)),
-        by_class=by_class,
-        advice=_ADVICE,
-    )
-    shift = round_to_float32(features.middle)
-    moments = empty(features.n_features, len(labels), shift=shift, by_class=by_class)
-    return LearnedRows(kernel, landmarks, labels, classes is not None, moments, settled)
-
-
-def is_by_class(class_weight: Any) -> bool:
-    """Whether each class needs products of its own: their weights come to be known at the end."""
-    return isinstance(class_weight, str)
+    """Moments of a block of rows without those of zero weight."""
+    data = TrainingData(X, y, sample_weight, np.arange(len(y))).subset(sample_weight != 0)
+    return statistics._moments_of(data, class_weight)
 
 
 def _is_text(labels: Any) -> bool:
     return isinstance(labels[0], str) if len(labels) else False
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether parameters are equal; arrays number by number."""
+def _is_equal(one: Any, other: Any) -> bool:
+    """Whether two values of a parameter are equal; arrays element by element."""
     if one is other:
         return True
     if isinstance(one, str | Number | dict | None) or isinstance(other, str | Number | dict | None):
@@ -280,81 +203,25 @@ def _is_same(one: Any, other: Any) -> bool:
     return np.array_equal(one, other)
 
 
-def check_size(n_features: int, n_classes: int, *, by_class: bool = True, advice: str = "") -> None:
-    """Refuse sums that would not fit into memory.
-
-    Parameters
-    ----------
-    n_features, n_classes : int
-    by_class : bool, default=True
-        Whether each class has sums of its own.
-    advice : str, default=""
-        What else can be done about it.
-    """
-    size = 8 * n_features**2 * (n_classes if by_class else 1)
-    if size > _MOST_BYTES:
-        each = f"each of {n_classes} classes" if by_class else "all classes together"
-        raise ValueError(
-            f"Sums over {n_features} features for {each} take {size / 2**30:.0f} GB. Use a kernel "
-            f"with a few hundred landmarks, or fewer features (TruncatedSVD){advice}."
-        )
-
-
-#: What an output says where one side has no rows: beyond all others, finite in float32 too.
-CERTAIN = float(np.finfo(np.float32).max)
-
-
-def proximal_machine(
-    learned: LearnedRows, C: float, class_weight: Any
-) -> tuple[KernelExpansion, ProximalSolution]:
-    """Solve the machine of the rows learned.
-
-    Two classes make one output. A class of which there are no rows is never predicted.
-
-    Parameters
-    ----------
-    learned : LearnedRows
-    C : float
-    class_weight : dict, "balanced", "normalized" or None
-
-    Returns
-    -------
-    expansion : KernelExpansion
-    solution : ProximalSolution
-    """
-    moments, n_classes = learned.moments, len(learned.classes)
-    signs = one_against_rest(n_classes, [1] if n_classes == 2 else None)
-    weights = None
-    if moments.is_by_class:
-        weights = normalization(signs, moments.totals, balanced=class_weight == "balanced")
-    solution = solve_proximal(Proximal(moments, C, signs, weights))
-    certain = _certain(signs, moments.counts)
-    coef = np.where(certain[:, None] == 0, solution.weights, 0.0)
-    intercept = np.where(certain == 0, solution.intercept, certain)
-    if learned.kernel is None:
-        return KernelExpansion(Linear(), coef, np.eye(len(coef)), intercept), solution
-    return KernelExpansion(learned.kernel, learned.landmarks, coef, intercept), solution
-
-
-def _certain(signs: Floats, counts: Indices) -> Floats:
-    """What outputs say that have rows on one side only; 0 for the others."""
+def _certain_values(signs: Floats, counts: Indices) -> Floats:
+    """The value of outputs that have rows on one side only; 0 for the others."""
     no_own, no_rest = ((side @ counts) == 0 for side in (signs > 0, signs < 0))
-    return CERTAIN * (no_rest.astype(float) - no_own)
+    return _CERTAIN * (no_rest.astype(float) - no_own)
 
 
 class ProximalClassifier(ExpansionClassifier):
-    """Proximal SVM: the signs by least squares, in one pass and closed form ([1]_, [2]_).
+    """Proximal SVM: least squares on the signs, in one pass and closed form ([1]_, [2]_).
 
-    Each output minimises, over the features h of a row (itself, or its kernel values with a few
-    landmarks)::
+    Each output minimises, with the features h of a row (the row itself, or its kernel values with
+    a few landmarks)::
 
         1/2 (|w|^2 + b^2) + C/2 sum_i n_i (d_i - h_i.w - b)^2
 
-    with d the signs of one class against the rest and n the weights of ``class_weight``. All it
-    needs of the data are sums over rows: it learns block by block, forgets by subtraction, and
-    comes to the same machine as if all rows left had been given at once. Where the equations are
-    singular up to rounding, of all answers the shortest is taken, in columns scaled to one size
-    and about a point near the rows.
+    with d the signs of one class against the rest and n the weights of ``class_weight``. Sums over
+    rows are sufficient statistics: the classifier learns block by block, forgets by subtraction,
+    and is the same as if all remaining rows had been given at once. If the equations are singular
+    to round-off, the shortest solution is taken, in columns scaled to one size and about a point
+    near the rows.
 
     Parameters
     ----------
@@ -365,26 +232,28 @@ class ProximalClassifier(ExpansionClassifier):
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
         Width of the "rbf", "poly" and "sigmoid" kernels; ``"scale"`` and ``"auto"`` as in
         scikit-learn, ``"mean_distance"`` one over the mean squared distance of two rows. A rule
-        looks at the first block only.
+        uses the first block only.
     degree : int, default=3
         Of the "poly" kernel.
     coef0 : float, default=0.0
         Of the "poly" and "sigmoid" kernels.
     landmarks : int, float, array-like or None, default=500
-        Points with which kernel values are taken: a number of rows drawn at random from the
-        first block (all of them where it has no more), a fraction of them, given points, or None
+        Points with which kernel values are computed: a number of rows drawn at random from the
+        first block (all of them if it has fewer), a fraction of them, given points, or None
         for all of its rows. Not used by ``"linear"``.
     class_weight : "balanced", "normalized", dict or None, default="balanced"
         ``"balanced"``: in each output the rows of the class and those of the rest weigh m / 2 in
         sum, m the weight of all rows. ``"normalized"``: 1 in sum, as in [2]_, so that C must
-        grow with the data. A dict weighs classes alike in all outputs; None weighs nothing.
+        grow with the data. A dict has one weight per class for all outputs; None weighs nothing.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
         Draws the landmarks.
 
     Attributes
     ----------
     expansion_ : KernelExpansion
-        The machine. Its centers are the landmarks, or for ``"linear"`` the weight vectors.
+        Its centers are the landmarks, or for ``"linear"`` the weight vectors.
     n_centers_ : int
         Distinct centers.
     classes_ : ndarray of shape (n_classes,)
@@ -392,37 +261,35 @@ class ProximalClassifier(ExpansionClassifier):
         Weight vectors; of ``kernel="linear"`` only.
     intercept_ : ndarray of shape (n_outputs,)
     residual_ : float
-        What is left of the normal equations of the worst output against their right side, scaled
-        to a unit diagonal: the certificate. Above 1e-6 there is a warning. It does not bound the
-        errors of single weights, which nearly dependent columns leave open where C is large.
+        The certificate: relative residual of the normal equations of the worst output, scaled to
+        a unit diagonal. Above 1e-6 there is a warning. It does not bound the errors of single
+        weights, which nearly dependent columns leave undetermined where C is large.
     moments_ : Moments
-        The sums, all that is remembered of the rows.
+        Sums over the rows, all that is remembered of them.
     n_samples_seen_ : int
         Rows learned and not forgotten.
     n_iter_ : int
-        Factorisations: one for each output, or one for all where they share their weights
-        (``class_weight`` None or a dict).
+        Factorisations: one per output, or one for all if ``class_weight`` is None or a dict.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names for all its columns, and all are strings.
 
     See Also
     --------
-    TypicalCondenser, BoundaryCondenser : Fewer training rows by means of this machine.
-    CompactKernelClassifier : More accurate for as many centers, and slower to train.
+    TypicalCondenser, BoundaryCondenser : Fewer training rows, chosen by this classifier.
+    CompactKernelClassifier : More accurate with the same number of centers, and slower to train.
 
     Notes
     -----
-    The intercept is penalised, as in the papers: rows far from the origin against their spread
-    make a difference where C times their weight is small.
+    The intercept is penalised, as in the papers: this matters for rows far from the origin if C
+    times their weight is small.
 
-    Time is n_rows p^2 for p columns or landmarks, and p^3 / 3 for each factorisation; memory one
-    block of rows and p^2 numbers for each class, or once for all classes with ``class_weight``
-    None or a dict; while a block is learned or forgotten, three times that. Sparse rows stay
-    sparse with ``"linear"`` unless rows before them were dense; the sums are dense.
+    Time is n_rows p^2 for p columns or landmarks, and p^3 / 3 per factorisation; memory one block
+    of rows and p^2 numbers per class, or once for all classes with ``class_weight`` None or a
+    dict; three times that while a block is learned or forgotten. Sparse rows stay sparse with
+    ``"linear"`` unless rows before them were dense; the sums are dense.
 
-    ``partial_fit`` solves at the end of each call, so that the machine can be used after it;
-    ``fit_blocks`` solves once.
+    ``partial_fit`` solves at the end of each call; ``fit_blocks`` solves once.
 
     References
     ----------
@@ -442,12 +309,12 @@ class ProximalClassifier(ExpansionClassifier):
     True
     """
 
-    _takes_sources = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         **KERNEL_CONSTRAINTS,
         "landmarks": LANDMARK_CONSTRAINTS,
         "class_weight": [StrOptions({"balanced", "normalized"}), dict, None],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -461,6 +328,7 @@ class ProximalClassifier(ExpansionClassifier):
         coef0: float = 0.0,
         landmarks: Any = 500,
         class_weight: Any = "balanced",
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.C = C
@@ -470,12 +338,13 @@ class ProximalClassifier(ExpansionClassifier):
         self.coef0 = coef0
         self.landmarks = landmarks
         self.class_weight = class_weight
+        self.verbose = verbose
         self.random_state = random_state
 
     @property
     def moments_(self) -> Moments:
-        """Sums over the rows learned."""
-        return self._learned.moments
+        """Moments of the rows learned and not forgotten."""
+        return self._statistics.moments
 
     @property
     def n_samples_seen_(self) -> int:
@@ -484,44 +353,47 @@ class ProximalClassifier(ExpansionClassifier):
 
     @property
     def intercept_(self) -> Any:
-        """What each output adds."""
+        """Intercept of each output."""
         return self.expansion_.intercept
 
     @property
     def coef_(self) -> Any:
-        """Weight vectors of a linear machine."""
-        if self._learned.kernel is not None:
+        """Weight vectors, of ``kernel="linear"`` only."""
+        if self._statistics.kernel is not None:
             raise AttributeError(
                 'coef_ is for kernel="linear"; the coefficients of the landmarks are '
                 "expansion_.coef."
             )
         return self.expansion_.centers
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ProximalClassifier:
-        """Fit the machine.
+        """Fit the classifier.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, RowSource, dask collection} of shape (n_samples, n_features)
-            A source of rows (:mod:`kernlet.rows`) is summed block by block, where its blocks are;
+            A row source (:mod:`kernlet.rows`) is summed block by block, where its blocks are.
         y : array-like of shape (n_samples,) or str
-            Labels: numbers, strings or booleans. The name of a column of X, where X is a
-            source of rows that has one.
+            Labels: numbers, strings or booleans; or the name of a column of X, where X is a row
+            source that has one.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight of 2 is the row given twice.
+            A weight of 2 counts a row twice.
 
         Returns
         -------
         self : object
         """
-        if is_source(X):
-            return self._fit_rows(self._check_training_data(X, y, sample_weight))
-        return self._fit_anew([(X, y, sample_weight)], None)
+        data = check_training_data(self, X, y, sample_weight, takes_sources=True)
+        check_classes(np.unique(data.y))
+        with Progress.start(self, data, n_tasks=0):
+            statistics = self._empty_statistics(data)
+            self._solve(statistics.learn(data, self.class_weight))
+        return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit_blocks(self, blocks: Iterable[Any], classes: Any = None) -> ProximalClassifier:
-        """Fit the machine to rows that come in blocks and are not kept.
+        """Fit the classifier to rows that come in blocks and are not kept.
 
         Parameters
         ----------
@@ -543,25 +415,40 @@ class ProximalClassifier(ExpansionClassifier):
         >>> ProximalClassifier(kernel="linear").fit_blocks(blocks).n_samples_seen_
         6
         """
-        return self._fit_anew(blocks, classes)
+        statistics = None
+        with Progress.start(self) as progress:
+            for block in blocks:
+                X, y, *weights = _check_block(block)
+                data = check_training_data(self, X, y, *weights, reset=statistics is None)
+                progress.data = data
+                if statistics is None:
+                    statistics = self._empty_statistics(data, classes)
+                statistics = statistics.learn(data, self.class_weight)
+                if progress.step("block"):
+                    break
+            if statistics is None:
+                raise ValueError("There are no blocks of rows to fit to.")
+            check_classes(statistics.classes)
+            self._solve(statistics)
+        return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> ProximalClassifier:
-        """Learn some more rows, exactly as if they had been given with the others.
+        """Learn more rows, exactly as if they had been given with the others.
 
-        C and the rule of ``class_weight`` may be changed between calls; what the sums depend on
-        may not.
+        C may be changed between calls, and so may ``"balanced"`` to ``"normalized"``; parameters
+        that the moments depend on may not.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), default=None
-            At the first call, the labels that may come; others are refused then, and one of
-            which there is no row is never predicted. Unless given, new labels are taken as they
-            come, from two in the first call on.
+            At the first call, all labels that may come: others are refused later, and a class
+            without rows is never predicted. Unless given, new labels are accepted at any call, and
+            the first call needs two.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -569,106 +456,89 @@ class ProximalClassifier(ExpansionClassifier):
         self : object
         """
         self._validate_params()  # scikit-learn does so at the first call only
-        require_memory(self, X)
-        is_first = not hasattr(self, "_learned")
+        is_first = not hasattr(self, "_statistics")
         if not is_first:
-            self._learned.require_same(self._settled(), classes)
+            self._statistics.check_unchanged(self._moment_parameters(), classes)
         data = check_training_data(self, X, y, sample_weight, reset=is_first)
-        learned = self._start(data, classes) if is_first else self._learned
-        learned = learned.learn(data, self.class_weight)
-        check_classes(learned.classes)
-        return self._set_machine(learned)
+        statistics = self._empty_statistics(data, classes) if is_first else self._statistics
+        statistics = statistics.learn(data, self.class_weight)
+        check_classes(statistics.classes)
+        return self._solve(statistics)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def partial_forget(self, X: Any, y: Any, sample_weight: Any = None) -> ProximalClassifier:
         """Forget rows learned before, as if they had never been given.
 
-        A class of which no row is left leaves ``classes_``; two must stay. Where ``classes`` was
-        given at first, it stays there and is not predicted. That the rows are among those
-        learned is not checked, beyond their number, their weight and that the sums left can be
-        sums of squares: the sums do not know rows.
+        A class without rows leaves ``classes_``; two must stay. If ``classes`` was given at the
+        first call, the class stays there and is not predicted. That the rows are among those
+        learned is not checked beyond their number, their weight and the signs of the sums of
+        squares that are left.
 
-        The sums left are right to 1e-16 of those forgotten: where these rows are k times as
-        large, or k^2 times as many, 2 log10(k) of 16 digits are lost.
+        The sums that are left have an error of 1e-16 times those forgotten: if these rows are k
+        times as large, or k^2 times as many, 2 log10(k) of 16 digits are lost.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
-            As they were when the rows were learned.
+            The weights with which the rows were learned.
 
         Returns
         -------
         self : object
         """
         check_is_fitted(self)
-        self._learned.require_same(self._settled())
+        self._statistics.check_unchanged(self._moment_parameters())
         data = check_training_data(self, X, y, sample_weight, reset=False)
-        return self._set_machine(self._learned.forget(data, self.class_weight))
+        return self._solve(self._statistics.forget(data, self.class_weight))
 
-    def _fit_anew(self, blocks: Iterable[Any], classes: Any) -> ProximalClassifier:
-        context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self)
-        learned = None
-        for block in blocks:
-            X, y, *weights = _parts(block)
-            task = context.subcontext(task_name="block")
-            data = check_training_data(self, X, y, *weights, reset=learned is None)
-            task.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
-            learned = self._start(data, classes) if learned is None else learned
-            learned = learned.learn(data, self.class_weight)
-            if task.call_on_fit_task_end(estimator=self, **data.for_callbacks):
-                break
-        if learned is None:
-            raise ValueError("There are no blocks of rows to fit to.")
-        check_classes(learned.classes)
-        self._set_machine(learned)
-        context.call_on_fit_task_end(
-            estimator=self, **data.for_callbacks, reconstruction_attributes={}
-        )
-        return self
-
-    def _fit_rows(self, data: TrainingData) -> ProximalClassifier:
-        """Fit to a source of rows, in one pass for the kernel and one for the sums."""
-        context = self._init_callback_context(max_subtasks=0)
-        context.call_on_fit_task_begin(estimator=self)
-        self._set_machine(self._start(data, None).learn_rows(data, self.class_weight))
-        context.call_on_fit_task_end(estimator=self, reconstruction_attributes={})
-        return self
-
-    def _start(self, data: TrainingData, classes: Any) -> LearnedRows:
-        """Kernel and landmarks by the first rows."""
-        kernel, points = self._make_kernel(data), None
-        if not isinstance(kernel, Linear):
-            random = check_random_state(self.random_state)
-            points = choose_landmarks(self.landmarks, data.X, random)
-        return nothing_learned(
-            data,
-            None if points is None else kernel,
-            points,
-            classes=classes,
-            class_weight=self.class_weight,
-            settled=self._settled(),
+    def _empty_statistics(self, data: TrainingData, classes: Any = None) -> SufficientStatistics:
+        """Statistics of no rows; kernel width and landmarks come from the first rows."""
+        kernel: Kernel | None = self._make_kernel(data)
+        points = None
+        if isinstance(kernel, Linear):
+            kernel = None  # the features are the columns themselves
+        else:
+            points = choose_landmarks(self.landmarks, data.X, check_random_state(self.random_state))
+        return SufficientStatistics.empty(
+            data, kernel, points, classes=classes, parameters=self._moment_parameters()
         )
 
-    def _settled(self) -> dict[str, Any]:
-        """The parameters that the sums depend on; a rule for weights of classes comes later."""
+    def _moment_parameters(self) -> dict[str, Any]:
+        """The parameters that the moments depend on."""
         names = ("kernel", "gamma", "degree", "coef0", "landmarks", "class_weight")
-        values = {name: getattr(self, name) for name in names}
-        if is_by_class(self.class_weight):
-            values["class_weight"] = "by class"
-        return values
+        parameters = {name: getattr(self, name) for name in names}
+        if isinstance(self.class_weight, str):
+            parameters["class_weight"] = _BY_CLASS
+        return parameters
 
-    def _set_machine(self, learned: LearnedRows) -> ProximalClassifier:
-        """Solve, and set the fitted attributes."""
-        expansion, solution = proximal_machine(learned, self.C, self.class_weight)
-        self.expansion_, self._learned, self.classes_ = expansion, learned, learned.classes
+    def _solve(self, statistics: SufficientStatistics) -> ProximalClassifier:
+        """Solve the normal equations, and set the fitted attributes."""
+        moments, n_classes = statistics.moments, len(statistics.classes)
+        signs = one_against_rest(n_classes, [1] if n_classes == 2 else None)
+        weights = None
+        if moments.is_by_class:
+            balanced = self.class_weight == "balanced"
+            weights = normalization(signs, moments.totals, balanced=balanced)
+        solution = NormalEquations(moments, self.C, signs, weights).solve()
+        # A class that was announced but has no rows must never be predicted, and with one class
+        # left it always must: least squares on one side only would give values near 1.
+        certain = _certain_values(signs, moments.counts)
+        coef = np.where(certain[:, None] == 0, solution.coef, 0.0)
+        intercept = np.where(certain == 0, solution.intercept, certain)
+        if statistics.kernel is None:
+            self.expansion_ = KernelExpansion(Linear(), coef, np.eye(len(coef)), intercept)
+        else:
+            self.expansion_ = KernelExpansion(
+                statistics.kernel, statistics.landmarks, coef, intercept
+            )
+        self._statistics, self.classes_ = statistics, statistics.classes
         self.residual_, self.n_iter_ = solution.residual, solution.n_factorizations
         return self
 
 
-def _parts(block: Any) -> tuple[Any, ...]:
+def _check_block(block: Any) -> tuple[Any, ...]:
     """Rows, labels and perhaps weights."""
     if not isinstance(block, tuple | list) or len(block) not in (2, 3):
         raise ValueError(

@@ -1,0 +1,489 @@
+"""Normal equations of least-squares classifiers: per-class moments, and their solution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg.blas import dsyrk
+
+from kernlet._typing import Floats, Indices
+from kernlet.kernels.landmarks import RowFeatures
+from kernlet.sklearn_base import warn_user
+
+# How this works
+# --------------
+# A proximal SVM (Fung and Mangasarian, KDD 2001) with the signs d_i of the rows, their weights n_i
+# and H = [X, e] solves the normal equations
+#
+#     (I / C + H' N H) [w; b] = H' N d.
+#
+# Both sides are sums over rows. Within an output, sign and weight depend on the class of a row
+# only, so that per-class sums of x and of x x' (sufficient statistics) are all that any output
+# needs: blocks of rows are learned by adding their sums and forgotten by subtracting them, and
+# class weights can be chosen after the last row has been seen.
+#
+# Three things keep the digits:
+#
+# - Shift. Sums of x x' far from the origin are large numbers with small differences. They are
+#   taken about a fixed point s near the rows, z = x - s, which must not move while rows come and
+#   go. In these coordinates the unknowns are w and b + s.w.
+# - Border. The penalty b^2 of the papers becomes (v_last - s.w)^2, that is, the rank-one term u u'
+#   with u = (-s, 1) / sqrt(C). Where |s| is large, adding it would drown the matrix M of the rows.
+#   (M + u u') v = r is solved instead as the bordered system [[M, g], [g', -k^2]] with
+#   u = g / k and |g| <= 1, in which nothing is large.
+# - Scaling and refinement. Columns are scaled to a unit diagonal, which makes the result
+#   independent of units, and up to three steps of iterative refinement bring the residual to
+#   round-off. If the Cholesky factorisation fails, eigenvalues give the shortest solution.
+#
+# What forgetting costs: a sum S of p digits minus a part of it leaves an error of 1e-16 |S|. If
+# the rows forgotten are k times as large as the rows left, or k^2 times as many, their squares
+# made S k^2 times as large as what is left, and 2 log10(k) of 16 digits are lost. The residual
+# cannot show this (the equations themselves are wrong); what it can show is checked: negative
+# squares, more rows or more weight forgotten than learned.
+
+# A weight, or a sum of squares, below this share of what it was before rows were forgotten is
+# round-off of the subtraction: at most 1e7 additions of relative error 1e-16 each.
+_ROUND_OFF = 1e-9
+_MAX_MOMENT_BYTES = 8 * 2**30
+
+# Refinement multiplies the error by about 1e-16 times the condition number: more than three steps
+# help only where none will.
+_MAX_REFINEMENTS = 3
+_SMALL_RESIDUAL = 1e-14  # about 100 units of round-off: refining further would only add noise
+_RESIDUAL_WORTH_WARNING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Per-class moments of rows z = x - shift that support addition and subtraction.
+
+    ``a + b`` are the moments of the rows of both, ``a - b`` those of a without the rows of b.
+
+    Parameters
+    ----------
+    shift : ndarray of shape (n_features,)
+        A fixed point near the rows, which keeps the digits of sums far from the origin.
+    counts : ndarray of shape (n_classes,)
+        Rows per class.
+    sums : ndarray of shape (n_classes, n_features + 1)
+        Weighted sums of (z, 1).
+    products : ndarray of shape (n_classes or 1, n_features, n_features)
+        Weighted sums of z z', per class or of all classes together.
+    is_by_class : bool, default=True
+        Which of the two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.kernels.landmarks import RowFeatures
+    >>> from kernlet.least_squares.normal_equations import collect
+    >>> X, codes = np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1])
+    >>> whole = collect(RowFeatures(X), codes, 2)
+    >>> first_two = collect(RowFeatures(X[:2]), codes[:2], 2, shift=whole.shift)
+    >>> (whole - first_two).counts
+    array([0, 1])
+    """
+
+    shift: Floats
+    counts: Indices
+    sums: Floats
+    products: Floats
+    is_by_class: bool = True
+
+    @classmethod
+    def empty(
+        cls, n_features: int, n_classes: int, *, shift: Floats | None = None, by_class: bool = True
+    ) -> Moments:
+        """Moments of no rows."""
+        return cls(
+            np.zeros(n_features) if shift is None else shift,
+            np.zeros(n_classes, dtype=np.intp),
+            np.zeros((n_classes, n_features + 1)),
+            np.zeros((n_classes if by_class else 1, n_features, n_features)),
+            by_class,
+        )
+
+    @property
+    def totals(self) -> Floats:
+        """Weight of the rows of each class."""
+        return self.sums[:, -1]
+
+    @property
+    def _nonempty(self) -> Indices:
+        """The products that have rows."""
+        return np.flatnonzero(self.counts) if self.is_by_class else np.arange(1)
+
+    def matrix(self, weights: Floats) -> Floats:
+        """Sum over classes of weight times sum of (z, 1) (z, 1)'."""
+        n = len(self.shift)
+        matrix = np.empty((n + 1, n + 1))
+        matrix[:n, :n] = np.tensordot(weights if self.is_by_class else np.ones(1), self.products, 1)
+        matrix[n] = weights @ self.sums
+        matrix[:n, n] = matrix[n, :n]
+        return matrix
+
+    def __add__(self, other: Moments) -> Moments:
+        self._check_compatible(other)
+        products = self.products.copy()
+        for group in other._nonempty:
+            products[group] += other.products[group]
+        counts, sums = self.counts + other.counts, self.sums + other.sums
+        return replace(self, counts=counts, sums=sums, products=products)
+
+    def __sub__(self, other: Moments) -> Moments:
+        self._check_compatible(other)
+        counts = self.counts - other.counts
+        self._check_remainder(counts, self.totals - other.totals)
+        is_gone = counts == 0
+        products = self.products.copy()
+        for group in other._nonempty:
+            products[group] -= other.products[group]
+            if counts[group] or not self.is_by_class:
+                _clear_round_off(products[group], self.products[group].diagonal())
+        # A class without rows has moments of exactly zero, not the round-off of a subtraction.
+        if self.is_by_class:
+            products[is_gone] = 0.0
+        sums = np.where(is_gone[:, None], 0.0, self.sums - other.sums)
+        return replace(self, counts=counts, sums=sums, products=products)
+
+    def against_rest(self, number: int) -> Moments:
+        """Moments of two classes: all others as class 0, and one class as class 1."""
+        if not self.is_by_class:
+            raise ValueError("The sums of one class are not known apart from those of the others.")
+        others = np.arange(len(self.counts)) != number
+        counts, sums, products = (
+            np.stack([np.tensordot(others, each, 1), each[number]])
+            for each in (self.counts, self.sums, self.products)
+        )
+        return Moments(self.shift, counts, sums, products)
+
+    def expand_classes(self, positions: Indices, n_classes: int) -> Moments:
+        """The same moments among more classes; ``positions`` has the new number of each class."""
+        larger = Moments.empty(
+            len(self.shift), n_classes, shift=self.shift, by_class=self.is_by_class
+        )
+        larger.counts[positions] = self.counts
+        larger.sums[positions] = self.sums
+        larger.products[positions if self.is_by_class else slice(None)] = self.products
+        return larger
+
+    def select_classes(self, numbers: Indices) -> Moments:
+        """The same moments of some classes; the others have no rows."""
+        products = self.products[numbers] if self.is_by_class else self.products
+        counts, sums = self.counts[numbers], self.sums[numbers]
+        return replace(self, counts=counts, sums=sums, products=products)
+
+    def _check_remainder(self, counts: Indices, totals: Floats) -> None:
+        """Refuse numbers of rows and weights that forgetting learned rows cannot leave."""
+        is_none = totals <= _ROUND_OFF * self.totals
+        is_negative = (counts < 0) | (totals < -_ROUND_OFF * self.totals)
+        # Rows without weight, or weight without rows, come of other weights than were learned.
+        disagree = np.where(counts == 0, ~is_none, is_none & (self.totals > 0))
+        if (is_negative | disagree).any():
+            raise ValueError(
+                "More rows, or more weight, of a class are to be forgotten than were learned, or "
+                "its rows with other weights. Forget only what was learned before, with the same "
+                "weights."
+            )
+
+    def _check_compatible(self, other: Moments) -> None:
+        if self.products.shape != other.products.shape or self.counts.shape != other.counts.shape:
+            raise ValueError("Sums over other classes or features cannot be added or subtracted.")
+        if not np.array_equal(self.shift, other.shift):
+            raise ValueError("Sums about different points cannot be added: collect with one shift.")
+
+
+def _clear_round_off(products: Floats, squares_before: Floats) -> None:
+    """Zero the columns of which only round-off is left; refuse squares that are negative."""
+    squares = products.diagonal()
+    if (squares < -_ROUND_OFF * squares_before).any():
+        raise ValueError(
+            "Rows are to be forgotten that were not learned: less than nothing would be left of "
+            "the sums of squares. Forget only what was learned before, with the same weights."
+        )
+    is_lost = squares < 0
+    products[is_lost] = 0.0
+    products[:, is_lost] = 0.0
+
+
+def check_moments_size(
+    n_features: int, n_classes: int, *, by_class: bool = True, advice: str = ""
+) -> None:
+    """Refuse moments that would not fit into memory."""
+    size = 8 * n_features**2 * (n_classes if by_class else 1)
+    if size > _MAX_MOMENT_BYTES:
+        classes = f"each of {n_classes} classes" if by_class else "all classes together"
+        raise ValueError(
+            f"Sums over {n_features} features for {classes} take {size / 2**30:.0f} GB. Use a "
+            f"kernel with a few hundred landmarks, or fewer features (TruncatedSVD){advice}."
+        )
+
+
+def collect(
+    features: RowFeatures,
+    codes: Indices,
+    n_classes: int,
+    *,
+    weights: Floats | None = None,
+    shift: Floats | None = None,
+    by_class: bool = True,
+    rows: Indices | None = None,
+) -> Moments:
+    """Moments of rows of the given classes, or of some of them, in one pass over blocks.
+
+    Time is n_rows n_features^2, memory one block besides the moments.
+    """
+    shift = features.middle if shift is None else shift
+    moments = Moments.empty(features.n_features, n_classes, shift=shift, by_class=by_class)
+    if rows is not None:
+        rows = rows[np.argsort(codes[rows], kind="stable")]
+        codes, weights = codes[rows], None if weights is None else weights[rows]
+    with np.errstate(over="ignore", invalid="ignore"):  # checked at the end, once
+        for own, block in features.blocks(rows, dense=bool(shift.any())):
+            block = block.astype(np.float64, copy=False)
+            block = block - shift if shift.any() else block
+            _add_block(moments, block, codes[own], None if weights is None else weights[own])
+    products = [moments.products[group] for group in moments._nonempty]
+    for each in products:
+        _mirror(each)
+    if not (np.isfinite(moments.sums).all() and all(np.isfinite(each).all() for each in products)):
+        raise ValueError(
+            "The features are so large that sums of their squares overflow. Scale them, for "
+            "example with StandardScaler."
+        )
+    return moments
+
+
+def _add_block(moments: Moments, block: Any, codes: Indices, weights: Floats | None) -> None:
+    """Add a block to the moments; of the products, to the upper triangles."""
+    counts = np.bincount(codes, minlength=len(moments.counts))
+    moments.counts[:] += counts
+    if not moments.is_by_class:
+        _add_sums(moments.sums, block, codes, weights)
+        _add_products(moments.products[0], block, weights)
+        return
+    # Sorted by class, the rows of a class are a slice, on which one BLAS call does.
+    if (np.diff(codes) < 0).any():
+        order = np.argsort(codes, kind="stable")
+        block, weights = block[order], None if weights is None else weights[order]
+    ends = np.cumsum(counts)
+    for number in np.flatnonzero(counts):
+        own = slice(ends[number] - counts[number], ends[number])
+        own_weights = None if weights is None else weights[own]
+        single_code = np.zeros(counts[number], dtype=np.intp)
+        _add_sums(moments.sums[number : number + 1], block[own], single_code, own_weights)
+        _add_products(moments.products[number], block[own], own_weights)
+
+
+def _add_sums(total: Floats, block: Any, codes: Indices, weights: Floats | None) -> None:
+    ones = np.ones(len(codes)) if weights is None else weights
+    total[:, -1] += np.bincount(codes, ones, len(total))
+    if len(total) == 1:
+        total[0, :-1] += ones @ block
+        return
+    membership = sparse.csr_array((ones, (codes, np.arange(len(codes)))), (len(total), len(codes)))
+    sums = membership @ block
+    total[:, :-1] += sums.toarray() if sparse.issparse(sums) else sums
+
+
+def _add_products(total: Floats, block: Any, weights: Floats | None) -> None:
+    if weights is not None:
+        root = np.sqrt(weights)[:, None]
+        block = block.multiply(root).tocsr() if sparse.issparse(block) else block * root
+    if sparse.issparse(block):
+        products = sparse.triu(block.T @ block, format="coo")
+        total[products.row, products.col] += products.data
+    elif total.size:
+        # A symmetric rank-k update in place: half the multiplications of block.T @ block. BLAS
+        # sees the transpose of the C-ordered matrix, so that "lower" fills the upper triangle.
+        dsyrk(1.0, block.T, beta=1.0, c=total.T, lower=1, overwrite_c=1)
+
+
+def _mirror(matrix: Floats) -> None:
+    """Copy the upper triangle to the lower one, which is zero."""
+    diagonal = matrix.diagonal().copy()
+    matrix += matrix.T.copy()
+    np.fill_diagonal(matrix, diagonal)
+
+
+def one_against_rest(n_classes: int, positives: Any = None) -> Floats:
+    """Signs of the classes, shape (n_outputs, n_classes), in one-against-rest outputs."""
+    positives = np.arange(n_classes) if positives is None else np.asarray(positives)
+    return np.where(positives[:, None] == np.arange(n_classes), 1.0, -1.0)
+
+
+def normalization(signs: Floats, totals: Floats, *, balanced: bool = True) -> Floats:
+    """Class weights N of Vishwanathan and Murty: both sides of an output have the same weight.
+
+    With m the weight of all rows and p that of one side, m / (2 p) where ``balanced``, and the
+    paper's 1 / p otherwise; 0 for a side without rows.
+    """
+    own, rest = (signs > 0) @ totals, (signs < 0) @ totals
+    share = totals.sum() / 2 if balanced else 1.0
+    sides = [np.divide(share, p, out=np.zeros_like(p), where=p > 0) for p in (own, rest)]
+    return np.where(signs > 0, sides[0][:, None], sides[1][:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """The equations of all outputs, (M + u u') v = r.
+
+    ``signs`` and ``weights`` have shape (n_outputs, n_classes). Weights of None are 1 for every
+    class, and all outputs share one matrix M.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.kernels.landmarks import RowFeatures
+    >>> from kernlet.least_squares.normal_equations import NormalEquations, collect
+    >>> moments = collect(RowFeatures(np.array([[0.0], [2.0]])), np.array([0, 1]), 2)
+    >>> NormalEquations(moments, 1e9, np.array([[-1.0, 1.0]])).solve().coef.round(6)
+    array([[1.]])
+    """
+
+    moments: Moments
+    C: float
+    signs: Floats
+    weights: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is not None and not self.moments.is_by_class:
+            raise ValueError(
+                "Class weights need sums by class; these were collected for all classes together."
+            )
+        if not self.C > 0 or not np.isfinite(1 / float(self.C)):
+            raise ValueError(f"C={self.C} is too small: 1 / C is not a finite number.")
+
+    def solve(self) -> Solution:
+        """Solve for all outputs, and warn of a residual above 1e-6.
+
+        Outputs of one matrix share its Cholesky factor, n_features^3 / 3 operations.
+        """
+        shift = self.moments.shift
+        border = np.append(-shift, 1.0) / np.sqrt(self.C)
+        solutions = np.empty((len(self.signs), len(shift) + 1))
+        residuals = []
+        for outputs, matrix, rights in self._systems():
+            columns, residual = _solve(matrix, border, rights)
+            solutions[outputs] = columns.T
+            residuals.append(residual)
+        coef, residual = solutions[:, :-1], float(np.max(residuals))
+        if not residual <= _RESIDUAL_WORTH_WARNING:
+            warn_user(
+                f"The normal equations are solved up to a residual of {residual:.1e} only: columns "
+                "are nearly dependent or of very different sizes, or much larger rows were "
+                "forgotten. Scale the columns, for example with StandardScaler, make C smaller, or "
+                "fit again."
+            )
+        return Solution(coef, solutions[:, -1] - coef @ shift, residual, len(residuals))
+
+    def _systems(self) -> Iterator[tuple[Indices, Floats, Floats]]:
+        """Matrices M, each with the outputs that share it and their right-hand sides."""
+        if self.weights is None:
+            rights = (self.signs @ self.moments.sums).T
+            yield np.arange(len(self.signs)), self._matrix(np.ones(self.signs.shape[1])), rights
+            return
+        for output, (signs, weights) in enumerate(zip(self.signs, self.weights, strict=True)):
+            right = (weights * signs) @ self.moments.sums
+            yield np.array([output]), self._matrix(weights), right[:, None]
+
+    def _matrix(self, weights: Floats) -> Floats:
+        matrix = self.moments.matrix(weights)
+        columns = np.arange(len(matrix) - 1)
+        matrix[columns, columns] += 1.0 / self.C
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Coefficients (n_outputs, n_features) and intercepts of all outputs, with a certificate.
+
+    ``residual`` is the norm of the residual over that of the right-hand side, for the worst output
+    and with columns scaled to a unit diagonal. It bounds the error of the equations, not that of
+    single coefficients, which nearly dependent columns leave undetermined where C is large.
+    """
+
+    coef: Floats
+    intercept: Floats
+    residual: float
+    n_factorizations: int
+
+
+def _solve(matrix: Floats, border: Floats, rights: Floats) -> tuple[Floats, float]:
+    """Solutions of (matrix + border border') v = rights, and the largest relative residual."""
+    squares = matrix.diagonal()
+    if not (squares >= 0).all() or not np.isfinite(rights).all():
+        raise ValueError(
+            "The sums are not those of any rows: rows were forgotten that had not been learned."
+        )
+    scale = 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0))
+    system = _Bordered(matrix * scale * scale[:, None], border * scale)
+    rights = np.vstack([rights * scale[:, None], np.zeros(rights.shape[1])])
+    solution = system.solve(rights)
+    residual = rights - system.product(solution)
+    for _ in range(_MAX_REFINEMENTS):
+        if _largest_ratio(residual, rights) <= _SMALL_RESIDUAL:
+            break
+        solution += system.solve(residual)
+        residual = rights - system.product(solution)
+    return solution[:-1] * scale[:, None], _largest_ratio(residual, rights)
+
+
+def _largest_ratio(residual: Floats, rights: Floats) -> float:
+    """The largest ratio of the norms of two columns; NaN where a number is NaN."""
+    small, large = np.linalg.norm(residual, axis=0), np.linalg.norm(rights, axis=0)
+    return float(np.max(small / np.where(large == 0, 1.0, large), initial=0.0))
+
+
+class _Bordered:
+    """The matrix [[A, g], [g', -k^2]], with which (A + u u') v = r is solved for u = g / k.
+
+    A has a unit diagonal, and k makes g at most 1 long. Solved by a Cholesky factor of A and the
+    Schur complement or, where A is singular to round-off, by eigenvalues of the whole matrix.
+    """
+
+    def __init__(self, matrix: Floats, border: Floats) -> None:
+        k = 1.0 / max(1.0, float(np.linalg.norm(border)))
+        self.matrix, self.border, self.corner = matrix, k * border[:, None], k * k
+        self.factor = None
+        try:
+            self.factor = cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            self._decompose()
+        else:
+            # A^-1 g is refined once, because every solution and every refinement step uses it.
+            across = self._inverse(self.border)
+            across += self._inverse(self.border - matrix @ across)
+            self.across, self.pivot = across, self.corner + float(np.vdot(self.border, across))
+
+    def product(self, columns: Floats) -> Floats:
+        """The matrix times columns."""
+        top, last = columns[:-1], columns[-1:]
+        return np.vstack(
+            [self.matrix @ top + self.border * last, self.border.T @ top - self.corner * last]
+        )
+
+    def solve(self, rights: Floats) -> Floats:
+        """The inverse of the matrix times columns."""
+        if self.factor is None:
+            return self.vectors @ (self.inverses[:, None] * (self.vectors.T @ rights))
+        top = self._inverse(rights[:-1])
+        last = (self.border.T @ top - rights[-1:]) / self.pivot
+        return np.vstack([top - self.across * last, last])
+
+    def _inverse(self, rights: Floats) -> Floats:
+        return cho_solve(self.factor, rights, check_finite=False)
+
+    def _decompose(self) -> None:
+        """Pseudoinverse: eigenvalues below n eps times the largest count as zero."""
+        whole = np.block([[self.matrix, self.border], [self.border.T, np.array([[-self.corner]])]])
+        values, self.vectors = eigh(whole)
+        sizes = np.abs(values)
+        used = sizes > len(whole) * np.finfo(float).eps * sizes.max()
+        self.inverses = np.where(used, 1.0 / np.where(used, values, 1.0), 0.0)

@@ -19,9 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from kernlet.datasets import load
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.rbf import RBF
-from kernlet.squared.hull import Schedule, removal_rounds, stops
+from kernlet.squared.hull import Removal, accuracy_changed, removal_rounds
 from kernlet.squared.mdm import find_nearest_point
-from kernlet.squared.problem import Hull
+from kernlet.squared.problem import SquaredMargin
 from papers.cache import Experiment
 from papers.tables import (
     NOT_YET,
@@ -35,7 +35,7 @@ from papers.tables import (
 
 PAPER = "garcia2006"
 GAMMA, C = 1 / 50, 10.0  # the paper's, for all data sets
-SCHEDULE = Schedule(0.5, 0.025, 20)
+REMOVAL = Removal(start=0.5, step=0.025, rounds=20)
 UNSCALED = ("ionosphere",)  # the others are standardised, which fits the paper's counts better
 
 
@@ -66,15 +66,15 @@ def scaled_fold(name: str, n_rows: int | None, fold: int) -> tuple[Any, Any, Any
     return scaler.transform(X[train]), signs[train], scaler.transform(X[test]), signs[test]
 
 
-def _ten_thousand_sk_steps(hull: Hull, rows: Any, start: Any) -> Any:
-    return find_nearest_point(hull, method="sk", tol=0.0, max_iter=10_000)
+def _ten_thousand_sk_steps(problem: SquaredMargin, rows: Any, start: Any) -> Any:
+    return find_nearest_point(problem, method="sk", tol=0.0, max_iter=10_000)
 
 
-def _exact(hull: Hull, rows: Any, start: Any) -> Any:
-    return find_nearest_point(hull, tol=1e-4, start=start)
+def _exact(problem: SquaredMargin, rows: Any, start: Any) -> Any:
+    return find_nearest_point(problem, tol=1e-4, start=start)
 
 
-SOLVERS: dict[str, Callable[[Hull, Any, Any], Any]] = {
+SOLVERS: dict[str, Callable[[SquaredMargin, Any, Any], Any]] = {
     "sk": _ten_thousand_sk_steps,
     "exact": _exact,
 }
@@ -83,13 +83,12 @@ SOLVERS: dict[str, Callable[[Hull, Any, Any], Any]] = {
 def removal_path(name: str, n_rows: int | None, fold: int, solver: str) -> list[list[float]]:
     """Accuracy on removed rows, support vectors, test accuracy and gap of each round."""
     X, signs, X_test, signs_test = scaled_fold(name, n_rows, fold)
-    hull = Hull(Gram(RBF(GAMMA), X, hold=True), signs, np.full(len(X), C))
+    problem = SquaredMargin(Gram(RBF(GAMMA), X, hold=True), signs, np.full(len(X), 2 * C))
     path = []
-    for trained in removal_rounds(hull, np.ones(len(X)), SCHEDULE, SOLVERS[solver]):
-        rows = trained.rows[trained.solution.rows]
-        coef = trained.solution.alpha * signs[rows]
+    for solution, record in removal_rounds(problem, np.ones(len(X)), REMOVAL, SOLVERS[solver]):
+        rows = solution.rows
+        coef = solution.alpha * signs[rows]
         values = Gram(RBF(GAMMA), X_test, X[rows]).dot(coef) + coef.sum()
-        record = trained.record
         # Before the first round nothing was removed, and there is no accuracy on removed rows.
         validation = 0.0 if np.isnan(record.validation_accuracy) else record.validation_accuracy
         test = float((values * signs_test > 0).mean())
@@ -207,16 +206,18 @@ class _Paths:
 def last_round(path: Any) -> int:
     """Where the paper's rule stops: accuracy on removed rows and its deviation over folds."""
     mean, deviation = path[:, :, VALIDATION].mean(axis=0), path[:, :, VALIDATION].std(axis=0)
-    rounds = (k for k in range(2, len(mean)) if stops(mean[1 : k + 1], deviation[1 : k + 1]))
+    rounds = (
+        k for k in range(2, len(mean)) if accuracy_changed(mean[1 : k + 1], deviation[1 : k + 1])
+    )
     return next(rounds, len(mean) - 1)
 
 
 def _factor(k: int) -> float:
-    return SCHEDULE.factor(k - 1) if k else 0.0
+    return REMOVAL.factor(k - 1) if k else 0.0
 
 
 def _round_of(factor: float) -> int:
-    return 0 if factor == 0 else round((factor - SCHEDULE.start) / SCHEDULE.step) + 1
+    return 0 if factor == 0 else round((factor - REMOVAL.start) / REMOVAL.step) + 1
 
 
 def build_reduction(results: Results, quick: bool) -> PaperTable:

@@ -27,6 +27,7 @@ from kernlet import (
     L1KernelClassifier,
     MinimalKernelClassifier,
     ProximalClassifier,
+    Removal,
 )
 
 CLASSIFIERS = [
@@ -52,9 +53,7 @@ def gap(machine):
         MinimalKernelClassifier(kernel="linear"),
         HullPerceptronClassifier(tol=1e-10),
         HullPerceptronClassifier(kernel="poly", degree=2, coef0=1.0, tol=1e-10),
-        HullPerceptronClassifier(
-            removal="iterative", removal_rounds=3, removal_start=0.1, tol=1e-10
-        ),
+        HullPerceptronClassifier(removal=Removal(start=0.1, rounds=3), tol=1e-10),
         ProximalClassifier(),
         ProximalClassifier(kernel="linear"),
         ProximalClassifier(kernel="linear", class_weight=None),

@@ -14,39 +14,39 @@ from sklearn.svm import SVC
 
 from benchmarks.tables import Table
 from benchmarks.timing import measure
-from kernlet import HullPerceptronClassifier, KernelExpansion, L1KernelClassifier
+from kernlet import HullPerceptronClassifier, KernelExpansion, L1KernelClassifier, Removal
 from kernlet.compression.refit import refit, remove
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.rbf import RBF
 from kernlet.squared.mdm import find_nearest_point
-from kernlet.squared.problem import Hull
+from kernlet.squared.problem import SquaredMargin
 from papers import tasks
 from papers.garcia2006 import EVOLUTION, GAMMA, REDUCTION, C, scaled_fold, signed_rows
 
 N_CENTERS = 20
 
 
-def hull_of(name: str, *_: Any) -> Hull:
+def hull_of(name: str, *_: Any) -> SquaredMargin:
     """A set standardised; 6,480 rows (nine tenths) of thyroid."""
     X, signs = signed_rows(name)
     X, signs = X[:6480], signs[:6480]
     X = StandardScaler().fit_transform(X)
-    return Hull(Gram(RBF(GAMMA), X, hold=True), signs, np.full(len(X), C))
+    return SquaredMargin(Gram(RBF(GAMMA), X, hold=True), signs, np.full(len(X), 2 * C))
 
 
-def mdm(hull: Hull, tol: float) -> dict[str, Any]:
+def mdm(hull: SquaredMargin, tol: float) -> dict[str, Any]:
     return _facts(find_nearest_point(hull, tol=tol))
 
 
-def mdm_to_a_percent(hull: Hull) -> dict[str, Any]:
+def mdm_to_a_percent(hull: SquaredMargin) -> dict[str, Any]:
     return mdm(hull, 1e-2)
 
 
-def mdm_to_a_millionth(hull: Hull) -> dict[str, Any]:
+def mdm_to_a_millionth(hull: SquaredMargin) -> dict[str, Any]:
     return mdm(hull, 1e-6)
 
 
-def sk_to_a_percent(hull: Hull) -> dict[str, Any]:
+def sk_to_a_percent(hull: SquaredMargin) -> dict[str, Any]:
     limit = 300_000 if hull.n_rows > 5000 else None  # does not get there in minutes
     return _facts(find_nearest_point(hull, method="sk", tol=1e-2, max_iter=limit))
 
@@ -142,8 +142,8 @@ def fit_mnist(task: Any) -> dict[str, Any]:
 def fit_svc(task: Any) -> dict[str, Any]:
     """The same optimum by an SVC of hard margin between mirrored points, its matrix held whole."""
     X = np.asarray(task.X, dtype=float)
-    hull = Hull(Gram(RBF(task.gamma), X, hold=True), task.signs, np.ones(len(X)))
-    Q = hull.columns(np.arange(len(X)))
+    hull = SquaredMargin(Gram(RBF(task.gamma), X, hold=True), task.signs, np.full(len(X), 2.0))
+    Q = hull.products(np.arange(len(X)))
     scale = Q.mean()
     machine = SVC(kernel="precomputed", C=1e12, tol=1e-3, cache_size=4000)
     machine.fit(np.block([[Q, -Q], [-Q, Q]]) / scale, np.repeat([1, -1], len(X)))
@@ -201,7 +201,7 @@ def _perceptron(**parameters: Any) -> HullPerceptronClassifier:
 
 
 def _iterative(full: Any, X: Any, signs: Any) -> Any:
-    return _perceptron(removal="iterative").fit(X, signs)
+    return _perceptron(removal=Removal()).fit(X, signs)
 
 
 def _drop_once(full: Any, X: Any, signs: Any) -> Any:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernlet.lp.minimal import MinimalKernelClassifier
     from kernlet.quantization import QuantizedExpansion
     from kernlet.squared.core_vector import CoreVectorClassifier
-    from kernlet.squared.hull import HullPerceptronClassifier
+    from kernlet.squared.hull import HullPerceptronClassifier, Removal
     from kernlet.squared.mmda import MMDA
 
 __version__ = "0.1.0.dev0"
@@ -42,6 +42,7 @@ __all__ = [
     "MinimalKernelClassifier",
     "ProximalClassifier",
     "QuantizedExpansion",
+    "Removal",
     "TypicalCondenser",
     "__version__",
     "compress",
@@ -69,6 +70,7 @@ _HOMES = {
     "MinimalKernelClassifier": "kernlet.lp.minimal",
     "ProximalClassifier": "kernlet.least_squares.proximal",
     "QuantizedExpansion": "kernlet.quantization",
+    "Removal": "kernlet.squared.hull",
     "TypicalCondenser": "kernlet.condense.typical",
     "compress": "kernlet.compression.compress",
     "load": "kernlet.export.file",

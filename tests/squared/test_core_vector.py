@@ -100,7 +100,7 @@ def test_same_seed_same_machine():
 
 def test_limits_warn_with_what_was_reached():
     X, y = moons(400)
-    with pytest.warns(ConvergenceWarning, match=r"relative gap of up to .* Raise it"):
+    with pytest.warns(ConvergenceWarning, match=r"relative duality gap of up to .* Raise it"):
         machine = CoreVectorClassifier(max_iter=2).fit(X, y)
     assert machine.gap_ > 1e-3
     with pytest.warns(ConvergenceWarning, match="cache_size"):

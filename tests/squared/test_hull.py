@@ -1,82 +1,311 @@
-"""The hull's products against loops."""
+"""The hull perceptron, and removal against the rule applied by hand."""
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.callback import ScoringMonitor
+from sklearn.datasets import load_breast_cancer, load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
-import naive
-from kernlet.kernels.gram import Gram
-from kernlet.kernels.linear import Linear
-from kernlet.kernels.polynomial import Polynomial
-from kernlet.kernels.sigmoid import Sigmoid
-from kernlet.squared.problem import Hull
-from support.hulls import overlapping, whole_matrix
-
-
-def test_products_are_the_formula():
-    hull = overlapping(30)
-    X = hull.gram.x.X
-    K = naive.gram(lambda x, z: naive.rbf(x, z, 0.3), X, X)
-    expected = naive.hull_products(K, hull.signs, hull.costs)
-    np.testing.assert_allclose(whole_matrix(hull), expected, atol=1e-14)
-    np.testing.assert_allclose(hull.diagonal, np.diagonal(expected), atol=1e-14)
+from kernlet import HullPerceptronClassifier, Removal
+from kernlet.squared.hull import accuracy_changed
 
 
-def test_a_block_of_some_columns_and_rows():
-    hull = overlapping(30)
-    numbers, rows = np.array([4, 9, 2]), np.array([0, 2, 4, 28])
-    np.testing.assert_allclose(
-        hull.columns(numbers, rows), whole_matrix(hull)[np.ix_(numbers, rows)], atol=1e-14
-    )
+def moons(m=150, seed=0):
+    return make_moons(m, noise=0.3, random_state=seed)
 
 
-def test_margins_and_norm():
-    hull = overlapping(30)
-    alpha = np.zeros(30)
-    alpha[[3, 7, 11]] = 0.5, 0.3, 0.2
-    margins = hull.margins(alpha)
-    np.testing.assert_allclose(margins, whole_matrix(hull) @ alpha, atol=1e-14)
-    assert hull.squared_norm(alpha, margins) == pytest.approx(alpha @ whole_matrix(hull) @ alpha)
-    assert hull.squared_norm(alpha, -margins) == hull.ridge @ alpha**2
+def test_it_is_the_machine_of_squared_errors():
+    """LIBLINEAR solves 1/2 |w|^2 + C sum slack^2 with the intercept in w."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    ours = HullPerceptronClassifier(0.5, kernel="linear", tol=1e-10).fit(X, y)
+    peer = LinearSVC(C=0.5, loss="squared_hinge", dual=False, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X), atol=1e-5)
 
 
-def test_a_subset_is_the_block():
-    hull = overlapping(30)
-    rows = np.array([1, 5, 6, 20])
-    np.testing.assert_allclose(
-        whole_matrix(hull.subset(rows)), whole_matrix(hull)[np.ix_(rows, rows)], atol=1e-14
-    )
+def test_decision_values_margin_and_gap_fit_together():
+    X, y = moons()
+    machine = HullPerceptronClassifier(2.0, gamma=1.0, tol=1e-11).fit(X, y)
+    signs = np.where(y == 1, 1.0, -1.0)
+    alpha = np.zeros(len(X))
+    alpha[machine.support_indices_] = machine.alpha_[0]
+    margins = signs * machine.decision_function(X)
+    slack = np.maximum(0.0, 1.0 - margins)
+    n2 = machine.margin_[0] ** 2  # at the optimum
+    np.testing.assert_allclose(alpha, 2 * 2.0 * n2 * slack, atol=1e-8)
+    norm = machine.expansion_.feature_norms()[0] ** 2 + machine.expansion_.intercept[0] ** 2
+    assert norm + 2 * 2.0 * (slack**2).sum() == pytest.approx(1 / n2, rel=1e-8)
+    assert machine.gap_ <= 1e-11
+    assert machine.alpha_.sum() == pytest.approx(1.0)
+    assert not hasattr(machine, "removal_path_")
 
 
-def test_equal_rows_are_two():
-    X = np.ones((2, 1))
-    hull = Hull(Gram(Linear(), X), np.ones(2), np.full(2, 0.5))
-    assert whole_matrix(hull).tolist() == [[3.0, 2.0], [2.0, 3.0]]
+@pytest.mark.parametrize("solver", ["mdm", "sk"])
+def test_both_solvers_keep_the_promised_gap(solver):
+    X, y = moons()
+    exact = HullPerceptronClassifier(gamma=1.0, tol=1e-11).fit(X, y)
+    machine = HullPerceptronClassifier(gamma=1.0, solver=solver, tol=1e-2).fit(X, y)
+    assert 0 <= machine.gap_ <= 1e-2
+    norm = exact.margin_[0]
+    assert norm * (1 - 0.01) <= machine.margin_[0] <= norm * (1 + 1e-9)
+    agree = machine.predict(X) == exact.predict(X)
+    assert agree.mean() > 0.97
 
 
-@pytest.mark.parametrize("place", [np.asarray, csr_array])
-def test_other_kernels_and_sparse_rows(place):
-    X = np.random.RandomState(0).randn(70, 3)
-    signs = np.where(X[:, 0] > 0, 1.0, -1.0)
-    hull = Hull(Gram(Polynomial(0.5, 2, 1.0), place(X)), signs, np.ones(70))
-    K = naive.gram(lambda x, z: naive.polynomial(x, z, 0.5, 2, 1.0), X, X)
-    expected = naive.hull_products(K, signs, np.ones(70))
-    np.testing.assert_allclose(whole_matrix(hull), expected, atol=1e-10)
-    np.testing.assert_allclose(hull.diagonal, np.diagonal(expected), atol=1e-10)
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_every_kernel(kernel):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    machine = HullPerceptronClassifier(kernel=kernel, coef0=1.0).fit(X, y)
+    assert machine.score(X, y) > 0.95
+
+
+def test_a_kernel_without_a_feature_space_is_refused():
+    X, y = moons()
+    with pytest.raises(ValueError, match="positive semi-definite kernel"):
+        HullPerceptronClassifier(kernel="sigmoid").fit(X, y)
+
+
+def test_weight_two_is_the_row_twice():
+    X, y = moons()
+    weight = np.where(np.arange(150) < 40, 2.0, 1.0)
+    heavy = HullPerceptronClassifier(gamma=1.0, tol=1e-11).fit(X, y, weight)
+    twice = HullPerceptronClassifier(gamma=1.0, tol=1e-11)
+    twice.fit(np.vstack([X, X[:40]]), np.r_[y, y[:40]])
+    np.testing.assert_allclose(heavy.decision_function(X), twice.decision_function(X), atol=1e-7)
+    assert heavy.n_centers_ == twice.n_centers_ < len(twice.support_indices_)
+
+
+def test_a_class_of_weight_nothing_is_never_predicted():
+    X, y = load_iris(return_X_y=True)
+    machine = HullPerceptronClassifier(class_weight={0: 1.0, 1: 1.0, 2: 0.0}).fit(X, y)
+    assert set(machine.predict(X)) == {0, 1}
+    assert machine.support_indices_.max() < 100
+
+
+def test_more_classes_share_centers_and_equal_one_vs_rest():
+    X, y = load_iris(return_X_y=True)
+    machine = HullPerceptronClassifier(gamma=0.5, tol=1e-10).fit(X, y)
+    for number in range(3):
+        alone = HullPerceptronClassifier(gamma=0.5, tol=1e-10).fit(X, y == number)
+        np.testing.assert_allclose(
+            machine.decision_function(X)[:, number], alone.decision_function(X), atol=1e-7
+        )
+    assert machine.margin_.shape == (3,)
+    assert np.isscalar(machine.gap_)
+    np.testing.assert_allclose(machine.alpha_.sum(axis=1), 1.0)
+    assert machine.n_centers_ == len(machine.center_indices_) <= len(machine.support_indices_)
+
+
+def test_a_limit_of_steps_warns_with_the_gap_reached():
+    X, y = moons()
+    with pytest.warns(ConvergenceWarning, match=r"relative duality gap of up to .* Raise it"):
+        machine = HullPerceptronClassifier(max_iter=5).fit(X, y)
+    assert machine.gap_ > 1e-3
+    assert machine.n_iter_ == 5
+
+
+def test_no_digits_left_warns_with_a_sentence():
+    X = np.repeat(moons()[0], 2, axis=0)
+    y = np.tile([0, 1], 150)
+    with pytest.warns(ConvergenceWarning, match="lower C"):
+        HullPerceptronClassifier(C=1e16).fit(X, y)
+
+
+def test_the_cache_may_be_small():
+    X, y = moons()
+    small = HullPerceptronClassifier(cache_size=0.005).fit(X, y)
+    assert small.gap_ <= 1e-3
+
+
+def test_the_machine_so_far_predicts_with_rows_far_from_the_origin():
+    X, y = moons(900)
+    monitor = ScoringMonitor(scoring="accuracy")
+    machine = HullPerceptronClassifier(gamma=1.0, tol=1e-6).set_callbacks(monitor)
+    machine.fit(X + 1e3, y)
+    scores = [line["accuracy"] for line in monitor.get_logs().data]
+    assert len(scores) > 2
+    assert scores[-1] > 0.85
 
 
 @pytest.mark.parametrize(
-    ("kernel", "Z", "n_signs", "cost", "sentence"),
+    ("parameters", "sentence"),
     [
-        (Sigmoid(1.0), None, 3, 1.0, "positive semi-definite"),
-        (Linear(), np.ones((2, 1)), 3, 1.0, "other columns than rows"),
-        (Linear(), None, 2, 1.0, "3 rows, 2 signs"),
-        (Linear(), None, 3, 0.0, "leave rows of no weight out"),
-        (Linear(), None, 3, -1.0, "not positive"),
-        (Linear(), None, 3, np.inf, "not positive"),
-        (Linear(), None, 3, 1e-310, "not finite"),
+        ({"C": 0.0}, "'C' parameter"),
+        ({"solver": "wolfe"}, "'solver' parameter"),
+        ({"removal": "iterative"}, "'removal' parameter"),
+        ({"tol": -1.0}, "'tol' parameter"),
+        ({"max_iter": -2}, "'max_iter' parameter"),
+        ({"C": 1e-320}, "nearer to 1"),
+        ({"C": 1e308, "class_weight": {0: 1e10, 1: 1.0}}, "overflows"),
     ],
 )
-def test_bad_input_gets_a_sentence(kernel, Z, n_signs, cost, sentence):
+def test_bad_parameters_get_a_sentence(parameters, sentence):
+    X, y = moons()
     with pytest.raises(ValueError, match=sentence):
-        Hull(Gram(kernel, np.ones((3, 1)), Z), np.ones(n_signs), np.full(3, cost))
+        HullPerceptronClassifier(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"start": -0.1}, "'start' parameter of Removal"),
+        ({"step": "0.1"}, "'step' parameter of Removal"),
+        ({"rounds": 0}, "'rounds' parameter of Removal"),
+        ({"cv": 1}, "'cv' parameter of Removal"),
+        ({"size": "mean"}, "'size' parameter of Removal"),
+    ],
+)
+def test_a_removal_checks_its_values(parameters, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Removal(**parameters)
+
+
+def test_a_removal_survives_clone_and_repr():
+    machine = HullPerceptronClassifier(removal=Removal(rounds=3, cv=5))
+    again = clone(machine)
+    assert again.removal == machine.removal == Removal(rounds=3, cv=5)
+    assert again.get_params()["removal"] == Removal(rounds=3, cv=5)
+    text = " ".join(repr(machine).split())
+    assert "Removal(start=0.5, step=0.025, rounds=3, size='initial', cv=5)" in text
+
+
+def exact(**parameters):
+    return HullPerceptronClassifier(2.0, gamma=1.0, tol=1e-10, **parameters)
+
+
+def alpha_of(machine, m):
+    alpha = np.zeros(m)
+    alpha[machine.support_indices_] = machine.alpha_[0]
+    return alpha
+
+
+def by_hand(X, y, n_rounds, size):
+    """The rows left after each removal, by plain trainings."""
+    rows = np.arange(len(X))
+    kept = []
+    for k in range(n_rounds):
+        alpha = alpha_of(exact().fit(X[rows], y[rows]), len(rows))
+        rows = rows[alpha >= (0.5 + 0.025 * k) / (len(X) if size == "initial" else len(rows))]
+        kept.append(rows)
+    return kept
+
+
+@pytest.mark.parametrize("size", ["initial", "current"])
+def test_the_rounds_are_those_of_plain_trainings(size):
+    X, y = moons(200)
+    machine = exact(removal=Removal(rounds=4, size=size)).fit(X, y)
+    path = machine.removal_path_
+    kept = by_hand(X, y, len(path) - 1, size)
+    assert [record.n_rows for record in path] == [200, *map(len, kept)]
+    last = kept[-1]
+    plain = exact().fit(X[last], y[last])
+    np.testing.assert_allclose(machine.decision_function(X), plain.decision_function(X), atol=1e-6)
+    np.testing.assert_array_equal(machine.support_indices_, last[plain.support_indices_])
+    removed = np.setdiff1d(np.arange(200), last)
+    assert path[-1].validation_accuracy == pytest.approx(plain.score(X[removed], y[removed]))
+    assert path[-1].train_accuracy == pytest.approx(plain.score(X[last], y[last]))
+    assert path[-1].n_support == len(plain.support_indices_)
+
+
+def test_the_records_say_what_happened():
+    X, y = moons(200)
+    path = exact(removal=Removal(rounds=3)).fit(X, y).removal_path_
+    first = path[0]
+    assert (first.round, first.threshold, first.n_rows) == (0, 0.0, 200)
+    assert np.isnan(first.validation_accuracy)
+    assert [r.round for r in path] == list(range(len(path)))
+    for k, record in enumerate(path[1:]):
+        assert record.factor == pytest.approx(0.5 + 0.025 * k)
+        assert record.threshold == pytest.approx(record.factor / 200)
+        assert record.n_support <= record.n_rows < 200
+        assert record.gap <= 1e-10
+
+
+def test_the_current_size_removes_more():
+    X, y = moons(200)
+    counts = [
+        exact(removal=Removal(size=size)).fit(X, y).n_centers_ for size in ("initial", "current")
+    ]
+    assert counts[1] <= counts[0] < exact().fit(X, y).n_centers_
+
+
+def test_the_stop_rule_is_the_papers():
+    """Of its table for heart disease: 0.988 to 0.980 is within 0.010, not within 0.007."""
+    assert not accuracy_changed([0.988], [0.010])
+    assert not accuracy_changed([0.991, 0.988, 0.980], [0.011, 0.010, 0.014])
+    assert accuracy_changed([0.991, 0.988, 0.980], [0.011, 0.007, 0.014])
+    assert accuracy_changed([0.9, 0.95], [0.01, 0.01])
+
+
+def test_a_single_training_stops_by_the_binomial_deviation():
+    X, y = moons(200)
+    path = exact(removal=Removal(rounds=30, step=0.1)).fit(X, y).removal_path_
+    accuracy = [r.validation_accuracy for r in path[1:]]
+    deviation = [r.deviation for r in path[1:]]
+    assert not any(accuracy_changed(accuracy[:k], deviation[:k]) for k in range(len(accuracy)))
+    for record in path[1:]:
+        n = 200 - record.n_rows
+        share = (record.validation_accuracy * n + 1) / (n + 2)
+        assert record.deviation == pytest.approx(np.sqrt(share * (1 - share) / n))
+
+
+def test_folds_say_when_to_stop():
+    X, y = moons(200)
+    machine = exact(removal=Removal(rounds=6, cv=3), random_state=0).fit(X, y)
+    again = exact(removal=Removal(rounds=6, cv=3), random_state=0).fit(X, y)
+    assert 2 <= len(machine.removal_path_) <= 7
+    assert machine.removal_path_[1:] == again.removal_path_[1:]
+    plain = exact(removal=Removal(rounds=len(machine.removal_path_) - 1)).fit(X, y)
+    if len(plain.removal_path_) == len(machine.removal_path_):
+        np.testing.assert_array_equal(plain.center_indices_, machine.center_indices_)
+
+
+def test_a_removal_that_would_leave_one_class_is_not_made():
+    X, y = moons(200)
+    machine = exact(removal=Removal(start=50.0)).fit(X, y)
+    assert len(machine.removal_path_) == 1
+    np.testing.assert_allclose(machine.alpha_, exact().fit(X, y).alpha_, atol=1e-8)
+
+
+def test_weight_two_is_the_row_twice_in_removal_too():
+    X, y = moons(200)
+    weight = np.where(np.arange(200) < 50, 2.0, 1.0)
+    machine = exact(removal=Removal(rounds=3))
+    heavy = machine.fit(X, y, weight).decision_function(X)
+    twice = machine.fit(np.vstack([X, X[:50]]), np.r_[y, y[:50]]).decision_function(X)
+    np.testing.assert_allclose(heavy, twice, atol=1e-6)
+
+
+def test_every_class_has_its_own_path():
+    X, y = load_iris(return_X_y=True)
+    machine = exact(removal=Removal(rounds=2)).fit(X, y)
+    assert {record.output for record in machine.removal_path_} == {0, 1, 2}
+    assert machine.score(X, y) > 0.9
+
+
+def test_a_callback_that_stops_a_training_stops_the_removal():
+    class Stopper:
+        def setup(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_end(self, estimator, context):
+            return context.task_name == "round"
+
+    X, y = moons(200)
+    for cv in (None, 2):
+        machine = exact(removal=Removal(cv=cv)).set_callbacks(Stopper()).fit(X, y)
+        assert len(machine.removal_path_) == 1
+        assert machine.gap_ > 1e-10
+
+
+def test_sk_steps_of_the_paper():
+    X, y = moons(200)
+    machine = HullPerceptronClassifier(
+        10.0, gamma=1.0, solver="sk", tol=0.05, removal=Removal(rounds=2)
+    ).fit(X, y)
+    assert max(record.gap for record in machine.removal_path_) <= 0.05
+    assert machine.n_centers_ < machine.removal_path_[0].n_support

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import naive
 from kernlet import MMDA, HullPerceptronClassifier
 from kernlet.kernels.rbf import RBF
-from kernlet.squared.newton import DeflatedSolution
+from kernlet.squared.problem import Solution
 
 
 def data(m=150, n_classes=3, seed=0):
@@ -130,7 +130,7 @@ def test_memory_may_be_one_block_and_rough_starts_change_nothing(monkeypatch):
     held = MMDA(2, n_landmarks=30, tol=1e-10, gamma=0.2, random_state=0).fit(X, y)
     blocks = clone(held).set_params(cache_size=0).fit(X, y)
     np.testing.assert_allclose(blocks.transform(X), held.transform(X), atol=1e-6)
-    monkeypatch.setattr("kernlet.squared.features._FEW_ROWS", 10**6)
+    monkeypatch.setattr("kernlet.squared.features._ROUGH_ROWS", 10**6)
     plain = clone(held).fit(X, y)
     np.testing.assert_allclose(plain.transform(X), held.transform(X), atol=1e-5)
 
@@ -314,7 +314,7 @@ def test_a_kernel_that_overflows_gets_a_sentence(solver):
 
 def test_unfinished_features_warn_with_the_gap():
     X, y = data(300, 2)
-    with pytest.warns(ConvergenceWarning, match="relative gap of up to"):
+    with pytest.warns(ConvergenceWarning, match="relative duality gap of up to"):
         MMDA(solver="core", eps=None, sample_size=None, cache_size=0.02).fit(X, y)
 
 
@@ -337,8 +337,10 @@ def test_weights_that_overflow_get_a_sentence(solver):
 def test_a_gap_that_is_no_number_warns(monkeypatch):
     X, y = data(100, 2)
     monkeypatch.setattr(
-        "kernlet.squared.features.solve_deflated",
-        lambda K, *rest, **options: DeflatedSolution(K[0], K[0], 1.0, np.nan, 1),
+        "kernlet.squared.features.minimize_matrix",
+        lambda problem, K, **options: Solution(
+            np.arange(100), K[0], 0.0, np.nan, 1, "optimal", 1.0, K[0]
+        ),
     )
     with pytest.warns(ConvergenceWarning, match="gap of up to nan"):
         MMDA(solver="exact").fit(X, y)

@@ -1,14 +1,22 @@
+"""Newton over features, a kernel matrix and landmarks: the optimum, with a true certificate."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.linalg import LinAlgError
+from scipy.linalg import cho_factor
 from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
-from kernlet.kernels.gram import kernel_matrix
+import naive
+from kernlet.kernels.gram import Gram, kernel_matrix
+from kernlet.kernels.landmarks import LandmarkBlocks
+from kernlet.kernels.linalg import orthonormal_map, orthonormalized
 from kernlet.kernels.rbf import RBF
-from kernlet.squared.newton import solve_squared_hinge
-from kernlet.squared.problem import SquaredHinge
+from kernlet.squared.newton import LandmarkNewton, minimize_features, minimize_matrix
+from kernlet.squared.problem import FeatureHinge
+from support.squared_problems import features_of, kernel_matrix_of, overlapping
 
 quickly = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 2**31)
@@ -22,11 +30,11 @@ def _problem(seed=0, n_rows=60, n_centers=8, cost=3.0, weighted=False):
     Z = rng.normal(size=(n_centers, 2))
     costs = cost * (rng.uniform(0.0, 2.0, n_rows) if weighted else np.ones(n_rows))
     penalty = kernel_matrix(RBF(0.7), Z, Z) + 1e-8 * np.eye(n_centers)
-    return SquaredHinge(kernel_matrix(RBF(0.7), X, Z), penalty, signs, costs)
+    return FeatureHinge(kernel_matrix(RBF(0.7), X, Z), penalty, signs, costs)
 
 
 def _point(solution):
-    return np.append(solution.weights, solution.intercept)
+    return np.append(solution.coef, solution.intercept)
 
 
 @quickly
@@ -39,7 +47,7 @@ def _point(solution):
 )
 def test_gradient_vanishes_and_the_certificate_says_so(seed, n_rows, n_centers, cost, weighted):
     problem = _problem(seed, n_rows, n_centers, cost, weighted)
-    solution = solve_squared_hinge(problem, tol=1e-6)
+    solution = minimize_features(problem, tol=1e-6)
     slope = np.abs(problem.gradient(_point(solution))).max()
     at_zero = np.abs(problem.gradient(np.zeros(n_centers + 1))).max()
     assert slope <= 1e-6 * at_zero
@@ -51,7 +59,7 @@ def test_gradient_vanishes_and_the_certificate_says_so(seed, n_rows, n_centers, 
 @given(seed=seeds, cost=st.sampled_from([0.1, 3.0, 30.0]), weighted=st.booleans())
 def test_no_other_point_does_better(seed, cost, weighted):
     problem = _problem(seed, cost=cost, weighted=weighted)
-    solution = solve_squared_hinge(problem)
+    solution = minimize_features(problem)
     rng = np.random.default_rng(seed)
     for length in (1e-4, 1e-2, 1.0):
         other = _point(solution) + length * rng.normal(size=9)
@@ -69,7 +77,7 @@ def test_a_general_search_finds_the_same(seed, cost):
         method="L-BFGS-B",
         options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9},
     )
-    solution = solve_squared_hinge(problem)
+    solution = minimize_features(problem)
     assert solution.objective == pytest.approx(found.fun, rel=1e-7)
     assert solution.objective <= found.fun * (1 + 1e-9)
 
@@ -83,25 +91,25 @@ def test_agrees_with_liblinear_where_the_intercept_is_zero():
     other = LinearSVC(
         loss="squared_hinge", dual=False, C=0.3, fit_intercept=False, tol=1e-10, max_iter=10000
     ).fit(X, signs)
-    solution = solve_squared_hinge(SquaredHinge(X, np.eye(4), signs, np.full(160, 2 * 0.3)))
-    np.testing.assert_allclose(solution.weights, other.coef_[0], rtol=1e-5)
+    solution = minimize_features(FeatureHinge(X, np.eye(4), signs, np.full(160, 2 * 0.3)))
+    np.testing.assert_allclose(solution.coef, other.coef_[0], rtol=1e-5)
     assert solution.intercept == pytest.approx(0.0, abs=1e-8)
 
 
 def test_few_steps_are_enough():
-    assert solve_squared_hinge(_problem()).n_iter <= 20
+    assert minimize_features(_problem()).n_iter <= 20
 
 
 def test_objective_never_increases_with_more_steps():
     problem = _problem(n_rows=200, cost=100.0)
-    objectives = [solve_squared_hinge(problem, max_iter=n).objective for n in range(8)]
+    objectives = [minimize_features(problem, max_iter=n).objective for n in range(8)]
     assert objectives[0] == pytest.approx(100.0 * 200 / 2)
     assert np.all(np.diff(objectives) <= 1e-12)
 
 
 def test_a_search_cut_short_is_honest():
     problem = _problem(cost=30.0)
-    solution = solve_squared_hinge(problem, max_iter=1)
+    solution = minimize_features(problem, max_iter=1)
     assert solution.n_iter == 1
     assert solution.gradient_norm > 1e-8
     slope = problem.gradient(_point(solution)), problem.gradient(np.zeros(9))
@@ -110,7 +118,7 @@ def test_a_search_cut_short_is_honest():
 
 def test_drop_zero_cost_nothing_leave_the_zero_machine():
     problem = _problem(cost=0.0)
-    solution = solve_squared_hinge(problem)
+    solution = minimize_features(problem)
     assert solution.n_iter == 0
     assert solution.objective == 0.0
     np.testing.assert_array_equal(_point(solution), 0.0)
@@ -118,16 +126,182 @@ def test_drop_zero_cost_nothing_leave_the_zero_machine():
 
 def test_rows_of_one_sign_need_only_the_intercept():
     problem = _problem()
-    same = SquaredHinge(problem.features, problem.penalty, np.ones(60), problem.error_weights)
-    solution = solve_squared_hinge(same)
+    same = FeatureHinge(problem.features, problem.penalty, np.ones(60), problem.costs)
+    solution = minimize_features(same)
     assert solution.objective == pytest.approx(0.0, abs=1e-8)
     assert solution.intercept == pytest.approx(1.0, abs=1e-3)
-    np.testing.assert_allclose(solution.weights, 0.0, atol=1e-3)
+    np.testing.assert_allclose(solution.coef, 0.0, atol=1e-3)
 
 
 def test_separable_rows_with_dear_errors_reach_the_margin():
     X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
-    problem = SquaredHinge(X, np.eye(1), np.sign(X[:, 0]), np.full(4, 1e4))
-    solution = solve_squared_hinge(problem)
-    assert solution.weights[0] == pytest.approx(1.0, abs=1e-3)
+    problem = FeatureHinge(X, np.eye(1), np.sign(X[:, 0]), np.full(4, 1e4))
+    solution = minimize_features(problem)
+    assert solution.coef[0] == pytest.approx(1.0, abs=1e-3)
     assert solution.intercept == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("n_directions", [0, 1, 3])
+@pytest.mark.parametrize("C", [0.01, 1.0, 1e4])
+def test_it_is_the_optimum_and_says_so(n_directions, C):
+    problem = overlapping(90, C=C, n_directions=n_directions)
+    features = features_of(problem)
+    K = kernel_matrix_of(problem)
+    found = minimize_matrix(problem, K)
+    assert found.gap <= 1e-8
+    coef = found.spread(found.coef, 90)
+    wanted = naive.margin_feature(K, problem.signs, problem.costs, features)
+    assert found.objective == pytest.approx(wanted.sum() / 2, rel=1e-7)
+    kernel = K + 1 - features @ features.T
+    np.testing.assert_allclose(found.values, kernel @ coef, atol=1e-9 * max(1, C))
+
+
+def test_matrix_sums_that_overflow_get_a_sentence():
+    problem = overlapping(30, C=1e200)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="overflow"):
+        minimize_matrix(problem, kernel_matrix_of(problem))
+
+
+def setting(m=200, p=20, seed=0, C=2.0, n_outputs=2, max_bytes=2**24, dtype=np.float64):
+    random = np.random.RandomState(seed)
+    X = random.randn(m, 3)
+    signs = np.array(
+        [np.where(X[:, k] + 0.5 * random.randn(m) > 0, 1.0, -1.0) for k in range(n_outputs)]
+    )
+    costs = C * random.uniform(0.5, 2.0, m)
+    blocks = LandmarkBlocks(Gram(RBF(0.5), X, X[:p], dtype=dtype), max_bytes)
+    return blocks, signs, costs
+
+
+def worst_gap(solutions):
+    return max(solution.gap for solution in solutions)
+
+
+def features(blocks):
+    return np.vstack([block for _, block in blocks])
+
+
+@pytest.mark.parametrize("n_directions", [0, 2])
+def test_it_finds_what_plain_minimisation_finds(n_directions):
+    blocks, signs, costs = setting()
+    B = features(blocks)
+    earlier = [
+        np.linalg.qr(np.random.RandomState(k).randn(blocks.rank, n_directions))[0] for k in range(2)
+    ]
+    found = LandmarkNewton(blocks, signs, costs).solve(earlier, tol=1e-12)
+    for k in range(2):
+        free = np.linalg.qr(np.hstack([earlier[k], np.eye(blocks.rank)]))[0][:, n_directions:]
+        N = np.vstack(
+            [np.hstack([free, np.zeros((blocks.rank, 1))]), np.eye(free.shape[1] + 1)[-1]]
+        )
+
+        def value(x, k=k, N=N):
+            w = N @ x
+            errors = np.maximum(0, 1 - signs[k] * (B @ w))
+            slope = N.T @ (w - B.T @ (costs * signs[k] * errors))
+            return 0.5 * (w @ w + costs @ errors**2), slope
+
+        plain = minimize(
+            value, np.zeros(N.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-9}
+        )
+        assert found[k].objective == pytest.approx(plain.fun, rel=1e-9)
+        np.testing.assert_allclose(
+            np.append(found[k].coef, found[k].intercept), N @ plain.x, atol=1e-5
+        )
+        np.testing.assert_allclose(earlier[k].T @ found[k].coef, 0.0, atol=1e-12)
+    assert worst_gap(found) <= 1e-12
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 1000), st.floats(0.01, 1e4), st.booleans())
+def test_the_gap_is_primal_less_dual(seed, C, is_early):
+    blocks, signs, costs = setting(60, 10, seed, C, n_outputs=1)
+    found = LandmarkNewton(blocks, signs, costs).solve(
+        [np.zeros((blocks.rank, 0))], tol=1e-9, max_iter=2 if is_early else 100
+    )
+    B = features(blocks)
+    w = np.append(found[0].coef, found[0].intercept)
+    errors = np.maximum(0, 1 - signs[0] * (B @ w))
+    primal = 0.5 * (w @ w + costs @ errors**2)
+    a = costs * errors
+    v = B.T @ (a * signs[0])
+    dual = a.sum() - 0.5 * v @ v - 0.5 * (a / costs) @ a
+    assert found[0].objective == pytest.approx(primal, rel=1e-9)
+    assert found[0].gap == pytest.approx((primal - dual) / primal, abs=1e-9)
+    if not is_early:
+        assert found[0].gap <= 1e-9
+
+
+def test_blocks_that_are_not_held_give_the_same(monkeypatch):
+    monkeypatch.setattr("kernlet.kernels.gram.BLOCK_BYTES", 4000)
+    blocks, signs, costs = setting(max_bytes=0)
+    assert not blocks.is_held
+    assert sum(1 for _ in blocks) > 3
+    held, *_ = setting()
+    free = [np.zeros((blocks.rank, 0))] * 2
+    a = LandmarkNewton(blocks, signs, costs).solve(free, tol=1e-10)
+    b = LandmarkNewton(held, signs, costs).solve(free, tol=1e-10)
+    for one, other in zip(a, b, strict=True):
+        np.testing.assert_allclose(one.coef, other.coef, atol=1e-8)
+
+
+def test_float32_blocks_come_near():
+    blocks, signs, costs = setting()
+    short, *_ = setting(dtype=np.float32)
+    assert next(iter(short))[1].dtype == np.float32
+    free = [[np.zeros((b.rank, 0))] * 2 for b in (blocks, short)]
+    exact = LandmarkNewton(blocks, signs, costs).solve(free[0], tol=1e-10)
+    near = LandmarkNewton(short, signs, costs).solve(free[1], tol=1e-6)
+    for one, other in zip(near, exact, strict=True):
+        assert one.objective == pytest.approx(other.objective, rel=1e-4)
+
+
+def test_a_start_changes_the_passes_and_not_the_answer():
+    blocks, signs, costs = setting(400, 30)
+    free = [np.zeros((blocks.rank, 0))] * 2
+    newton = LandmarkNewton(blocks, signs, costs)
+    plain = newton.solve(free, tol=1e-10)
+    start = np.array([np.append(s.coef, s.intercept) for s in plain])
+    warm = LandmarkNewton(blocks, signs, costs).solve(free, tol=1e-10, start=start)
+    assert warm[0].n_iter == 1
+    for one, other in zip(warm, plain, strict=True):
+        np.testing.assert_array_equal(one.coef, other.coef)
+
+
+def test_huge_costs_are_solved_in_float64():
+    blocks, signs, costs = setting(C=1e8)
+    newton = LandmarkNewton(blocks, signs, costs)
+    assert newton.dtype == np.float64
+    assert worst_gap(newton.solve([np.zeros((blocks.rank, 0))] * 2, tol=1e-6)) <= 1e-6
+
+
+def test_orthonormal_maps():
+    X = np.random.RandomState(0).randn(40, 2)
+    K = RBF(0.2)(np.vstack([X, X]), np.vstack([X, X]))
+    T = orthonormal_map(K)
+    assert T.shape[1] < 41
+    rough = T[:, -4:] @ np.random.RandomState(1).randn(4, 3)
+    exact = orthonormalized(rough / 2, K)
+    np.testing.assert_allclose(exact.T @ K @ exact, np.eye(3), atol=1e-12)
+    with pytest.raises(ValueError, match="overflows"):
+        orthonormal_map(np.full((2, 2), np.inf))
+
+
+def test_where_float32_has_no_digits_float64_goes_on(monkeypatch):
+    def refusing(matrix, **options):
+        if matrix.dtype == np.float32:
+            raise LinAlgError
+        return cho_factor(matrix, **options)
+
+    monkeypatch.setattr("kernlet.squared.newton.cho_factor", refusing)
+    blocks, signs, costs = setting()
+    newton = LandmarkNewton(blocks, signs, costs)
+    assert newton.dtype == np.float32
+    assert worst_gap(newton.solve([np.zeros((blocks.rank, 0))] * 2, tol=1e-12)) <= 1e-12
+    assert newton.dtype == np.float64
+
+
+def test_sums_that_overflow_get_a_sentence():
+    blocks, signs, costs = setting(C=1e60, dtype=np.float32)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="overflow"):
+        LandmarkNewton(blocks, signs, costs).solve([np.zeros((blocks.rank, 0))] * 2)

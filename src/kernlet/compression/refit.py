@@ -25,8 +25,8 @@ from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, kernel_matrix, row_slices
 from kernlet.kernels.linalg import jittered_solve
 from kernlet.kernels.rbf import RBF
-from kernlet.squared.newton import solve_squared_hinge
-from kernlet.squared.problem import SquaredHinge
+from kernlet.squared.newton import minimize_features
+from kernlet.squared.problem import FeatureHinge
 
 
 def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
@@ -128,9 +128,9 @@ def refit(
     penalty[np.diag_indices(len(penalty))] += _ridge(penalty)
     costs = np.full(len(features), C) if weights is None else C * np.asarray(weights)
     solutions = [
-        solve_squared_hinge(SquaredHinge(features, penalty, row, costs), tol=1e-6) for row in signs
+        minimize_features(FeatureHinge(features, penalty, row, costs), tol=1e-6) for row in signs
     ]
-    coef = np.array([s.weights for s in solutions])
+    coef = np.array([s.coef for s in solutions])
     intercept = np.array([s.intercept for s in solutions])
     return KernelExpansion(kernel, centers, coef, intercept)
 

@@ -1,239 +1,142 @@
-"""A machine over a core set, and how one is grown."""
+"""Core sets: a few rows whose smallest enclosing ball nearly encloses all rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import ColumnCache, as_indices
-from kernlet.squared.active_set import GrowingProgram
-from kernlet.squared.problem import EnclosingBall
+from kernlet.sklearn_base import is_unconverged
+from kernlet.squared.active_set import IncrementalNNQP
+from kernlet.squared.problem import Solution, SquaredMargin, Status
 
-CoreStatus = Literal["optimal", "iteration limit", "memory limit", "stopped", "rounding"]
+# How this works
+# --------------
+# The dual of the squared-hinge problem is the smallest ball around the points X_i (problem.py): its
+# center is sum_i alpha_i X_i with alpha = a / sum a. A core set is a subset of rows whose ball,
+# enlarged by a factor 1 + eps, encloses all rows. Badoiu and Clarkson showed that one of at most
+# 2 / eps rows exists, whatever the number of rows and the dimension, and that this finds it:
+#
+#   1. start with a row of each sign
+#   2. find the ball of the core set exactly (IncrementalNNQP, from the last solution)
+#   3. find the row furthest from its center, which is the row of least margin (Q a)_i;
+#      if it lies within 1 + eps radii, stop, else add it to the core set and go to 2
+#
+# Tsang, Kwok and Cheung made this the core vector machine. Their step 3 looks at 59 random rows
+# only: the furthest of these is among the furthest 5 % of all with a probability of 95 %. Time is
+# then independent of the number of rows, but "none of 59 rows is outside" is not a certificate.
+# So at the end, and after every step with sample_size=None, all rows are scanned, and ``ball_gap``
+# and ``gap`` of the solution hold for all rows. A scan costs one product with the kernel columns
+# of the support, which a ColumnCache keeps, and adds many of the rows outside at once.
+#
+# Two rules for stopping:
+#   eps   the paper's. The radius holds the constant kappa = k + 1 + 1/c, against which the
+#         objective may be small: an eps of 0.001 is met early, and the machine underfits.
+#   tol   relative duality gap. a is feasible for the dual of all rows, so that D(a) = 1/2 sum a
+#         bounds the optimum from below; P is evaluated by a scan, or estimated from the slacks of
+#         a sample: rows outside the core set have slack exactly where (Q a)_i < 1.
+#
+# MMDA solves one ball per feature: rows that carry earlier features cost nothing more at
+# prediction, so that those of them that lie outside are added before any other row (``known``).
+#
+# M. Badoiu, K. L. Clarkson, "Smaller core-sets for balls", SODA 2003.
+# I. W. Tsang, J. T. Kwok, P.-M. Cheung, "Core vector machines: fast SVM training on very large
+#   data sets", Journal of Machine Learning Research 6, 2005.
+# I. W. Tsang, A. Kocsor, J. T. Kwok, "Efficient kernel feature extraction for massive data sets",
+#   KDD 2006.
 
-#: What a core set that ended early says to its user.
-REASONS: dict[CoreStatus, str] = {
+_REASONS: dict[Status, str] = {
     "iteration limit": "the core set reached max_iter. Raise it.",
     "memory limit": "the core set reached cache_size. Raise it, lower C, or allow a larger eps.",
     "rounding": "kernel values times C leave no more digits. Scale the features, or lower C.",
 }
-_WORTH_A_WARNING = 1e-8  # rounding above this
+_LEAST_BATCH, _BATCH_SHARE = 10, 5  # rows that a full scan adds: ten, or a fifth of the core set
+_SAMPLES_PER_REPORT = 20
+_BYTES_PER_ENTRY = 48  # of the quadratic program, per pair of rows
 
-
-@dataclass(frozen=True, eq=False)
-class CoreSolution:
-    """A machine over a core set, judged on all rows.
-
-    Parameters
-    ----------
-    core : ndarray of shape (n_core,)
-        Rows of the core set, in the order in which they came.
-    rows : ndarray of shape (n_support,)
-        Those with a positive weight, ascending.
-    coef : ndarray of shape (n_support,)
-        Their coefficients d_i a_i.
-    intercept : float
-    values : ndarray of shape (n_rows,)
-        w.f(x_i) + intercept at all rows, the directions taken off.
-    squared_norm : float
-        |w|^2 + intercept^2.
-    objective : float
-        Primal value over all rows.
-    bound : float
-        Dual value: a lower bound on it.
-    eps : float
-        True distance of the furthest row: (1 + eps) radii.
-    n_iter : int
-        Quadratic programs solved.
-    n_scans : int
-        Times that all rows were looked at.
-    status : {"optimal", "iteration limit", "memory limit", "stopped", "rounding"}
-    """
-
-    core: Indices
-    rows: Indices
-    coef: Floats
-    intercept: float
-    values: Floats
-    squared_norm: float
-    objective: float
-    bound: float
-    eps: float
-    n_iter: int
-    n_scans: int
-    status: CoreStatus
-
-    @property
-    def centers(self) -> Indices:
-        """The rows, as the centers of a machine."""
-        return self.rows
-
-    @property
-    def gap(self) -> float:
-        """(objective - bound) / objective: the certificate."""
-        return max(0.0, (self.objective - self.bound) / self.objective)
-
-
-@dataclass(frozen=True)
-class CoreProgress:
-    """Where the growth of a core set stands.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_support,)
-    coef : ndarray of shape (n_support,)
-    intercept : float
-    n_iter : int
-    """
-
-    rows: Indices
-    coef: Floats
-    intercept: float
-    n_iter: int
-
-
-Report = Callable[[CoreProgress], bool]
+Report = Callable[[Solution], bool]
 
 
 @dataclass(frozen=True)
 class CoreRule:
     """How a core set grows, and when it is large enough.
 
-    Parameters
-    ----------
-    tol : float, default=1e-3
-        Relative gap of the objective to reach, on all rows. Not looked at where ``eps`` is given.
-    eps : float or None, default=None
-        The paper's rule instead: stop when no row found is further than 1 + eps radii.
-    sample_size : int or None, default=59
-        The furthest row is looked for among that many random rows; among 59, it is one of the
-        furthest 5 % with a probability of 95 %. None looks at all rows.
-    n_tries : int, default=1
-        Samples without a row outside that end the search (with ``tol``, that lead to a scan of all
-        rows).
-    max_iter : int or None, default=None
-        Quadratic programs allowed.
-    max_bytes : int, default=2000 MB
-        For the quadratic program.
+    ``eps`` is the paper's rule and takes the place of ``tol``. ``n_tries`` samples in a row without
+    a row outside end the search or, with ``tol``, lead to a scan of all rows.
     """
 
     tol: float = 1e-3
     eps: float | None = None
-    sample_size: int | None = 59
+    sample_size: int | None = 59  # None scans all rows
     n_tries: int = 1
     max_iter: int | None = None
-    max_bytes: int = 2000 * 2**20
+    max_bytes: int = 2000 * 2**20  # of the quadratic program
 
     @property
     def largest(self) -> int:
-        """Rows of a core set that fit the memory."""
-        return max(2, int(np.sqrt(self.max_bytes / 48)))
+        """Rows of a core set that fit in the memory."""
+        return max(2, int(np.sqrt(self.max_bytes / _BYTES_PER_ENTRY)))
 
-    def is_missed(self, status: CoreStatus, gap: float, eps: float) -> bool:
-        """Whether a core set ended early and short of the rule.
-
-        Parameters
-        ----------
-        status : CoreStatus
-        gap, eps : float
-            Of the solution, over all rows.
-
-        Returns
-        -------
-        is_missed : bool
-        """
-        if status in ("optimal", "stopped"):
+    def is_missed(self, solution: Solution) -> bool:
+        """Whether a core set ended early and short of the rule."""
+        if solution.status == "optimal":
             return False
-        left, wanted = (gap, self.tol) if self.eps is None else (eps, self.eps)
-        return not left <= (max(wanted, _WORTH_A_WARNING) if status == "rounding" else wanted)
+        if self.eps is None:
+            return is_unconverged(solution, self.tol)
+        return is_unconverged(replace(solution, gap=solution.ball_gap), self.eps)
 
-
-_LEAST_BATCH, _BATCH_SHARE = 10, 5  # rows that a full scan adds: ten, or a fifth of the core set
-_SAMPLES_A_REPORT = 20
+    def why_missed(self, solutions: Sequence[Solution]) -> str | None:
+        """The reason and the remedy for the first solution that missed the rule."""
+        missed = [solution for solution in solutions if self.is_missed(solution)]
+        return _REASONS[missed[0].status] if missed else None
 
 
 def find_core_set(
-    ball: EnclosingBall,
+    problem: SquaredMargin,
     columns: ColumnCache,
     rule: CoreRule | None = None,
     *,
     random_state: np.random.RandomState,
     known: Indices | None = None,
     report: Report | None = None,
-) -> CoreSolution:
+) -> Solution:
     """Find a small set of rows whose ball nearly encloses all.
 
-    The quadratic program of the core set is solved exactly; then the furthest row found joins it.
-    With samples a step costs sample_size * n_core kernel values, whatever the number of rows; a
-    scan of all rows costs n_rows * n_core, less what ``columns`` has kept, and adds up to a
-    fifth of the core set at once. At the end all rows are looked at in any case, and ``eps`` and
-    ``gap`` of the solution hold for them.
-
-    Parameters
-    ----------
-    ball : EnclosingBall
-    columns : ColumnCache
-        Of the ball's matrix; may be shared with other balls over the same rows.
-    rule : CoreRule
-    random_state : RandomState
-    known : ndarray of int or None, default=None
-        Rows that cost nothing more, for another machine has them already: while samples are
-        looked at, one of them that is outside joins before any other row does.
-    report : callable or None, default=None
-        Hears of the progress now and then, and stops the growth by returning true.
-
-    Returns
-    -------
-    solution : CoreSolution
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.rbf import RBF
-    >>> from kernlet.kernels.gram import Gram
-    >>> from kernlet.kernels.gram import ColumnCache
-    >>> from kernlet.squared.problem import EnclosingBall
-    >>> from kernlet.squared.core_set import find_core_set
-    >>> random_state = np.random.RandomState(0)
-    >>> X = random_state.randn(300, 2)
-    >>> gram = Gram(RBF(1.0), X)
-    >>> ball = EnclosingBall(gram, np.where(X[:, 0] > 0, 1.0, -1.0), np.ones(300))
-    >>> solution = find_core_set(ball, ColumnCache(gram, 2**20), random_state=random_state)
-    >>> solution.gap <= 1e-3, len(solution.core) < 300
-    (True, True)
+    ``columns`` caches the kernel and may be shared between problems over the same rows. ``known``
+    are rows to add before others while samples are looked at. ``report`` is called now and then and
+    may end the growth.
     """
     rule = CoreRule() if rule is None else rule
     known = as_indices([]) if known is None else known
-    return _Growth(ball, columns, rule, random_state, known, report).run()
+    return _Growth(problem, columns, rule, random_state, known, report).run()
 
 
 class _Growth:
-    """A core set under way."""
+    """A core set while it grows."""
 
     def __init__(
         self,
-        ball: EnclosingBall,
+        problem: SquaredMargin,
         columns: ColumnCache,
         rule: CoreRule,
         random_state: np.random.RandomState,
         known: Indices,
         report: Report | None,
     ) -> None:
-        self.ball, self.columns, self.rule = ball, columns, rule
+        self.problem, self.columns, self.rule = problem, columns, rule
         self.random_state, self.known, self.report = random_state, known, report
         self.core: Indices = np.empty(0, dtype=np.intp)
-        self.is_core = np.zeros(ball.n_rows, dtype=bool)
-        self.program = GrowingProgram()
-        self.n_iter = self.n_scans = 0
+        self.is_core = np.zeros(problem.n_rows, dtype=bool)
+        self.program = IncrementalNNQP()
+        self.n_iter = 0
         self.is_exact = True
-        self.values: Floats = np.zeros(ball.n_rows)
-        self.own: Floats = np.zeros(ball.n_rows)  # a_i / c_i, what a row adds to its own margin
+        self.values: Floats = np.zeros(problem.n_rows)
+        self.own_margin: Floats = np.zeros(problem.n_rows)  # a_i / c_i, its part of margin i
 
-    def run(self) -> CoreSolution:
+    def run(self) -> Solution:
         self._add(self._first_rows())
         status = None if self.rule.sample_size is None else self._grow_by_samples()
         self._scan()
@@ -243,18 +146,18 @@ class _Growth:
 
     def _first_rows(self) -> Indices:
         """A random row of each sign."""
-        signs = self.ball.signs
+        signs = self.problem.signs
         there = [sign for sign in (-1.0, 1.0) if (signs == sign).any()]
         return as_indices([self.random_state.choice(np.flatnonzero(signs == s)) for s in there])
 
-    def _grow_by_samples(self) -> CoreStatus | None:
-        """Add the furthest row of random samples; None where all rows are to be looked at next."""
+    def _grow_by_samples(self) -> Status | None:
+        """Add the furthest row of random samples; None where all rows are to be scanned next."""
         assert self.rule.sample_size is not None
-        size, misses = min(self.rule.sample_size, self.ball.n_rows), 0
+        size, misses = min(self.rule.sample_size, self.problem.n_rows), 0
         while misses < self.rule.n_tries:
-            if (ended := self._ended(every=_SAMPLES_A_REPORT)) is not None:
+            if (ended := self._ended(every=_SAMPLES_PER_REPORT)) is not None:
                 return ended
-            sample = self.random_state.randint(self.ball.n_rows, size=size)
+            sample = self.random_state.randint(self.problem.n_rows, size=size)
             furthest = self._furthest_outside(self.known[~self.is_core[self.known]])
             if furthest is None:
                 furthest = self._furthest_outside(sample)
@@ -266,17 +169,18 @@ class _Growth:
         return None if self.rule.eps is None else "optimal"
 
     def _furthest_outside(self, sample: Indices) -> int | None:
-        """The furthest of some rows, where it is outside."""
+        """The furthest row of a sample, or None where none is outside."""
         if not len(sample):
             return None
-        margins = self.ball.signs[sample] * self._values_at(sample) + self.own[sample]
+        values = self.problem.values_at(sample, *self._support())
+        margins = self.problem.signs[sample] * values + self.own_margin[sample]
         return int(sample[margins.argmin()]) if self._is_outside(margins, sample) else None
 
-    def _grow_by_scans(self) -> CoreStatus:
+    def _grow_by_scans(self) -> Status:
         """Add the furthest of all rows until none is outside."""
         while True:
             margins = self._margins()
-            if not self._is_outside_all(margins):
+            if self._is_optimal(margins):
                 return "optimal"
             if (ended := self._ended()) is not None:
                 return ended
@@ -290,111 +194,102 @@ class _Growth:
             self._add(np.sort(new[worst]))
             self._scan()
 
-    def _ended(self, every: int = 1) -> CoreStatus | None:
+    def _ended(self, every: int = 1) -> Status | None:
         rule = self.rule
         if rule.max_iter is not None and self.n_iter >= rule.max_iter:
             return "iteration limit"
         if len(self.core) >= rule.largest:
             return "memory limit"
-        if not self.program.weights.any():  # no digits for any row
+        if not self.program.weights.any():  # all weights underflow
             return "rounding"
         report = self.report if self.n_iter % every == 0 else None
-        if report is not None and report(self._progress()):
+        if report is not None and report(self._state()):
             return "stopped"
         return None
 
-    def _progress(self) -> CoreProgress:
-        rows, coef = self._machine()
-        return CoreProgress(rows, coef, float(coef.sum()), self.n_iter)
+    def _state(self) -> Solution:
+        """The solution so far, for reports."""
+        rows, coef = self._support()
+        return Solution(rows, coef, float(coef.sum()), np.nan, self.n_iter, "running")
 
     def _add(self, rows: Indices) -> None:
-        """Take rows into the core set and solve its program."""
+        """Add rows to the core set and solve its program."""
         self.core = np.append(self.core, rows)
         self.is_core[rows] = True
-        products = self.ball.products(rows, self.core)
+        products = self.problem.products(rows, self.core)
         if not np.isfinite(products).all():
             raise ValueError("The kernel overflows at the rows. Scale the features.")
         self.program.add(products)
         self.is_exact = self.program.solve()
-        self.own[self.core] = self.ball.ridge[self.core] * self.program.weights
+        self.own_margin[self.core] = self.problem.ridge[self.core] * self.program.weights
         self.n_iter += 1
 
-    def _machine(self) -> tuple[Indices, Floats]:
-        """Rows of the support, ascending, and their coefficients."""
+    def _support(self) -> tuple[Indices, Floats]:
+        """Support vectors, ascending, and their coefficients."""
         rows = self.core[self.program.support]
-        coef = self.program.weights[self.program.support] * self.ball.signs[rows]
+        coef = self.program.weights[self.program.support] * self.problem.signs[rows]
         order = np.argsort(rows)
         return rows[order], coef[order]
 
-    def _values_at(self, sample: Indices) -> Floats:
-        rows, coef = self._machine()
-        values = self.ball.gram.block(sample, rows) @ coef + coef.sum()
-        if self.ball.images is not None:
-            values -= self.ball.images[sample] @ self.ball.coordinates(rows, coef)
-        return values
-
     def _scan(self) -> None:
-        """The values of all rows."""
-        rows, coef = self._machine()
-        self.values = self.columns.combine(rows, coef[:, None])[0] + coef.sum()
-        if self.ball.images is not None:
-            self.values -= self.ball.images @ self.ball.coordinates(rows, coef)
-        self.n_scans += 1
+        """Compute the decision values of all rows."""
+        rows, coef = self._support()
+        values = self.columns.combine(rows, coef[:, None])[0] + coef.sum()
+        self.values = self.problem.deflate(values, slice(None), rows, coef)
 
     def _margins(self) -> Floats:
         """Q a for all rows, of the last scan."""
-        return self.ball.signs * self.values + self.own
+        return self.problem.signs * self.values + self.own_margin
 
     def _is_outside(self, margins: Floats, sample: Indices) -> bool:
-        """Whether a sample has a row that should join.
+        """Whether a sample has a row to add.
 
-        The gap is half of the weighted sum of squared slacks outside the core set: the sample's
-        share of it is an estimate.
+        P - D is 1/2 sum_i c_i slack_i^2 over rows outside the core set; the sample estimates it.
         """
         if self.rule.eps is not None:
-            return self._eps(float(margins.min())) > self.rule.eps
+            return self._ball_gap(float(margins.min())) > self.rule.eps
         slacks = np.maximum(0.0, 1.0 - margins)
-        share = 0.5 * float(self.ball.costs[sample] @ slacks**2)
-        gap = share * self.ball.n_rows / len(sample)
+        share = 0.5 * float(self.problem.costs[sample] @ slacks**2)
+        gap = share * self.problem.n_rows / len(sample)
         return gap > self.rule.tol * (gap + self._bound)
 
-    def _is_outside_all(self, margins: Floats) -> bool:
+    def _is_optimal(self, margins: Floats) -> bool:
+        """Whether the rule is met by all rows."""
         if self.rule.eps is not None:
-            return self._eps(float(margins.min())) > self.rule.eps
-        objective = self.ball.objective(self._squared_norm, self.values)
-        return objective - self._bound > self.rule.tol * objective
+            return self._ball_gap(float(margins.min())) <= self.rule.eps
+        objective = self.problem.objective(self._squared_norm, self.values)
+        return objective - self._bound <= self.rule.tol * objective
 
-    def _eps(self, least_margin: float) -> float:
-        """With margins and norm of the center, whose weights have sum 1."""
+    def _ball_gap(self, least_margin: float) -> float:
+        """The eps of the ball, whose center has weights of sum 1."""
         total = float(self.program.weights.sum())
         if not total > 0.0:
             return np.inf
-        return self.ball.eps(1.0 / total, least_margin / total)
+        return self.problem.ball_gap(1.0 / total, least_margin / total)
 
     @property
     def _bound(self) -> float:
-        """Sum a - 1/2 a'Qa, where a'Qa = sum a."""
+        """D(a) = sum a - 1/2 a'Qa, where a'Qa = sum a."""
         return 0.5 * float(self.program.weights.sum())
 
     @property
     def _squared_norm(self) -> float:
-        """|w|^2 + intercept^2: a'Qa less what the ridge has of it."""
+        """|w|^2 + b^2: a'Qa less the part of the ridge."""
         weights = self.program.weights
-        return float(weights.sum() - self.ball.ridge[self.core] @ weights**2)
+        return float(weights.sum() - self.problem.ridge[self.core] @ weights**2)
 
-    def _solution(self, status: CoreStatus) -> CoreSolution:
-        rows, coef = self._machine()
-        return CoreSolution(
-            core=self.core,
+    def _solution(self, status: Status) -> Solution:
+        rows, coef = self._support()
+        objective = self.problem.objective(max(0.0, self._squared_norm), self.values)
+        return Solution(
             rows=rows,
             coef=coef,
             intercept=float(coef.sum()),
-            values=self.values,
-            squared_norm=max(0.0, self._squared_norm),
-            objective=self.ball.objective(max(0.0, self._squared_norm), self.values),
-            bound=self._bound,
-            eps=self._eps(float(self._margins().min())),
+            gap=max(0.0, (objective - self._bound) / objective),
             n_iter=self.n_iter,
-            n_scans=self.n_scans,
             status=status,
+            objective=objective,
+            values=self.values,
+            ball_gap=self._ball_gap(float(self._margins().min())),
+            core=self.core,
         )

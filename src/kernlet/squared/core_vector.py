@@ -2,83 +2,87 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.callback import CallbackContext
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import ColumnCache, Gram
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
+    Progress,
     TrainingData,
     check_cost_overflow,
+    fit_method,
     join_centers,
     one_vs_rest_signs,
+    warn_user,
 )
-from kernlet.squared.core_set import REASONS, CoreProgress, CoreRule, CoreSolution, find_core_set
-from kernlet.squared.problem import EnclosingBall
+from kernlet.squared.core_set import CoreRule, find_core_set
+from kernlet.squared.problem import Solution, SquaredMargin
 
 
 class CoreVectorClassifier(ExpansionClassifier):
-    """Core vector machine: the SVM of squared errors, as the enclosing ball of few rows [1]_.
+    """Core vector machine: the SVM with squared slacks, as the enclosing ball of few rows [1]_.
 
     Minimises::
 
         1/2 (|w|^2 + b^2) + C/2 sum_i max(0, 1 - d_i (w.f(x_i) + b))^2
 
     whose dual is the smallest ball around the signed rows in the feature space of
-    d_i d_j (k + 1) + delta_ij / C. The ball of a small core set is found exactly; the furthest row
-    outside joins it, until no row is far outside.
+    d_i d_j (k + 1) + delta_ij / C. The ball of a small core set is computed exactly; the furthest
+    row outside is added to it, until no row is far outside.
+
+    :class:`HullPerceptronClassifier` minimises the same objective by another algorithm, with C in
+    the place of C/2: ``CoreVectorClassifier(C)`` and ``HullPerceptronClassifier(C / 2)`` have the
+    same optimum.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the squared errors: the paper's C, and twice that of
+        Weight of the squared slacks: the paper's C, and twice the C of
         :class:`HullPerceptronClassifier`. See Notes on C and eps.
     kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
         Positive semi-definite: not the sigmoid.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
         Width of the "rbf" and "poly" kernels; ``"scale"`` and ``"auto"`` as in scikit-learn,
-        ``"mean_distance"`` one over the mean squared distance of two rows, as in the paper.
+        ``"mean_distance"`` one over the mean squared distance between two rows, as in the paper.
     degree : int, default=3
-        Of the "poly" kernel.
+        Degree of the "poly" kernel.
     coef0 : float, default=0.0
-        Of the "poly" kernel.
+        Constant of the "poly" kernel.
     tol : float, default=1e-3
-        Relative gap of the objective to reach, see ``gap_``. Not looked at where ``eps`` is given.
+        Relative gap of the objective to reach, see ``gap_``. Not used where ``eps`` is given.
     eps : float or None, default=None
-        The paper's rule instead of ``tol``: stop when no row that was looked at is further from
+        The paper's rule instead of ``tol``: stop when no row that was examined is further from
         the center than 1 + eps radii. The paper takes 0.001.
     sample_size : int or None, default=None
-        Look for the furthest row among that many random rows; the paper takes 59. None looks at
-        all rows, by blocks, and lets many join at once.
+        Search the furthest row among that many random rows; the paper takes 59. None scans
+        all rows, by blocks, and adds many at once.
     n_tries : int, default=1
-        Samples in a row without a row outside that end the search. With ``tol`` all rows are
-        looked at then, and the search goes on where these say so.
+        Consecutive samples without a row outside that end the search. With ``tol`` all rows are
+        scanned then, and the search continues where rows lie outside.
     max_iter : int, default=-1
-        Quadratic programs allowed for each output; -1 for no limit. A fit that stops at the
+        Quadratic programs allowed per output; -1 for no limit. A fit that stops at the
         limit warns with the gap that it reached.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of a class.
     cache_size : float, default=2000
         Memory in MB for kernel columns, which all outputs share, and as much for the quadratic
         program.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
         Draws the first rows and the samples.
 
     Attributes
     ----------
     expansion_ : KernelExpansion
-        The machine.
+        The decision function.
     n_centers_ : int
         Distinct centers.
     classes_ : ndarray of shape (n_classes,)
@@ -102,26 +106,26 @@ class CoreVectorClassifier(ExpansionClassifier):
 
     See Also
     --------
-    MMDA : Features from such machines, each orthogonal to those before.
-    HullPerceptronClassifier : The same optimum by other steps.
+    MMDA : Features from such classifiers, each orthogonal to those before.
+    HullPerceptronClassifier : The same objective, for C half as large, by nearest-point steps.
 
     Notes
     -----
     What eps means. The squared radius holds the constant k + 1 + 1 / C, against which the
     objective may be small: at C = 1 an eps of 0.001 is met by some hundreds of rows, at most about
     1 / (eps k), whatever the data. That is why time looks independent of the number of rows, and
-    why such machines underfit; a larger C makes eps mean less still. A single sample of 59 rows
-    moreover ends at a true eps several times the one asked for. ``tol`` is relative to the
+    why such classifiers underfit; a larger C makes eps mean even less. A single sample of 59 rows
+    moreover ends at a true eps several times the requested one. ``tol`` is relative to the
     objective and has none of these faults, but needs all support vectors that the optimum has to
     that precision.
 
-    More than two classes make one ball a class, one against the rest; the outputs are solved one
-    after the other, share kernel columns, and share one set of centers. Where C differs by row or
-    the kernel is not constant on the diagonal, every row has what it lacks of the largest
-    norm in a coordinate of its own.
+    More than two classes make one ball per class, one-vs-rest; the outputs are solved one after
+    the other, share kernel columns, and share one set of centers. Where C differs by row or
+    the kernel is not constant on the diagonal, every row has the difference to the largest norm
+    in a separate coordinate.
 
-    Time is n_rows kernel values for each row of the core set, and for a step the square of the core
-    set. Memory is 8 bytes a row and column, at most ``cache_size``, a copy of X, and 48 bytes
+    Time is n_rows kernel values per row of the core set, and the square of the core set per step.
+    Memory is 8 bytes per row and column, at most ``cache_size``, a copy of X, and 48 bytes
     times the square of the core set. Noisy data make large core sets: use ``eps``,
     :class:`CompactKernelClassifier` or ``MMDA(solver="landmarks")`` there.
 
@@ -135,10 +139,10 @@ class CoreVectorClassifier(ExpansionClassifier):
     >>> from kernlet import CoreVectorClassifier
     >>> from kernlet.datasets import make_checkerboard
     >>> board = make_checkerboard(random_state=0)
-    >>> machine = CoreVectorClassifier(C=100.0, gamma=4.0, random_state=0).fit(board.X, board.y)
-    >>> bool(machine.gap_ <= 1e-3)
+    >>> model = CoreVectorClassifier(C=100.0, gamma=4.0, random_state=0).fit(board.X, board.y)
+    >>> bool(model.gap_ <= 1e-3)
     True
-    >>> machine.score(board.X_test, board.y_test) > 0.95
+    >>> model.score(board.X_test, board.y_test) > 0.95
     True
     """
 
@@ -152,6 +156,7 @@ class CoreVectorClassifier(ExpansionClassifier):
         "max_iter": [Interval(Integral, 0, None, closed="left"), Options(Integral, {-1})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -170,6 +175,7 @@ class CoreVectorClassifier(ExpansionClassifier):
         max_iter: int = -1,
         class_weight: Any = None,
         cache_size: float = 2000,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.C = C
@@ -184,11 +190,12 @@ class CoreVectorClassifier(ExpansionClassifier):
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.cache_size = cache_size
+        self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CoreVectorClassifier:
-        """Fit the machine.
+        """Fit the classifier.
 
         Parameters
         ----------
@@ -207,15 +214,12 @@ class CoreVectorClassifier(ExpansionClassifier):
         data, costs = self._drop_zero_cost(data)
         check_cost_overflow(costs)
         gram = Gram(kernel, data.X, hold=True)
-        balls = [
-            EnclosingBall(gram, signs, costs) for signs in one_vs_rest_signs(data.y, self.classes_)
-        ]
-        solutions = self._solve_all(balls, data)
-        self._warn_if_unfinished(solutions)
-        self._set_machine(Gram(kernel, data.X), data, solutions)
-        self._callback_fit_ctx.call_on_fit_task_end(
-            estimator=self, **data.for_callbacks, reconstruction_attributes={}
-        )
+        signs = one_vs_rest_signs(data.y, self.classes_)
+        problems = [SquaredMargin(gram, row, costs) for row in signs]
+        with Progress.start(self, data, n_tasks=len(problems)) as progress:
+            solutions = self._solve_all(problems, data, progress)
+            self._warn_if_missed(solutions)
+            self._set_attributes(Gram(kernel, data.X), data, solutions)
         return self
 
     def _rule(self) -> CoreRule:
@@ -228,72 +232,50 @@ class CoreVectorClassifier(ExpansionClassifier):
             max_bytes=int(self.cache_size * 2**20),
         )
 
-    def _solve_all(self, balls: list[EnclosingBall], data: TrainingData) -> list[CoreSolution]:
-        """Solve one output after the other, over one set of columns."""
+    def _solve_all(
+        self, problems: list[SquaredMargin], data: TrainingData, progress: Progress
+    ) -> list[Solution]:
+        """Solve one output after the other, with one cache of kernel columns."""
         rule, random_state = self._rule(), check_random_state(self.random_state)
-        columns = ColumnCache(balls[0].gram, rule.max_bytes)
-        context = self._init_callback_context(max_subtasks=len(balls))
-        context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
+        gram = problems[0].gram
+        columns = ColumnCache(gram, rule.max_bytes)
         solutions = []
-        for ball in balls:
-            output = context.subcontext(task_name="output", max_subtasks=None)
-            output.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
-            listener = _Listener(self, ball, data, output)
-            solutions.append(
-                find_core_set(ball, columns, rule, random_state=random_state, report=listener)
-            )
-            output.call_on_fit_task_end(estimator=self, **data.for_callbacks)
+        for problem in problems:
+            with progress.task("output") as output:
+
+                def report(state: Solution, output: Progress = output) -> bool:
+                    def attributes() -> dict[str, Any] | None:
+                        # with more outputs the others are missing here
+                        is_only = len(problems) == 1
+                        return (
+                            {"expansion_": state.expansion(gram.kernel, data.X)}
+                            if is_only
+                            else None
+                        )
+
+                    return output.step("round", attributes)
+
+                solutions.append(
+                    find_core_set(problem, columns, rule, random_state=random_state, report=report)
+                )
         return solutions
 
-    def _warn_if_unfinished(self, solutions: list[CoreSolution]) -> None:
+    def _warn_if_missed(self, solutions: list[Solution]) -> None:
         rule = self._rule()
-        unfinished = [s for s in solutions if rule.is_missed(s.status, s.gap, s.eps)]
-        if unfinished:
-            worst = max(unfinished, key=lambda s: s.gap)
-            warnings.warn(
-                f"{len(unfinished)} of {len(solutions)} outputs ended at a relative gap of up to "
-                f"{worst.gap:.1e} and a ball gap of up to {max(s.eps for s in unfinished):.1e}: "
-                f"{REASONS[worst.status]}",
-                ConvergenceWarning,
-                stacklevel=4,
+        missed = [solution for solution in solutions if rule.is_missed(solution)]
+        if missed:
+            warn_user(
+                f"{len(missed)} of {len(solutions)} outputs ended at a relative duality gap of up "
+                f"to {max(s.gap for s in missed):.1e} and a ball gap of up to "
+                f"{max(s.ball_gap for s in missed):.1e}: {rule.why_missed(missed)}"
             )
 
-    def _set_machine(self, gram: Gram, data: TrainingData, solutions: list[CoreSolution]) -> None:
+    def _set_attributes(self, gram: Gram, data: TrainingData, solutions: list[Solution]) -> None:
         """Set the fitted attributes."""
         self.expansion_, centers = join_centers(gram, solutions)
         self.center_indices_ = data.rows[centers]
         self.core_indices_ = data.rows[np.unique(np.concatenate([s.core for s in solutions]))]
-        self.ball_gap_ = max(s.eps for s in solutions)
+        self.ball_gap_ = max(s.ball_gap for s in solutions)
         self.gap_ = max(s.gap for s in solutions)
         self.objective_ = np.array([s.objective for s in solutions])
         self.n_iter_ = sum(s.n_iter for s in solutions)
-
-
-class _Listener:
-    """Makes a task of every report of an output; a callback may stop it there."""
-
-    def __init__(
-        self,
-        estimator: CoreVectorClassifier,
-        ball: EnclosingBall,
-        data: TrainingData,
-        context: CallbackContext,
-    ) -> None:
-        self.estimator, self.ball, self.data, self.context = estimator, ball, data, context
-
-    def __call__(self, progress: CoreProgress) -> bool:
-        task = self.context.subcontext(task_name="round")
-        task.call_on_fit_task_begin(estimator=self.estimator, **self.data.for_callbacks)
-        stop = task.call_on_fit_task_end(
-            estimator=self.estimator,
-            **self.data.for_callbacks,
-            reconstruction_attributes=lambda: self._machine_so_far(progress),
-        )
-        return bool(stop)
-
-    def _machine_so_far(self, progress: CoreProgress) -> dict[str, Any] | None:
-        if len(self.estimator.classes_) > 2:
-            return None  # the outputs come one by one
-        centers, intercept = self.data.X[progress.rows], np.array([progress.intercept])
-        kernel = self.ball.gram.kernel
-        return {"expansion_": KernelExpansion(kernel, centers, progress.coef, intercept)}

@@ -1,4 +1,4 @@
-"""Sequences of orthogonal features."""
+"""Sequences of orthogonal features, one per output, as MMDA extracts them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,40 @@ from kernlet.kernels.gram import ColumnCache, Gram
 from kernlet.kernels.landmarks import LandmarkBlocks
 from kernlet.kernels.linalg import orthonormal_map, orthonormalized
 from kernlet.sampling import landmark_rows
-from kernlet.squared.core_set import CoreRule, CoreStatus, find_core_set
-from kernlet.squared.newton import FEW_DIGITS_DO, LandmarkNewton, NewtonDirections, solve_deflated
-from kernlet.squared.problem import EnclosingBall
+from kernlet.squared.core_set import CoreRule, find_core_set
+from kernlet.squared.newton import FLOAT32_LARGEST_COST, LandmarkNewton, minimize_matrix
+from kernlet.squared.problem import Solution, SquaredMargin, kernel_diagonal
 
-_DIAGONAL_ROWS = 64
+# How this works
+# --------------
+# The first feature of an output is the unit normal u_1 = w / |w| of its squared-hinge solution;
+# feature q is that of the best w orthogonal to u_1 .. u_(q-1). Two representations of u:
+#
+#   landmarks   coordinates in an orthonormal basis of the span of a few landmark rows. All
+#               outputs share it, orthogonality is that of short vectors.
+#   rows        coefficients over training rows, with u . f(x_i) at all rows kept as features F.
+#               Gram-Schmidt happens in feature space, by kernel sums.
+#
+# Where rows depend on each other (low rank, equal rows), coefficients of a vector are not unique,
+# and those that solvers find may be large and nearly cancel: every sum loses digits. ``shortest``
+# replaces them by the shortest coefficients of the same vector. A vector that is small against
+# the sum of its summands' norms is round-off: the feature is zero then.
+
+_ROUNDOFF_SHARE = 1e-20  # a squared norm below this share of that of its summands is round-off
+_CANCELLATION_SHARE = 1e-4  # below this share coefficients are replaced by the shortest ones
+_UNDERFLOW_SQUARED = 1e-290  # squared norms below this have lost digits to underflow
+
+_FLOAT64_GAP = 1e-6  # gaps below this need float64 blocks
+_ROUNDOFF_GAP = 1e-20  # gap to reach where a feature must be told from round-off
+_DOUBTFUL_WEIGHT = 1e-6  # relative to its summands, a weight vector below this is doubtful
+_ROUNDOFF_WEIGHT = 1e-10  # and below this it is round-off
+_UNDERFLOW = 1e-145  # its square would underflow
+_ROUGH_ROWS = 20  # rows per landmark of a first, rough solution
+_ROUGH_GAP = 1e-4
 
 
 class RowProducts(Protocol):
-    """What sums over training rows need of a kernel."""
+    """Sums over training rows in feature space."""
 
     @property
     def lengths(self) -> Floats:
@@ -35,27 +60,12 @@ class RowProducts(Protocol):
         ...
 
     def shortest(self, coef: Floats) -> Floats:
-        """Coefficients of the same vector, without what adds up to nothing."""
+        """The shortest coefficients of the same vector."""
         ...
 
 
 class MatrixProducts:
-    """Sums over rows whose whole kernel matrix is held.
-
-    The first call of :meth:`shortest` takes the cube of the number of rows, and keeps a matrix
-    as large as K.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n_rows, n_rows)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.squared.features import MatrixProducts
-    >>> MatrixProducts(np.ones((2, 2))).shortest(np.array([1001.0, -999.0])).round(6)
-    array([1., 1.])
-    """
+    """Sums over rows with the whole kernel matrix K; ``shortest`` takes n_rows^3 once."""
 
     def __init__(self, K: Floats) -> None:
         self.K = K
@@ -74,22 +84,12 @@ class MatrixProducts:
         return np.asarray(self.K @ coef)
 
     def shortest(self, coef: Floats) -> Floats:
-        """Coefficients of the same vector, without what adds up to nothing."""
+        """The shortest coefficients of the same vector: K^+ K coef."""
         return np.asarray(self._map @ (self._map.T @ self.image(coef)))
 
 
 class ColumnProducts:
-    """Sums over few rows, by columns of the kernel matrix.
-
-    :meth:`shortest` takes the cube of the number of coefficients.
-
-    Parameters
-    ----------
-    gram : Gram
-        K(X, X).
-    columns : ColumnCache
-        Of that matrix.
-    """
+    """Sums over few rows with cached kernel columns; ``shortest`` takes n_coef^3."""
 
     def __init__(self, gram: Gram, columns: ColumnCache) -> None:
         self.gram, self.columns = gram, columns
@@ -97,11 +97,7 @@ class ColumnProducts:
     @cached_property
     def lengths(self) -> Floats:
         """|f(x_i)| of all rows."""
-        squares = np.empty(len(self.gram.x))
-        for start in range(0, len(squares), _DIAGONAL_ROWS):
-            rows = slice(start, min(start + _DIAGONAL_ROWS, len(squares)))
-            squares[rows] = np.diagonal(self.gram.block(rows, rows))
-        return np.sqrt(np.maximum(0.0, squares))
+        return np.sqrt(np.maximum(0.0, kernel_diagonal(self.gram)))
 
     def image(self, coef: Floats) -> Floats:
         """K coef."""
@@ -109,103 +105,58 @@ class ColumnProducts:
         return self.columns.combine(rows, coef[rows, None])[0]
 
     def shortest(self, coef: Floats) -> Floats:
-        """Coefficients of the same vector, without what adds up to nothing."""
+        """The shortest coefficients of the same vector, over the same rows."""
         rows = np.flatnonzero(coef)
         short = np.zeros_like(coef)
         short[rows] = MatrixProducts(self.gram.block(rows, rows)).shortest(coef[rows])
         return short
 
 
-_NOTHING = 1e-20  # a squared norm below this share of that of the summands is rounding
-_FEW_DIGITS = 1e-4  # below this share the coefficients are shortened first
-_TINY = 1e-290
+class OrthonormalRows:
+    """Vectors u_q = sum_i coef_iq f(x_i), each orthogonal to those before and of norm 1.
 
-
-class RowDirections:
-    """Directions u_q = sum_i coef_iq f(x_i), each orthogonal to those before and of norm 1.
-
-    Coefficients of a vector are not unique where rows depend on each other, and those that
-    solvers find may be large and add up to little: digits are lost in every sum. Such ones are
-    replaced by the shortest that make the same vector, and its values computed anew.
-
-    Parameters
-    ----------
-    n_rows : int
-    products : RowProducts
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_rows, n_directions)
-    images : ndarray of shape (n_rows, n_directions)
-        u_q . f(x_i) at all rows.
+    ``features`` are u_q . f(x_i) at all rows, of shape (n_rows, n_vectors) like ``coef``.
     """
 
     def __init__(self, n_rows: int, products: RowProducts) -> None:
         self.products = products
         self.coef: Floats = np.zeros((n_rows, 0))
-        self.images: Floats = np.zeros((n_rows, 0))
+        self.features: Floats = np.zeros((n_rows, 0))
 
     def append(self, coef: Floats, image: Floats) -> bool:
-        """Add the direction of a vector, after what it has in the others is taken off.
+        """Orthonormalise and add a vector; False where nothing but round-off is left of it.
 
-        Parameters
-        ----------
-        coef : ndarray of shape (n_rows,)
-            Of the vector, the directions not yet taken off.
-        image : ndarray of shape (n_rows,)
-            Its values at the rows, the directions taken off already.
-
-        Returns
-        -------
-        is_new : bool
-            False, and nothing is added, where nothing is left of the vector.
+        ``image`` are its values at the rows, already orthogonal to the others.
         """
-        size = self._size(coef)
-        coef = coef - self.coef @ (self.images.T @ coef)
-        size = max(size, self._size(coef))
-        if not size > _TINY:
+        size = self._summand_norm(coef)
+        coef = coef - self.coef @ (self.features.T @ coef)
+        size = max(size, self._summand_norm(coef))
+        if not size > _UNDERFLOW_SQUARED:
             return False
-        is_long = not float(coef @ image) > _FEW_DIGITS * size
-        for _ in range(3):
-            if is_long:
+        cancels = not float(coef @ image) > _CANCELLATION_SHARE * size
+        for _ in range(3):  # each round leaves less of the round-off of the one before
+            if cancels:
                 coef = self.products.shortest(coef)
                 image = self.products.image(coef)
             squared_norm = float(coef @ image)
-            if not squared_norm > max(_NOTHING * size, _TINY):
+            if not squared_norm > max(_ROUNDOFF_SHARE * size, _UNDERFLOW_SQUARED):
                 return False
             coef, image = coef / np.sqrt(squared_norm), image / np.sqrt(squared_norm)
-            along = self.images.T @ coef
-            coef, image = coef - self.coef @ along, image - self.images @ along
+            along = self.features.T @ coef
+            coef, image = coef - self.coef @ along, image - self.features @ along
             size = 0.0
         self.coef = np.column_stack([self.coef, coef])
-        self.images = np.column_stack([self.images, image])
+        self.features = np.column_stack([self.features, image])
         return True
 
-    def _size(self, coef: Floats) -> float:
-        """The square of what the summands' norms add up to."""
+    def _summand_norm(self, coef: Floats) -> float:
+        """(sum_i |coef_i| |f(x_i)|)^2."""
         return float(np.abs(coef) @ self.products.lengths) ** 2
 
 
-_FINE = 1e-6  # gaps below this are computed in float64
-_FINEST = 1e-20  # gap where small features are at stake
-_FEW_DIGITS_FEATURE_CHAINS = 1e-6  # of what its summands add up to, a weight below this is doubtful
-_NOTHING_FEATURE_CHAINS = 1e-10  # and below this it is rounding
-_TINY_FEATURE_CHAINS = 1e-145
-_FEW_ROWS = 20  # times the landmarks: rows of a first, rough answer
-
-
 @dataclass(frozen=True, eq=False)
-class MarginTask:
-    """What the chains are made of.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : {ndarray, csr matrix, RowReader} of shape (n_rows, n_features)
-    signs : ndarray of shape (n_outputs, n_rows)
-    costs : ndarray of shape (n_rows,)
-    max_bytes : int
-    """
+class MarginData:
+    """The one-vs-rest problems of all outputs; signs are of shape (n_outputs, n_rows)."""
 
     kernel: Kernel
     X: Any
@@ -219,255 +170,169 @@ class MarginTask:
         return int(self.signs.shape[1])
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
-    """Features of all outputs over one set of points, the first of every output first.
+class FeatureSequence(Protocol):
+    """A growing sequence of orthogonal features per output; ``n_iter`` counts the solver's work."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_points,)
-        The training rows that the points are.
-    coef : ndarray of shape (n_features, n_points)
-    """
-
-    rows: Indices
-    coef: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """How the next feature of every output was come by.
-
-    Parameters
-    ----------
-    gap : ndarray of shape (n_outputs,)
-        Relative duality gaps.
-    eps : ndarray of shape (n_outputs,)
-        True distances of the furthest rows, in radii less one; NaN where there is no ball.
-    n_iter : int
-    status : tuple of CoreStatus
-        How the core sets ended; "optimal" for the other solvers, which have none.
-    """
-
-    gap: Floats
-    eps: Floats
     n_iter: int
-    status: tuple[CoreStatus, ...]
 
-
-class Chains(Protocol):
-    """One chain of orthogonal features an output."""
-
-    def extend(self) -> Round:
-        """Find the next feature of every output."""
+    def extend(self) -> list[Solution]:
+        """Find the next feature of every output; the solution of each."""
         ...
 
-    def features(self) -> Features:
-        """The features so far."""
+    def features(self) -> tuple[Indices, Floats]:
+        """Rows that are the points of all features so far, and coefficients, by round and output.
+
+        Coefficients are of shape (n_rounds * n_outputs, n_points).
+        """
         ...
 
 
-class LandmarkChains:
+class LandmarkFeatures:
     """Features in the span of a few landmark rows, shared by all outputs.
 
-    Time grows with n_rows; memory is one block of rows, or all of them where they fit
-    ``task.max_bytes``, and a few numbers for each row and output.
+    Time grows with n_rows; memory is one block of rows, or all of them where they fit.
     """
 
     def __init__(
-        self, task: MarginTask, n_landmarks: int, tol: float, random_state: np.random.RandomState
+        self, data: MarginData, n_landmarks: int, tol: float, random_state: np.random.RandomState
     ) -> None:
-        self.task, self.tol = task, tol
-        self.order = random_state.permutation(task.n_rows)
-        self.rows = landmark_rows(self.order, n_landmarks, task.X)
-        self._start(tol < _FINE or float(task.costs.sum()) > FEW_DIGITS_DO)
+        self.data, self.tol = data, tol
+        self.order = random_state.permutation(data.n_rows)
+        self.rows = landmark_rows(self.order, n_landmarks, data.X)
+        self.n_iter = 0
+        self._start(tol < _FLOAT64_GAP or float(data.costs.sum()) > FLOAT32_LARGEST_COST)
 
     def _start(self, is_fine: bool) -> None:
         """Without features, in float64 or in float32."""
-        task = self.task
+        data = self.data
         dtype = np.float64 if is_fine else np.float32
-        gram = Gram(task.kernel, task.X, task.X[self.rows], dtype=dtype)
-        self.blocks = LandmarkBlocks(gram, task.max_bytes)
-        self.newton = LandmarkNewton(self.blocks, task.signs, task.costs)
-        n_few = _FEW_ROWS * len(self.rows)
-        self.rough = self._rough(n_few) if 2 * n_few < task.n_rows else None
-        self.taken: list[Floats] = [np.zeros((self.blocks.rank, 0)) for _ in task.signs]
-        self.found: list[Floats] = []
+        gram = Gram(data.kernel, data.X, data.X[self.rows], dtype=dtype)
+        self.blocks = LandmarkBlocks(gram, data.max_bytes)
+        self.newton = LandmarkNewton(self.blocks, data.signs, data.costs)
+        n_rough = _ROUGH_ROWS * len(self.rows)
+        self.rough = self._rough_newton(n_rough) if 2 * n_rough < data.n_rows else None
+        self.earlier: list[Floats] = [np.zeros((self.blocks.rank, 0)) for _ in data.signs]
+        self.directions: list[Floats] = []
 
-    def _rough(self, n_few: int) -> LandmarkNewton:
-        """The problem of some of the rows, whose answers are a start."""
-        task, whole = self.task, self.blocks.gram
-        few = np.sort(self.order[-n_few:])
-        landmarks = task.X[self.rows]
-        part = Gram(task.kernel, task.X[few], landmarks, dtype=whole.x.dtype, shift=whole.z.shift)
-        costs = task.costs[few] * (task.costs.sum() / task.costs[few].sum())
-        blocks = LandmarkBlocks(part, task.max_bytes, self.blocks.basis)
-        return LandmarkNewton(blocks, task.signs[:, few], costs)
+    def _rough_newton(self, n_rows: int) -> LandmarkNewton:
+        """The problem of a sample of rows, whose solutions are a warm start."""
+        data, gram = self.data, self.blocks.gram
+        sample = np.sort(self.order[-n_rows:])
+        landmarks = data.X[self.rows]
+        rough = Gram(data.kernel, data.X[sample], landmarks, dtype=gram.x.dtype, shift=gram.z.shift)
+        costs = data.costs[sample] * (data.costs.sum() / data.costs[sample].sum())
+        blocks = LandmarkBlocks(rough, data.max_bytes, self.blocks.basis)
+        return LandmarkNewton(blocks, data.signs[:, sample], costs)
 
-    def extend(self) -> Round:
+    def extend(self) -> list[Solution]:
         """Find the next feature of every output.
 
-        Where one can not be told from nothing, all are found again to the last digit.
+        Where one cannot be told from round-off, all are computed again to a gap that tells.
         """
-        answer, is_sure = self._extend()
-        n_iter = answer.n_iter
-        if not is_sure and self.tol > _FINEST:
-            n_rounds, self.tol = len(self.found), _FINEST
+        solutions, is_sure = self._extend()
+        if not is_sure and self.tol > _ROUNDOFF_GAP:
+            n_rounds, self.tol = len(self.directions), _ROUNDOFF_GAP
             self._start(is_fine=True)
             for _ in range(n_rounds):
-                answer, _ = self._extend()
-                n_iter += answer.n_iter
-        status: tuple[CoreStatus, ...] = tuple("optimal" for _ in self.taken)
-        return Round(answer.gap, np.full(len(self.taken), np.nan), n_iter, status)
+                solutions, _ = self._extend()
+        return solutions
 
-    def _extend(self) -> tuple[NewtonDirections, bool]:
-        """The next machines, and whether each one clearly has or has not a direction."""
+    def _extend(self) -> tuple[list[Solution], bool]:
+        """The next solutions, and whether each one clearly has or has not a direction."""
         start = None
         if self.rough is not None:
-            rough = self.rough.solve(self.taken, tol=max(self.tol, 1e-4))
-            start = np.column_stack([rough.weights, rough.intercept])
-        answer = self.newton.solve(self.taken, start=start, tol=self.tol)
-        norms = np.linalg.norm(answer.weights, axis=1)
-        is_there = norms > np.maximum(_NOTHING_FEATURE_CHAINS * answer.sizes, _TINY_FEATURE_CHAINS)
-        is_clear = norms > _FEW_DIGITS_FEATURE_CHAINS * answer.sizes
-        found = np.zeros_like(answer.weights)
+            rough = self.rough.solve(self.earlier, tol=max(self.tol, _ROUGH_GAP))
+            start = np.array([np.append(s.coef, s.intercept) for s in rough])
+        solutions = self.newton.solve(self.earlier, start=start, tol=self.tol)
+        self.n_iter += solutions[0].n_iter
+        weights, sizes = np.array([s.coef for s in solutions]), self.newton.summand_norms(solutions)
+        norms = np.linalg.norm(weights, axis=1)
+        is_there = norms > np.maximum(_ROUNDOFF_WEIGHT * sizes, _UNDERFLOW)
+        is_clear = norms > _DOUBTFUL_WEIGHT * sizes
+        directions = np.zeros_like(weights)
         for number in np.flatnonzero(is_there):
-            found[number] = answer.weights[number] / norms[number]
-            self.taken[number] = np.column_stack([self.taken[number], found[number]])
-        self.found.append(found)
-        return answer, bool((is_clear | ~is_there).all())
+            directions[number] = weights[number] / norms[number]
+            self.earlier[number] = np.column_stack([self.earlier[number], directions[number]])
+        self.directions.append(directions)
+        return solutions, bool((is_clear | ~is_there).all())
 
-    def features(self) -> Features:
-        """The features so far; those of one output are orthonormal to the last digit."""
-        found = np.array(self.found)  # round, output, coordinate
-        coef = np.empty((*found.shape[:2], len(self.rows)))
-        for number in range(found.shape[1]):
-            there = found[:, number].any(axis=1)
-            along = self.blocks.basis @ found[there, number].T
-            coef[there, number] = orthonormalized(along, self.blocks.products).T
-            coef[~there, number] = 0.0
-        return Features(self.rows, coef.reshape(-1, len(self.rows)))
-
-
-@dataclass(frozen=True, eq=False)
-class Machine:
-    """The machine of one output, over training rows.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (n_rows,)
-        Their sum is the intercept.
-    values : ndarray of shape (n_rows,)
-        w.f(x_i) + intercept, the directions taken off.
-    gap : float
-    n_iter : int
-    eps : float, default=nan
-    status : CoreStatus, default="optimal"
-    """
-
-    coef: Floats
-    values: Floats
-    gap: float
-    n_iter: int
-    eps: float = np.nan
-    status: CoreStatus = "optimal"
+    def features(self) -> tuple[Indices, Floats]:
+        """Landmarks and coefficients; those of one output are orthonormal to the last digit."""
+        directions = np.array(self.directions)  # round, output, coordinate
+        coef = np.zeros((*directions.shape[:2], len(self.rows)))
+        for number in range(directions.shape[1]):
+            is_there = directions[:, number].any(axis=1)
+            vectors = self.blocks.basis @ directions[is_there, number].T
+            coef[is_there, number] = orthonormalized(vectors, self.blocks.products).T
+        return self.rows, coef.reshape(-1, len(self.rows))
 
 
-class RowChains:
-    """Features as sums over any training rows; a solver finds the machine of one output.
+class SupportFeatures:
+    """Features over any training rows.
 
-    Parameters
-    ----------
-    task : MarginTask
-    products : RowProducts
-    solve : callable
-        ``solve(signs, images, known)``: a machine orthogonal to the directions with these images,
-        of which those rows are known that the directions are sums over.
+    ``solve(signs, features, known)`` solves one output orthogonally to its earlier features;
+    ``known`` are the rows that these are sums over.
     """
 
     def __init__(
         self,
-        task: MarginTask,
+        data: MarginData,
         products: RowProducts,
-        solve: Callable[[Floats, Floats, Indices], Machine],
+        solve: Callable[[Floats, Floats | None, Indices], Solution],
     ) -> None:
-        self.task, self.solve = task, solve
-        self.directions = [RowDirections(task.n_rows, products) for _ in task.signs]
-        self.found: list[Floats] = []
+        self.data, self.solve = data, solve
+        self.vectors = [OrthonormalRows(data.n_rows, products) for _ in data.signs]
+        self.coef: list[Floats] = []
+        self.n_iter = 0
 
-    def extend(self) -> Round:
+    def extend(self) -> list[Solution]:
         """Find the next feature of every output."""
-        machines = []
-        for signs, directions in zip(self.task.signs, self.directions, strict=True):
-            known = np.flatnonzero(directions.coef.any(axis=1))
-            machine = self.solve(signs, directions.images, known)
-            is_new = directions.append(machine.coef, machine.values - machine.coef.sum())
-            self.found.append(directions.coef[:, -1] if is_new else np.zeros(self.task.n_rows))
-            machines.append(machine)
-        return Round(
-            gap=np.array([m.gap for m in machines]),
-            eps=np.array([m.eps for m in machines]),
-            n_iter=sum(m.n_iter for m in machines),
-            status=tuple(m.status for m in machines),
-        )
+        solutions, n_rows = [], self.data.n_rows
+        for signs, vectors in zip(self.data.signs, self.vectors, strict=True):
+            known = np.flatnonzero(vectors.coef.any(axis=1))
+            features = vectors.features if vectors.features.shape[1] else None
+            solution = self.solve(signs, features, known)
+            coef = solution.spread(solution.coef, n_rows)
+            is_new = vectors.append(coef, solution.values - coef.sum())
+            self.coef.append(vectors.coef[:, -1] if is_new else np.zeros(n_rows))
+            solutions.append(solution)
+        self.n_iter += sum(solution.n_iter for solution in solutions)
+        return solutions
 
-    def features(self) -> Features:
-        """The features so far, over the rows that any of them needs."""
-        coef = np.array(self.found)
+    def features(self) -> tuple[Indices, Floats]:
+        """The rows that any feature needs, and coefficients over them."""
+        coef = np.array(self.coef)
         rows = np.flatnonzero(coef.any(axis=0))
-        return Features(rows, coef[:, rows])
+        return rows, coef[:, rows]
 
 
-def core_chains(task: MarginTask, rule: CoreRule, random_state: np.random.RandomState) -> RowChains:
-    """Features by core sets, which share the kernel columns that they need.
+def core_features(
+    data: MarginData, rule: CoreRule, random_state: np.random.RandomState
+) -> SupportFeatures:
+    """Features by core sets, which share cached kernel columns."""
+    gram = Gram(data.kernel, data.X, hold=True)
+    columns = ColumnCache(gram, data.max_bytes)
 
-    Parameters
-    ----------
-    task : MarginTask
-    rule : CoreRule
-    random_state : RandomState
+    def solve(signs: Floats, features: Floats | None, known: Indices) -> Solution:
+        problem = SquaredMargin(gram, signs, data.costs, features)
+        return find_core_set(problem, columns, rule, random_state=random_state, known=known)
 
-    Returns
-    -------
-    chains : RowChains
-    """
-    gram = Gram(task.kernel, task.X, hold=True)
-    columns = ColumnCache(gram, task.max_bytes)
-
-    def solve(signs: Floats, images: Floats, known: Indices) -> Machine:
-        ball = EnclosingBall(gram, signs, task.costs, images if images.shape[1] else None)
-        found = find_core_set(ball, columns, rule, random_state=random_state, known=known)
-        coef = np.zeros(task.n_rows)
-        coef[found.rows] = found.coef
-        return Machine(coef, found.values, found.gap, found.n_iter, found.eps, found.status)
-
-    return RowChains(task, ColumnProducts(gram, columns), solve)
+    return SupportFeatures(data, ColumnProducts(gram, columns), solve)
 
 
-def exact_chains(task: MarginTask, tol: float) -> RowChains:
-    """Features by the whole kernel matrix.
-
-    Parameters
-    ----------
-    task : MarginTask
-    tol : float
-
-    Returns
-    -------
-    chains : RowChains
-    """
-    needed = 8 * task.n_rows**2
-    if needed > task.max_bytes:
+def exact_features(data: MarginData, tol: float) -> SupportFeatures:
+    """Features with the whole kernel matrix."""
+    needed = 8 * data.n_rows**2
+    if needed > data.max_bytes:
         raise ValueError(
-            f'solver="exact" holds the kernel matrix: {needed / 2**20:.1f} MB for {task.n_rows} '
+            f'solver="exact" holds the kernel matrix: {needed / 2**20:.1f} MB for {data.n_rows} '
             'rows, and cache_size allows less. Use solver="landmarks", or raise cache_size.'
         )
-    K = task.kernel(task.X, task.X)
+    gram, K = Gram(data.kernel, data.X), data.kernel(data.X, data.X)
     if not np.isfinite(K).all():
         raise ValueError("The kernel overflows at the rows. Scale the features.")
 
-    def solve(signs: Floats, images: Floats, known: Indices) -> Machine:
-        found = solve_deflated(K, signs, task.costs, images, tol=tol)
-        return Machine(found.coef, found.values, found.gap, found.n_iter)
+    def solve(signs: Floats, features: Floats | None, known: Indices) -> Solution:
+        return minimize_matrix(SquaredMargin(gram, signs, data.costs, features), K, tol=tol)
 
-    return RowChains(task, MatrixProducts(K), solve)
+    return SupportFeatures(data, MatrixProducts(K), solve)

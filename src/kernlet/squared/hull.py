@@ -1,39 +1,103 @@
-"""The hull perceptron classifier and support-vector removal."""
+"""The hull perceptron classifier, and the removal of its support vectors."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
-from sklearn.callback import CallbackContext
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    Options,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
-from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
+    Progress,
     TrainingData,
+    fit_method,
     join_centers,
     one_vs_rest_signs,
+    single_thread,
+    warn_unconverged,
 )
-from kernlet.squared.mdm import HullProgress, HullSolution, Method, find_nearest_point
-from kernlet.squared.problem import Hull
+from kernlet.squared.mdm import find_nearest_point
+from kernlet.squared.problem import Solution, SquaredMargin
 
-Solve = Callable[[Hull, Indices, Floats | None], HullSolution]
+#: Trains on a subset of the rows: the problem of these rows, their numbers, and weights alpha to
+#: start from.
+Solve = Callable[[SquaredMargin, Indices, Floats | None], Solution]
+
+_REASONS = {
+    "iteration limit": "the steps reached max_iter. Raise it.",
+    "rounding": "kernel values times C leave no more digits. Scale the features, or lower C.",
+}
+
+
+@dataclass(frozen=True)
+class Removal:
+    """How :class:`HullPerceptronClassifier` removes support vectors.
+
+    After training k = 0, 1, ... the rows with alpha below (start + k step) / N are removed and the
+    others are trained on again.
+
+    Parameters
+    ----------
+    start, step : float, default=0.5 and 0.025
+        The factors start + k step, meant to lie in [0, 1).
+    rounds : int, default=20
+        Removals at most.
+    size : {"initial", "current"}, default="initial"
+        Whether N counts all rows or those left; ``"current"`` removes far more.
+    cv : int or None, default=None
+        When to stop: a number of folds for the paper's rule, by which the accuracy on removed
+        rows changes by more than its standard deviation over folds; None for the same rule in a
+        single training, with the binomial standard deviation.
+
+    Examples
+    --------
+    >>> from kernlet import HullPerceptronClassifier, Removal
+    >>> from kernlet.datasets import make_checkerboard
+    >>> board = make_checkerboard(random_state=0)
+    >>> model = HullPerceptronClassifier(C=10.0, gamma=4.0, removal=Removal(rounds=3))
+    >>> path = model.fit(board.X, board.y).removal_path_
+    >>> path[-1].n_support < path[0].n_support
+    True
+    """
+
+    start: float = 0.5
+    step: float = 0.025
+    rounds: int = 20
+    size: Literal["initial", "current"] = "initial"
+    cv: int | None = None
+
+    def __post_init__(self) -> None:
+        constraints = {
+            "start": [Interval(Real, 0, None, closed="left")],
+            "step": [Interval(Real, 0, None, closed="left")],
+            "rounds": [Interval(Integral, 1, None, closed="left")],
+            "size": [StrOptions({"initial", "current"})],
+            "cv": [Interval(Integral, 2, None, closed="left"), None],
+        }
+        validate_parameter_constraints(constraints, vars(self), caller_name="Removal")
+
+    def factor(self, k: int) -> float:
+        """The factor start + k step."""
+        return self.start + k * self.step
 
 
 @dataclass(frozen=True)
@@ -43,13 +107,13 @@ class RemovalRound:
     Parameters
     ----------
     output : int
-        Whose training it was.
+        The output that was trained.
     round : int
         0 for the training before any removal.
     factor : float
-        delta; 0 in round 0.
+        start + k step; 0 in round 0.
     threshold : float
-        delta / N: rows with a smaller alpha left before this training.
+        factor / N: rows with a smaller alpha were removed before this training.
     n_rows, n_support : int
         Rows trained on, and those with a positive alpha.
     train_accuracy : float
@@ -57,8 +121,8 @@ class RemovalRound:
     validation_accuracy : float
         On the rows removed so far; nan where there are none.
     deviation : float
-        Binomial standard deviation of that, of one more hit and one more miss than there were
-        (so that no error in a few rows is not taken for certain); nan where there are none.
+        Binomial standard deviation of that, with one hit and one miss added (so that no error in
+        a few rows does not count as certain); nan where there are none.
     gap : float
         Relative gap of the training.
     """
@@ -75,94 +139,50 @@ class RemovalRound:
     gap: float
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """The machine of a round: the rows trained on, the solution over them, the record."""
-
-    rows: Indices
-    solution: HullSolution
-    record: RemovalRound
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Which rows leave: those with alpha below delta_k / N, delta_k = start + k step.
-
-    Parameters
-    ----------
-    start, step : float
-    n_rounds : int
-    size : {"initial", "current"}
-        Whether N counts the rows at the start or those left. "current" removes far more.
-    """
-
-    start: float
-    step: float
-    n_rounds: int
-    size: Literal["initial", "current"] = "initial"
-
-    def factor(self, k: int) -> float:
-        """delta_k."""
-        return self.start + k * self.step
+Round = tuple[Solution, RemovalRound]
 
 
 def removal_rounds(
-    hull: Hull, weights: Floats, schedule: Schedule, solve: Solve, output: int = 0
-) -> Iterator[Trained]:
-    """Train, remove, train on what is left, and so on.
+    problem: SquaredMargin, weights: Floats, removal: Removal, solve: Solve, output: int = 0
+) -> Iterator[Round]:
+    """Train, remove, train on the rows left, and so on; solutions over the rows of ``problem``.
 
-    The threshold acts on all rows, so that rows of no weight leave too. A row of sample weight
-    w counts as w rows. The rounds end early where a removal would leave one class only, or
-    nothing of what is left would go.
-
-    Parameters
-    ----------
-    hull : Hull
-    weights : ndarray of shape (n_rows,)
-        Sample weights.
-    schedule : Schedule
-    solve : callable
-        ``solve(hull, rows, start)`` trains on some rows.
-    output : int, default=0
-        For the records.
-
-    Yields
-    ------
-    trained : Trained
+    The threshold applies to all rows, so that rows of zero alpha leave too. A row of sample weight
+    w counts as w rows. The rounds end early where a removal would leave one class only.
     """
-    rows = np.arange(hull.n_rows)
-    solution = solve(hull, rows, None)
-    yield _trained(hull, weights, rows, solution, (output, 0, 0.0, 0.0))
-    for k in range(schedule.n_rounds):
-        total = weights.sum() if schedule.size == "initial" else weights[rows].sum()
-        threshold = schedule.factor(k) / total
-        alpha = solution.dense()
+    rows = np.arange(problem.n_rows)
+    solution = solve(problem, rows, None)
+    yield _round(problem, weights, rows, solution, (output, 0, 0.0, 0.0))
+    for k in range(removal.rounds):
+        total = weights.sum() if removal.size == "initial" else weights[rows].sum()
+        threshold = removal.factor(k) / total
+        alpha = solution.spread(solution.alpha, len(rows))
         kept = alpha >= threshold * weights[rows]
-        if len(np.unique(hull.signs[rows[kept]])) < len(np.unique(hull.signs)):
+        if len(np.unique(problem.signs[rows[kept]])) < len(np.unique(problem.signs)):
             return
         if not kept.all():
             rows = rows[kept]
-            solution = solve(hull.subset(rows), rows, alpha[kept])
-        yield _trained(
-            hull, weights, rows, solution, (output, k + 1, schedule.factor(k), threshold)
-        )
+            solution = solve(problem.subset(rows), rows, alpha[kept])
+        labels = (output, k + 1, removal.factor(k), threshold)
+        yield _round(problem, weights, rows, solution, labels)
 
 
-def _trained(
-    hull: Hull,
+def _round(
+    problem: SquaredMargin,
     weights: Floats,
     rows: Indices,
-    solution: HullSolution,
-    names: tuple[int, int, float, float],
-) -> Trained:
-    alpha = np.zeros(hull.n_rows)
-    alpha[rows] = solution.dense()
-    values = hull.margins(alpha) - hull.ridge * alpha
-    is_left = np.zeros(hull.n_rows, dtype=bool)
+    solution: Solution,
+    labels: tuple[int, int, float, float],
+) -> Round:
+    """The solution over all rows, and the record of its training."""
+    whole = replace(solution, rows=rows[solution.rows])
+    alpha = whole.spread(whole.alpha, problem.n_rows)
+    values = problem.margins(alpha) - problem.ridge * alpha
+    is_left = np.zeros(problem.n_rows, dtype=bool)
     is_left[rows] = True
     accuracy, deviation = _accuracy(values[~is_left] > 0, weights[~is_left])
     record = RemovalRound(
-        *names,
+        *labels,
         n_rows=len(rows),
         n_support=len(solution.rows),
         train_accuracy=_accuracy(values[is_left] > 0, weights[is_left])[0],
@@ -170,11 +190,11 @@ def _trained(
         deviation=deviation,
         gap=solution.gap,
     )
-    return Trained(rows, solution, record)
+    return whole, record
 
 
 def _accuracy(is_right: NDArray[np.bool_], weights: Floats) -> tuple[float, float]:
-    """Share of the weight that is right, and the deviation of that."""
+    """Share of the weight that is right, and its binomial standard deviation."""
     if not len(weights):
         return np.nan, np.nan
     n = float(weights.sum())
@@ -183,348 +203,175 @@ def _accuracy(is_right: NDArray[np.bool_], weights: Floats) -> tuple[float, floa
     return right / n, float(np.sqrt(share * (1 - share) / n))
 
 
-def stops(accuracy: Sequence[float], deviation: Sequence[float]) -> bool:
-    """The paper's rule: |a_(k-1) - a_k| > sigma_(k-1) for the last two validation accuracies.
-
-    Parameters
-    ----------
-    accuracy, deviation : sequences of float
-        Of the rounds so far, the training before any removal left out.
-
-    Returns
-    -------
-    stop : bool
-    """
+def accuracy_changed(accuracy: Sequence[float], deviation: Sequence[float]) -> bool:
+    """The paper's rule to stop: |a_(k-1) - a_k| > sigma_(k-1) for the last two accuracies."""
     return len(accuracy) > 1 and abs(accuracy[-2] - accuracy[-1]) > deviation[-2]
 
 
-def remove_until_unsure(rounds: Iterator[Trained]) -> list[Trained]:
-    """The rounds of a single training, up to the first that :func:`stops`, that one included."""
-    path: list[Trained] = []
+def remove_until_accuracy_drops(rounds: Iterator[Round]) -> list[Round]:
+    """The rounds of a single training, up to and with the first that the rule stops."""
+    path: list[Round] = []
     for trained in rounds:
         path.append(trained)
-        removed = [t.record for t in path[1:]]
-        if stops([r.validation_accuracy for r in removed], [r.deviation for r in removed]):
+        records = [record for _, record in path[1:]]
+        accuracy = [record.validation_accuracy for record in records]
+        if accuracy_changed(accuracy, [record.deviation for record in records]):
             break
     return path
 
 
-def rounds_by_folds(
-    hull: Hull,
-    weights: Floats,
-    schedule: Schedule,
-    solve: Solve,
-    n_folds: int,
-    random_state: np.random.RandomState,
-    was_stopped: Callable[[], bool] = lambda: False,
-) -> int:
-    """Rounds after which the paper stops: accuracy and deviation are taken over folds.
-
-    Parameters
-    ----------
-    hull : Hull
-    weights : ndarray of shape (n_rows,)
-    schedule : Schedule
-    solve : callable
-    n_folds : int
-    random_state : RandomState
-    was_stopped : callable
-        True where nothing more should be trained; there are no rounds then.
-
-    Returns
-    -------
-    n_rounds : int
-    """
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
-    paths = []
-    for kept, _ in folds.split(weights, hull.signs):
-
-        def solve_fold(
-            part: Hull, rows: Indices, start: Floats | None, kept: Indices = kept
-        ) -> HullSolution:
-            return solve(part, kept[rows], start)
-
-        fold = removal_rounds(hull.subset(kept), weights[kept], schedule, solve_fold)
-        path = []
-        for trained in fold:
-            path.append(trained.record.validation_accuracy)
-            if was_stopped():
-                return 0
-        paths.append(path[1:])
-    n_rounds = min(len(path) for path in paths)
-    table = np.array([path[:n_rounds] for path in paths]).reshape(n_folds, n_rounds)
-    mean, deviation = table.mean(axis=0), table.std(axis=0)
-    for k in range(2, n_rounds + 1):
-        if stops(mean[:k], deviation[:k]):
-            return k
-    return n_rounds
-
-
-@dataclass(frozen=True)
-class Removal:
-    """How support vectors are removed.
-
-    Parameters
-    ----------
-    schedule : Schedule
-    n_folds : int or None
-        Folds that say when to stop; None for the rule of a single training.
-    """
-
-    schedule: Schedule
-    n_folds: int | None
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What the training of an output is told."""
-
-    method: Method
-    tol: float
-    max_iter: int | None
-    max_bytes: int
-    removal: Removal | None
-    seed: int
-
-
-@dataclass(frozen=True, eq=False)
-class HullOutcome:
-    """The machine of an output: f = sum_j coef_j k(., x_j) + intercept.
-
-    Its values are those of W . X over |W|^2: 1 for a row with no slack at the optimum.
-
-    Parameters
-    ----------
-    centers : ndarray of shape (n_support,)
-        Rows with a positive alpha.
-    alpha : ndarray of shape (n_support,)
-    coef : ndarray of shape (n_support,)
-    intercept : float
-    solution : HullSolution
-        Of the last training, over the rows left.
-    n_iter : int
-        Steps of all trainings.
-    path : tuple of RemovalRound
-    was_stopped : bool
-        By a callback.
-    """
-
-    centers: Indices
-    alpha: Floats
-    coef: Floats
-    intercept: float
-    solution: HullSolution
-    n_iter: int
-    path: tuple[RemovalRound, ...]
-    was_stopped: bool
-
-
-def solve_hull_output(
-    estimator: Any,
-    hull: Hull,
-    data: TrainingData,
-    setting: Setting,
-    number: int,
-    context: CallbackContext,
-) -> HullOutcome:
-    """Solve one output in whatever process it is sent to.
-
-    Parameters
-    ----------
-    estimator : estimator
-    hull : Hull
-    data : TrainingData
-        Its rows are those of the hull.
-    setting : Setting
-    number : int
-        Of the output.
-    context : CallbackContext
-        Of the output; the solver's reports become tasks below it, and a callback may stop.
-
-    Returns
-    -------
-    outcome : HullOutcome
-    """
-    context.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
-    training = _Training(estimator, hull, data, setting, context)
-    if setting.removal is None:
-        trained: Indices = np.arange(hull.n_rows)
-        records: tuple[RemovalRound, ...] = ()
-        solution = training.solve(hull, trained, None)
-    else:
-        path = training.path(number, setting.removal)
-        trained, solution = path[-1].rows, path[-1].solution
-        records = tuple(t.record for t in path)
-    context.call_on_fit_task_end(estimator=estimator, **data.for_callbacks)
-    rows = trained[solution.rows]
-    coef, intercept = _machine(hull, rows, solution.alpha, solution.squared_norm)
-    return HullOutcome(
-        centers=rows,
-        alpha=solution.alpha,
-        coef=coef,
-        intercept=intercept,
-        solution=solution,
-        n_iter=training.n_iter,
-        path=records,
-        was_stopped=training.was_stopped,
-    )
-
-
-class _Training:
-    """All trainings of an output; a callback that stops one stops those after it too."""
+class _Trainer:
+    """All trainings of one output; a callback that stops one stops those after it too."""
 
     def __init__(
         self,
-        estimator: Any,
-        hull: Hull,
+        problem: SquaredMargin,
         data: TrainingData,
-        setting: Setting,
-        context: CallbackContext,
+        solve: Callable[..., Solution],
+        report: Callable[[Solution], bool],
     ) -> None:
-        self.estimator, self.hull, self.data = estimator, hull, data
-        self.setting, self.context = setting, context
+        self.problem, self.weights = problem, data.sample_weight
+        self.find, self.report = solve, report
         self.n_iter = 0
         self.was_stopped = False
 
-    def path(self, number: int, removal: Removal) -> list[Trained]:
-        """The training, and those after a removal."""
-        weights, schedule = self.data.sample_weight, removal.schedule
-        if removal.n_folds is None:
-            return remove_until_unsure(self._rounds(number, schedule))
-        random_state = np.random.RandomState(self.setting.seed)
-        n_rounds = rounds_by_folds(
-            self.hull,
-            weights,
-            schedule,
-            self.solve,
-            removal.n_folds,
-            random_state,
-            lambda: self.was_stopped,
-        )
-        return list(islice(self._rounds(number, schedule), 1 + n_rounds))
+    def solve(self, problem: SquaredMargin, rows: Indices, start: Floats | None) -> Solution:
+        """Train on a subset of the rows."""
 
-    def _rounds(self, number: int, schedule: Schedule) -> Iterator[Trained]:
-        """The trainings one by one, up to the one that a callback stops."""
-        weights = self.data.sample_weight
-        for trained in removal_rounds(self.hull, weights, schedule, self.solve, number):
+        def report(state: Solution) -> bool:
+            whole = replace(state, rows=rows[state.rows])
+            self.was_stopped = self.was_stopped or self.report(whole)
+            return self.was_stopped
+
+        solution = self.find(problem, start=start, report=report)
+        self.n_iter += solution.n_iter
+        return solution
+
+    def rounds(self, removal: Removal, output: int) -> Iterator[Round]:
+        """The trainings of a removal one by one, up to the one that a callback stops."""
+        for trained in removal_rounds(self.problem, self.weights, removal, self.solve, output):
             yield trained
             if self.was_stopped:
                 return
 
-    def solve(self, part: Hull, rows: Indices, start: Floats | None) -> HullSolution:
-        """Train on some rows. Schlesinger and Kozinec's steps start afresh, MDM where it was."""
+    def n_rounds_by_folds(self, removal: Removal, seed: int) -> int:
+        """Rounds after which the paper stops, with accuracy and deviation over folds."""
+        assert removal.cv is not None
+        folds = StratifiedKFold(removal.cv, shuffle=True, random_state=np.random.RandomState(seed))
+        paths = []
+        for kept, _ in folds.split(self.weights, self.problem.signs):
 
-        def report(progress: HullProgress) -> bool:
-            self.was_stopped = self.was_stopped or self._report(progress, rows)
-            return self.was_stopped
+            def solve(
+                problem: SquaredMargin, rows: Indices, start: Floats | None, kept: Indices = kept
+            ) -> Solution:
+                return self.solve(problem, kept[rows], start)
 
-        setting = self.setting
-        solution = find_nearest_point(
-            part,
-            method=setting.method,
-            tol=setting.tol,
-            max_iter=setting.max_iter,
-            max_bytes=setting.max_bytes,
-            start=start if setting.method == "mdm" else None,
-            report=report,
-        )
-        self.n_iter += solution.n_iter
-        return solution
-
-    def _report(self, progress: HullProgress, rows: Indices) -> bool:
-        """Make a task of a report; true where a callback asks to stop."""
-        task = self.context.subcontext(task_name="round")
-        task.call_on_fit_task_begin(estimator=self.estimator, **self.data.for_callbacks)
-        stop = task.call_on_fit_task_end(
-            estimator=self.estimator,
-            **self.data.for_callbacks,
-            reconstruction_attributes=lambda: self._machine_so_far(progress, rows),
-        )
-        return bool(stop)
-
-    def _machine_so_far(self, progress: HullProgress, rows: Indices) -> dict[str, Any] | None:
-        if len(self.estimator.classes_) > 2:
-            return None  # the outputs come one by one
-        chosen = rows[progress.rows]
-        coef, intercept = _machine(self.hull, chosen, progress.alpha, progress.squared_norm)
-        centers = self.data.X[chosen]
-        kernel = self.hull.gram.kernel
-        return {"expansion_": KernelExpansion(kernel, centers, coef, np.array([intercept]))}
+            fold = self.problem.subset(kept)
+            accuracy = []
+            for _, record in removal_rounds(fold, self.weights[kept], removal, solve):
+                accuracy.append(record.validation_accuracy)
+                if self.was_stopped:
+                    return 0
+            paths.append(accuracy[1:])
+        n_rounds = min(len(path) for path in paths)
+        table = np.array([path[:n_rounds] for path in paths]).reshape(removal.cv, n_rounds)
+        mean, deviation = table.mean(axis=0), table.std(axis=0)
+        stops = (k for k in range(2, n_rounds + 1) if accuracy_changed(mean[:k], deviation[:k]))
+        return next(stops, n_rounds)
 
 
-def _machine(hull: Hull, rows: Indices, alpha: Floats, squared_norm: float) -> tuple[Floats, float]:
-    """Coefficients and intercept of W . X / |W|^2."""
-    coef = alpha * hull.signs[rows] / squared_norm
-    return coef, float(coef.sum())
+@single_thread()
+def _solve_output(
+    problem: SquaredMargin,
+    data: TrainingData,
+    solve: Callable[..., Solution],
+    removal: Removal | None,
+    seed: int,
+    progress: Progress,
+    output: int,
+    is_only: bool,
+) -> tuple[Solution, list[RemovalRound]]:
+    """Train one output, with removal where asked for, in any process."""
 
+    def report(state: Solution) -> bool:
+        def attributes() -> dict[str, Any] | None:
+            # with more outputs the others are missing here
+            kernel = problem.gram.kernel
+            return {"expansion_": state.expansion(kernel, data.X)} if is_only else None
 
-_WORTH_A_WARNING = 1e-8
-_REASONS = {
-    "iteration limit": "the steps reached max_iter. Raise it.",
-    "rounding": "kernel values times C leave no more digits. Scale the features, or lower C.",
-}
+        return progress.step("round", attributes)
+
+    trainer = _Trainer(problem, data, solve, report)
+    with progress:
+        if removal is None:
+            path: list[Round] = []
+            solution = trainer.solve(problem, np.arange(problem.n_rows), None)
+        else:
+            if removal.cv is None:
+                path = remove_until_accuracy_drops(trainer.rounds(removal, output))
+            else:
+                n_rounds = trainer.n_rounds_by_folds(removal, seed)
+                path = list(islice(trainer.rounds(removal, output), 1 + n_rounds))
+            solution = path[-1][0]
+    status = "stopped" if trainer.was_stopped else solution.status
+    return replace(solution, n_iter=trainer.n_iter, status=status), [record for _, record in path]
 
 
 class HullPerceptronClassifier(ExpansionClassifier):
-    """Kernel perceptron of largest margin, with squared errors and the removal of [1]_.
+    """Kernel perceptron of maximal margin, with squared slacks and the removal of [1]_.
 
-    Finds the point W of the convex hull of the signed training rows nearest the origin, in
-    the feature space of::
+    Minimises::
 
-        Q_ij = d_i d_j (1 + k(x_i, x_j)) + delta_ij / (2 C_i)
+        1/2 (|w|^2 + b^2) + C sum_i max(0, 1 - d_i (w.f(x_i) + b))^2
 
-    which is the machine of least 1/2 |w|^2 + sum_i C_i slack_i^2 with the intercept in w. The
-    decision values are W . X / |W|^2: 1 for a row without slack, as for an SVM.
+    as the point W nearest the origin in the convex hull of the signed training rows, in the feature
+    space of Q_ij = d_i d_j (1 + k(x_i, x_j)) + delta_ij / (2 C). The decision values are
+    W . X / |W|^2: 1 for a row without slack, as for an SVM.
+
+    :class:`CoreVectorClassifier` minimises the same objective by another algorithm, with C/2 in the
+    place of C: ``HullPerceptronClassifier(C)`` and ``CoreVectorClassifier(2 * C)`` have the same
+    optimum.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the squared errors.
+        Weight of the squared slacks: half the C of :class:`CoreVectorClassifier`.
     kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
         Positive semi-definite: not the sigmoid.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
         Width of the "rbf" and "poly" kernels; ``"scale"`` and ``"auto"`` as in scikit-learn,
-        ``"mean_distance"`` one over the mean squared distance of two rows.
+        ``"mean_distance"`` one over the mean squared distance between two rows.
     degree : int, default=3
-        Of the "poly" kernel.
+        Degree of the "poly" kernel.
     coef0 : float, default=0.0
-        Of the "poly" kernel.
+        Constant of the "poly" kernel.
     solver : {"mdm", "sk"}, default="mdm"
         ``"mdm"`` moves weight between pairs of rows; ``"sk"`` takes the steps of Schlesinger
-        and Kozinec, as the paper does, and needs ten to fifty times as long for the same gap.
+        and Kozinec, as in the paper, and takes ten to fifty times as long for the same gap.
     tol : float, default=1e-3
         Relative gap to reach, see ``gap_``. Below 1e-7 and for up to 2,500 support vectors an
         active set finds the last digits.
     max_iter : int, default=-1
         Steps allowed for each training; -1 for no limit. A fit that stops at the limit warns
         with the gap that it reached. The paper takes 10,000 ``"sk"`` steps.
-    removal : {"iterative"} or None, default=None
-        ``"iterative"`` trains again and again without the rows of small alpha. See Notes:
-        there are better ways to have few centers.
-    removal_start, removal_step : float, default=0.5 and 0.025
-        Rows with alpha below (removal_start + k removal_step) / N leave after training k; the
-        factors lie in [0, 1) by intent.
-    removal_rounds : int, default=20
-        Removals at most.
-    removal_size : {"initial", "current"}, default="initial"
-        Whether N counts all rows or those left.
-    removal_cv : int or None, default=None
-        When to stop: a number of folds for the paper's rule, by which the accuracy on removed
-        rows changes by more than its deviation over folds; None for the same rule in a
-        single training, with the binomial deviation.
+    removal : Removal or None, default=None
+        Train repeatedly without the rows of small alpha, see :class:`Removal` and Notes: there are
+        better ways to have few centers.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of a class.
     cache_size : float, default=2000
-        Memory in MB for columns of Q, for each output under way.
+        Memory in MB for columns of Q, per output that is being solved.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     n_jobs : int or None, default=None
         Outputs solved at the same time.
     random_state : int, RandomState instance or None, default=None
-        Draws the folds of ``removal_cv``; nothing else is random.
+        Draws the folds of ``Removal(cv=...)``; nothing else is random.
 
     Attributes
     ----------
     expansion_ : KernelExpansion
-        The machine.
+        The decision function.
     n_centers_ : int
         Distinct centers.
     classes_ : ndarray of shape (n_classes,)
@@ -536,14 +383,14 @@ class HullPerceptronClassifier(ExpansionClassifier):
         Their alpha; each line has sum 1.
     gap_ : float
         Relative gap 1 - min_i W . X_i / |W|^2 of the worst output: the norm of the nearest point
-        is at least (1 - gap_) |W|, and a gap of 1 or more says nothing. Computed from scratch
+        is at least (1 - gap_) |W|, and a gap of 1 or more is no bound. Computed from scratch
         over all rows trained on: the certificate.
     margin_ : ndarray of shape (n_outputs,)
         min_i W . X_i / |W|; at the optimum the norm of W.
     n_iter_ : int
         Steps, of all outputs and trainings.
     removal_path_ : list of RemovalRound
-        With ``removal``, one record a training: threshold, rows left, support vectors,
+        With ``removal``, one record per training: threshold, rows left, support vectors,
         accuracies, gap.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -551,7 +398,8 @@ class HullPerceptronClassifier(ExpansionClassifier):
 
     See Also
     --------
-    kernlet.compression.refit : The best machine over few given centers, from all rows.
+    CoreVectorClassifier : The same objective, for C twice as large, by core sets.
+    kernlet.compression.refit : The best classifier over few given centers, from all rows.
     MinimalKernelClassifier : Few centers by a concave penalty.
 
     Notes
@@ -559,17 +407,17 @@ class HullPerceptronClassifier(ExpansionClassifier):
     At the optimum alpha_i = 2 C_i |W|^2 slack_i: the support vectors of *large* alpha are the
     outliers, and removal keeps those. In the paper and here it leaves 63 to 90 % of the support
     vectors. Refitting all rows on a few dozen centers (:func:`kernlet.compression.refit`) often has
-    the same accuracy with a fraction of that. Removal is here to compare with.
+    the same accuracy with a fraction of that. Removal is implemented for comparison.
 
-    More than two classes make one hull a class, one against the rest, each with its own
-    removal; the outputs share one set of centers.
+    More than two classes make one hull per class, one-vs-rest, each with a separate removal; the
+    outputs share one set of centers.
 
-    Scale the features: over unscaled ones the steps may be many, and beyond 2,500 support
-    vectors there is no active set to help.
+    Scale the features: with unscaled ones the steps may be many, and beyond 2,500 support
+    vectors the active set is not used.
 
-    Time is about one column of Q, n_rows kernel values, for each support vector, and a few
-    steps of n_rows operations each. Memory is 8 bytes a row and column, at most
-    ``cache_size``, besides copies of X and up to 150 MB for the active set; the matrix is never
+    Time is about one column of Q, n_rows kernel values, per support vector, and a few
+    steps of n_rows operations each. Memory is 8 bytes per row and column, at most
+    ``cache_size``, besides copies of X and up to 200 MB for the active set; the matrix is never
     stored as a whole.
 
     References
@@ -595,14 +443,10 @@ class HullPerceptronClassifier(ExpansionClassifier):
         "solver": [StrOptions({"mdm", "sk"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left"), Options(Integral, {-1})],
-        "removal": [StrOptions({"iterative"}), None],
-        "removal_start": [Interval(Real, 0, None, closed="left")],
-        "removal_step": [Interval(Real, 0, None, closed="left")],
-        "removal_rounds": [Interval(Integral, 1, None, closed="left")],
-        "removal_size": [StrOptions({"initial", "current"})],
-        "removal_cv": [Interval(Integral, 2, None, closed="left"), None],
+        "removal": [Removal, None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -618,14 +462,10 @@ class HullPerceptronClassifier(ExpansionClassifier):
         solver: Literal["mdm", "sk"] = "mdm",
         tol: float = 1e-3,
         max_iter: int = -1,
-        removal: Literal["iterative"] | None = None,
-        removal_start: float = 0.5,
-        removal_step: float = 0.025,
-        removal_rounds: int = 20,
-        removal_size: Literal["initial", "current"] = "initial",
-        removal_cv: int | None = None,
+        removal: Removal | None = None,
         class_weight: Any = None,
         cache_size: float = 2000,
+        verbose: int = 0,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -638,19 +478,15 @@ class HullPerceptronClassifier(ExpansionClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.removal = removal
-        self.removal_start = removal_start
-        self.removal_step = removal_step
-        self.removal_rounds = removal_rounds
-        self.removal_size = removal_size
-        self.removal_cv = removal_cv
         self.class_weight = class_weight
         self.cache_size = cache_size
+        self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HullPerceptronClassifier:
-        """Fit the machine.
+        """Fit the classifier.
 
         Parameters
         ----------
@@ -668,77 +504,51 @@ class HullPerceptronClassifier(ExpansionClassifier):
         kernel = self._make_kernel(data)
         data, costs = self._drop_zero_cost(data)
         gram = Gram(kernel, data.X, hold=True)
-        hulls = [Hull(gram, signs, costs) for signs in one_vs_rest_signs(data.y, self.classes_)]
-        outcomes = self._solve_all(hulls, data)
-        self._warn_if_unfinished(outcomes)
-        self._set_machine(Gram(kernel, data.X), data, outcomes)
-        self._callback_fit_ctx.call_on_fit_task_end(
-            estimator=self, **data.for_callbacks, reconstruction_attributes={}
-        )
+        with np.errstate(over="ignore"):  # a cost that overflows gets a message in the problem
+            costs = 2.0 * costs  # C sum slack^2 = c/2 sum slack^2
+        signs = one_vs_rest_signs(data.y, self.classes_)
+        problems = [SquaredMargin(gram, row, costs) for row in signs]
+        with Progress.start(self, data, n_tasks=len(problems), sequential=False) as progress:
+            outputs = self._solve_all(problems, data, progress)
+            solutions = [solution for solution, _ in outputs]
+            warn_unconverged(solutions, self.tol, "outputs", _REASONS)
+            self._set_attributes(Gram(kernel, data.X), data, solutions)
+        self.__dict__.pop("removal_path_", None)
+        if self.removal is not None:
+            self.removal_path_ = [record for _, path in outputs for record in path]
         return self
 
-    def _setting(self) -> Setting:
-        schedule = Schedule(
-            self.removal_start, self.removal_step, self.removal_rounds, self.removal_size
-        )
-        return Setting(
+    def _solve_all(
+        self, problems: list[SquaredMargin], data: TrainingData, progress: Progress
+    ) -> list[tuple[Solution, list[RemovalRound]]]:
+        """Solve all outputs, in parallel."""
+        solve = partial(
+            find_nearest_point,
             method=self.solver,
             tol=self.tol,
             max_iter=None if self.max_iter == -1 else int(self.max_iter),
             max_bytes=int(self.cache_size * 2**20),
-            removal=None if self.removal is None else Removal(schedule, self.removal_cv),
-            seed=self._seed(),
         )
-
-    def _seed(self) -> int:
-        if self.removal_cv is None:
-            return 0
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _solve_all(self, hulls: list[Hull], data: TrainingData) -> list[HullOutcome]:
-        """Solve all outputs, each on its own."""
-        setting = self._setting()
-        context = self._init_callback_context(max_subtasks=len(hulls), sequential_subtasks=False)
-        context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
-        outputs = [
-            context.subcontext(task_name="output", task_id=number, max_subtasks=None)
-            for number in range(len(hulls))
-        ]
-        outcomes: list[HullOutcome] = Parallel(n_jobs=self.n_jobs)(
-            delayed(solve_hull_output)(self, hull, data, setting, number, output)
-            for number, (hull, output) in enumerate(zip(hulls, outputs, strict=True))
+        seed = 0
+        if self.removal is not None and self.removal.cv is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        is_only = len(problems) == 1
+        tasks = [progress.task("output", number) for number in range(len(problems))]
+        outputs: list[tuple[Solution, list[RemovalRound]]] = Parallel(n_jobs=self.n_jobs)(
+            delayed(_solve_output)(problem, data, solve, self.removal, seed, task, number, is_only)
+            for number, (problem, task) in enumerate(zip(problems, tasks, strict=True))
         )
-        return outcomes
+        return outputs
 
-    def _warn_if_unfinished(self, outcomes: list[HullOutcome]) -> None:
-        unfinished = [o.solution for o in outcomes if self._is_unfinished(o)]
-        if unfinished:
-            worst = max(unfinished, key=lambda s: s.gap)
-            warnings.warn(
-                f"{len(unfinished)} of {len(outcomes)} outputs ended at a relative gap of up to "
-                f"{worst.gap:.1e} (tol={self.tol:.1e}): {_REASONS[worst.status]}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    def _is_unfinished(self, outcome: HullOutcome) -> bool:
-        if outcome.was_stopped or outcome.solution.status == "optimal":
-            return False
-        limited = outcome.solution.status == "iteration limit"
-        return outcome.solution.gap > (self.tol if limited else max(self.tol, _WORTH_A_WARNING))
-
-    def _set_machine(self, gram: Gram, data: TrainingData, outcomes: list[HullOutcome]) -> None:
+    def _set_attributes(self, gram: Gram, data: TrainingData, solutions: list[Solution]) -> None:
         """Set the fitted attributes."""
-        self.expansion_, centers = join_centers(gram, outcomes)
+        self.expansion_, centers = join_centers(gram, solutions)
         self.center_indices_ = data.rows[centers]
-        support = np.unique(np.concatenate([o.centers for o in outcomes]))
+        support = np.unique(np.concatenate([s.rows for s in solutions]))
         self.support_indices_ = data.rows[support]
-        self.alpha_ = np.zeros((len(outcomes), len(support)))
-        for line, outcome in zip(self.alpha_, outcomes, strict=True):
-            line[np.searchsorted(support, outcome.centers)] = outcome.alpha
-        self.gap_ = max(o.solution.gap for o in outcomes)
-        self.margin_ = np.array([o.solution.margin for o in outcomes])
-        self.n_iter_ = sum(o.n_iter for o in outcomes)
-        self.__dict__.pop("removal_path_", None)
-        if self.removal is not None:
-            self.removal_path_ = [record for o in outcomes for record in o.path]
+        self.alpha_ = np.zeros((len(solutions), len(support)))
+        for line, solution in zip(self.alpha_, solutions, strict=True):
+            line[np.searchsorted(support, solution.rows)] = solution.alpha
+        self.gap_ = max(s.gap for s in solutions)
+        self.margin_ = np.array([s.margin for s in solutions])
+        self.n_iter_ = sum(s.n_iter for s in solutions)

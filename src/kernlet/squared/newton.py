@@ -1,8 +1,8 @@
-"""Newton's method for the squared hinge."""
+"""Newton's method for the squared hinge: over given features, a kernel matrix, or landmarks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -10,316 +10,217 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from kernlet._typing import Floats, Indices
+from kernlet.kernels.gram import as_indices
 from kernlet.kernels.landmarks import LandmarkBlocks
 from kernlet.kernels.linalg import jittered_solve
-from kernlet.squared.problem import OVERFLOW, SquaredHinge
+from kernlet.squared.problem import OVERFLOW, FeatureHinge, Solution, SquaredMargin, Status
+
+# How this works
+# --------------
+# The squared hinge is piecewise quadratic: with the rows A that have an error now held fixed, the
+# objective is a quadratic, and a Newton step goes to its minimum. When A is the same there, that is
+# the optimum. Five to twenty steps are typical, whatever the number of rows (Mangasarian's finite
+# Newton method; Chapelle, "Training a support vector machine in the primal", 2007). Steps that
+# overshoot are halved until the objective is lower, which ensures convergence.
+#
+# The three variants differ in what a linear system costs:
+#   minimize_features   given features, intercept not penalised: n_rows n_centers^2 per step
+#   minimize_matrix     the kernel matrix, coefficients over the rows of A: |A|^3 per step
+#   LandmarkNewton      features of a landmark basis, many outputs at once, blocks of rows: the
+#                       Hessian is updated by the rows that entered or left A only
+#
+# Duality gap. For any (w, b) the slacks give a dual point a_i = c_i slack_i, and P - D is
+# 1/2 |(w, b) - sum_i a_i d_i (f(x_i), 1)|^2: half the squared gradient, in feature space.
+
+_SUFFICIENT_DECREASE = 1e-4  # of what the gradient promises: Armijo's rule
+_TINY = 1e-300  # added where a zero would be divided by
 
 
-@dataclass(frozen=True, eq=False)
-class NewtonSolution:
-    """Weights and intercept, with the gradient that is left.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_centers,)
-    intercept : float
-    objective : float
-    gradient_norm : float
-        Largest entry of the gradient against that at zero.
-    decrement : float
-        What the next Newton step promises to take off the objective, against the objective:
-        the certificate.
-    n_iter : int
-    """
-
-    weights: Floats
-    intercept: float
-    objective: float
-    gradient_norm: float
-    decrement: float
-    n_iter: int
+def halve_until(is_accepted: Callable[[float], bool], length: float = 1.0, n: int = 40) -> float:
+    """The first of n step lengths, each half of the one before, that is accepted; 0 for none."""
+    for _ in range(n):
+        if is_accepted(length):
+            return length
+        length /= 2.0
+    return 0.0
 
 
-def solve_squared_hinge(
-    problem: SquaredHinge, *, tol: float = 1e-8, max_iter: int = 100
-) -> NewtonSolution:
-    """Minimise a :class:`SquaredHinge` by Newton steps with a line search.
+def minimize_features(problem: FeatureHinge, *, tol: float = 1e-8, max_iter: int = 100) -> Solution:
+    """Minimise a :class:`FeatureHinge`; ``gap`` is the Newton decrement over the objective.
 
-    The objective is piecewise quadratic: a step solves it exactly for the rows with an error
-    now. Each step costs n_rows * n_centers^2.
-
-    Parameters
-    ----------
-    problem : SquaredHinge
-    tol : float
-        Newton decrement against the objective, and gradient against that at zero, to reach.
-    max_iter : int
-
-    Returns
-    -------
-    solution : NewtonSolution
+    ``tol`` is reached by both the decrement and the gradient relative to that at zero.
     """
     point: Floats = np.zeros(problem.features.shape[1] + 1)
     scale = max(np.abs(problem.gradient(point)).max(), np.finfo(float).tiny)
     for n_iter in range(max_iter + 1):
-        slope = problem.gradient(point)
-        step = _newton_step(problem, point, slope)
+        gradient = problem.gradient(point)
+        step = _newton_step(problem, point, gradient)
         objective = problem.objective(point)
-        decrement = float(-slope @ step) / (2.0 * objective) if objective > 0 else 0.0
-        norm = float(np.abs(slope).max() / scale)
-        if max(decrement, norm) <= tol or n_iter == max_iter:
+        promised = float(gradient @ step)
+        decrement = -promised / (2.0 * objective) if objective > 0 else 0.0
+        norm = float(np.abs(gradient).max() / scale)
+        is_optimal = max(decrement, norm) <= tol
+        if is_optimal or n_iter == max_iter:
             break
-        following = _line_search(problem, point, step, slope)
-        if following is point:  # rounding: no step lowers the objective any more
+        length = _step_length(problem, point, step, objective, promised)
+        if not length:  # round-off: no step lowers the objective any more
             break
-        point = following
-    return NewtonSolution(point[:-1], float(point[-1]), objective, norm, decrement, n_iter)
+        point = point + length * step
+    return Solution(
+        rows=as_indices([]),
+        coef=point[:-1],
+        intercept=float(point[-1]),
+        gap=decrement,
+        n_iter=n_iter,
+        status=_status(is_optimal, n_iter < max_iter),
+        objective=objective,
+        gradient_norm=norm,
+    )
 
 
-def _newton_step(problem: SquaredHinge, point: Floats, slope: Floats) -> Floats:
-    active = problem.errors(point) > 0
+def _status(is_optimal: bool, is_stuck: bool) -> Status:
+    return "optimal" if is_optimal else "rounding" if is_stuck else "iteration limit"
+
+
+def _step_length(
+    problem: FeatureHinge, point: Floats, step: Floats, objective: float, promised: float
+) -> float:
+    def is_accepted(t: float) -> bool:
+        limit = objective + _SUFFICIENT_DECREASE * t * promised
+        return problem.objective(point + t * step) <= limit
+
+    return halve_until(is_accepted)
+
+
+def _newton_step(problem: FeatureHinge, point: Floats, gradient: Floats) -> Floats:
+    active = problem.slacks(point) > 0
     rows = problem.features[active]
-    weighted = rows * problem.error_weights[active, None]
+    weighted = rows * problem.costs[active, None]
     n = len(point)
     hessian = np.zeros((n, n))
     hessian[:-1, :-1] = problem.penalty + weighted.T @ rows
     hessian[:-1, -1] = hessian[-1, :-1] = weighted.sum(axis=0)
-    hessian[-1, -1] = problem.error_weights[active].sum()
-    return -jittered_solve(hessian, slope, max(1e-15 * np.trace(hessian) / n, 1e-300))
+    hessian[-1, -1] = problem.costs[active].sum()
+    return -jittered_solve(hessian, gradient, max(1e-15 * np.trace(hessian) / n, _TINY))
 
 
-def _line_search(problem: SquaredHinge, point: Floats, step: Floats, slope: Floats) -> Floats:
-    """The first of 1, 1/2, 1/4, ... that lowers the objective enough."""
-    start = problem.objective(point)
-    promised = float(slope @ step)
-    length = 1.0
-    for _ in range(40):
-        trial = point + length * step
-        if problem.objective(trial) <= start + 1e-4 * length * promised:
-            return trial
-        length /= 2.0
-    return point
+def minimize_matrix(
+    problem: SquaredMargin, K: Floats, *, tol: float = 1e-8, max_iter: int = 1000
+) -> Solution:
+    """Solve a :class:`SquaredMargin` given its whole kernel matrix K.
 
-
-_NO_DIGITS = (
-    "Kernel values times C leave no digits, or the kernel is not positive semi-definite. Scale the "
-    "features, or lower C."
-)
-
-
-@dataclass(frozen=True, eq=False)
-class DeflatedSolution:
-    """A machine w = sum_i coef_i f(x_i), less its part in the directions taken off.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (n_rows,)
-        Their sum is the intercept.
-    values : ndarray of shape (n_rows,)
-        w.f(x_i) + intercept.
-    objective : float
-    gap : float
-        Relative duality gap: the certificate.
-    n_iter : int
-        Linear systems solved.
+    With the rows A that have an error fixed, (K_AA + 1 - F_A F_A' + 1/c) coef_A = d_A and the other
+    coefficients are zero. The gap is 1/2 e'(K + 1 - F F')e / P with e = coef - c slack d.
     """
-
-    coef: Floats
-    values: Floats
-    objective: float
-    gap: float
-    n_iter: int
-
-
-def solve_deflated(
-    K: Floats,
-    signs: Floats,
-    costs: Floats,
-    images: Floats,
-    *,
-    tol: float = 1e-8,
-    max_iter: int = 1000,
-) -> DeflatedSolution:
-    """Solve an :class:`~kernlet.squared.problem.EnclosingBall` given its whole matrix.
-
-    On the rows A with an error now the answer is (K_AA + 1 - F_A F_A' + 1/c) beta_A = d_A, and
-    beta is 0 elsewhere. A step goes there, or half, a quarter, ... of the way. With
-    e = beta - c slack d the duality gap is 1/2 e' (K + 1 - F F') e.
-
-    Time is the cube of the rows with an error, for each of five to twenty steps.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n_rows, n_rows)
-    signs, costs : ndarrays of shape (n_rows,)
-    images : ndarray of shape (n_rows, n_directions)
-        F.
-    tol : float, default=1e-8
-        Relative duality gap to reach.
-    max_iter : int, default=1000
-
-    Returns
-    -------
-    solution : DeflatedSolution
-    """
-    problem = _Deflated(K, signs, costs, images)
-    coef: Floats = np.zeros(len(signs))
-    values: Floats = np.zeros(len(signs))
-    objective, gap = problem.judge(coef, values)
-    n_iter = 0
+    signs = problem.signs
+    coef: Floats = np.zeros(problem.n_rows)
+    values: Floats = np.zeros(problem.n_rows)
+    objective, gap = _judge(problem, K, coef, values)
+    n_iter, length = 0, 1.0
     while gap > tol and n_iter < max_iter:
         n_iter += 1
-        target = problem.answer(np.flatnonzero(signs * values < 1.0))
-        following = problem.on_the_way(coef, values, target, problem.image(target), objective)
-        if following is None:  # rounding
+        target = _fixed_rows_solution(problem, K, np.flatnonzero(signs * values < 1.0))
+        step, change = target - coef, _image(problem, K, target) - values
+
+        def is_lower(t: float) -> bool:
+            point, there = coef + t * step, values + t * change  # noqa: B023
+            return problem.objective(float(point @ there), there) < objective  # noqa: B023
+
+        length = halve_until(is_lower)
+        if not length:  # round-off
             break
-        coef, values = following
-        objective, gap = problem.judge(coef, values)
-    return DeflatedSolution(coef, values, objective, gap, n_iter)
+        coef, values = coef + length * step, values + length * change
+        objective, gap = _judge(problem, K, coef, values)
+    support = np.flatnonzero(coef)
+    return Solution(
+        rows=support,
+        coef=coef[support],
+        intercept=float(coef.sum()),
+        gap=gap,
+        n_iter=n_iter,
+        status=_status(gap <= tol, not length),
+        objective=objective,
+        values=values,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _Deflated:
-    K: Floats
-    signs: Floats
-    costs: Floats
-    images: Floats
-
-    def image(self, coef: Floats) -> Floats:
-        """(K + 1 - F F') coef."""
-        some = np.flatnonzero(coef)
-        part = coef[some]
-        taken = self.images @ (self.images[some].T @ part)
-        # lines of a symmetric matrix: contiguous, where columns are not
-        return part @ self.K[some] + part.sum() - taken
-
-    def answer(self, some: Indices) -> Floats:
-        """The coefficients of the rows with an error, if they are these."""
-        F = self.images[some]
-        matrix = self.K[np.ix_(some, some)] + 1.0 - F @ F.T
-        matrix[np.diag_indices_from(matrix)] += 1.0 / self.costs[some]
-        coef = np.zeros(len(self.K))
-        try:
-            coef[some] = jittered_solve(matrix, self.signs[some], 1e-300)
-        except ValueError as error:
-            raise ValueError(_NO_DIGITS) from error
-        return coef
-
-    def objective(self, coef: Floats, values: Floats) -> float:
-        slacks = np.maximum(0.0, 1.0 - self.signs * values)
-        return 0.5 * float(coef @ values + self.costs @ slacks**2)
-
-    def judge(self, coef: Floats, values: Floats) -> tuple[float, float]:
-        """Objective and relative duality gap."""
-        slacks = np.maximum(0.0, 1.0 - self.signs * values)
-        left = coef - self.costs * slacks * self.signs
-        objective = self.objective(coef, values)
-        gap = 0.5 * float(left @ self.image(left)) / max(objective, 1e-300)
-        if not np.isfinite([objective, gap]).all():
-            raise ValueError(OVERFLOW)
-        return objective, max(0.0, gap)
-
-    def on_the_way(
-        self, coef: Floats, values: Floats, target: Floats, image: Floats, objective: float
-    ) -> tuple[Floats, Floats] | None:
-        """The first of 1, 1/2, 1/4, ... of the way that is lower."""
-        length = 1.0
-        for _ in range(40):
-            point = coef + length * (target - coef)
-            there = values + length * (image - values)
-            if self.objective(point, there) < objective:
-                return point, there
-            length /= 2.0
-        return None
+def _image(problem: SquaredMargin, K: Floats, coef: Floats) -> Floats:
+    """(K + 1 - F F') coef."""
+    support = np.flatnonzero(coef)
+    weights = coef[support]
+    # lines of a symmetric matrix: contiguous, where columns are not
+    values = weights @ K[support] + weights.sum()
+    return problem.deflate(values, slice(None), support, weights)
 
 
-_NO_DIGITS_LANDMARK_NEWTON = (
-    "Kernel values times C leave no digits for the penalty. Scale the features, or lower C."
-)
-FEW_DIGITS_DO = 1e6  # sums of squares up to this leave float32 a digit of the penalty
+def _fixed_rows_solution(problem: SquaredMargin, K: Floats, rows: Indices) -> Floats:
+    """The coefficients that are optimal if exactly these rows have an error."""
+    matrix = K[np.ix_(rows, rows)] + 1.0
+    if problem.features is not None:
+        F = problem.features[rows]
+        matrix -= F @ F.T  # of one array: numpy computes one triangle
+    matrix[np.diag_indices_from(matrix)] += problem.ridge[rows]
+    coef = np.zeros(problem.n_rows)
+    try:
+        coef[rows] = jittered_solve(matrix, problem.signs[rows], _TINY)
+    except ValueError as error:
+        raise ValueError(
+            "Kernel values times C leave no digits, or the kernel is not positive semi-definite. "
+            "Scale the features, or lower C."
+        ) from error
+    return coef
 
 
-@dataclass(frozen=True, eq=False)
-class NewtonDirections:
-    """One machine an output, in the coordinates of the landmarks' span.
+def _judge(problem: SquaredMargin, K: Floats, coef: Floats, values: Floats) -> tuple[float, float]:
+    """Objective and relative duality gap."""
+    slacks = np.maximum(0.0, 1.0 - problem.signs * values)
+    residual = coef - problem.costs * slacks * problem.signs
+    objective = problem.objective(float(coef @ values), values)
+    gap = 0.5 * float(residual @ _image(problem, K, residual)) / max(objective, _TINY)
+    if not np.isfinite([objective, gap]).all():
+        raise ValueError(OVERFLOW)
+    return objective, max(0.0, gap)
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_outputs, rank)
-    intercept : ndarray of shape (n_outputs,)
-    objective : ndarray of shape (n_outputs,)
-    gap : ndarray of shape (n_outputs,)
-        Relative duality gap: the certificate.
-    sizes : ndarray of shape (n_outputs,)
-        sum_i c_i slack_i |x_i|, of which the weights are what does not cancel.
-    n_iter : int
-        Passes over the rows.
-    """
 
-    weights: Floats
-    intercept: Floats
-    objective: Floats
-    gap: Floats
-    sizes: Floats
-    n_iter: int
+#: Sums of squares up to this leave float32 a digit of the penalty.
+FLOAT32_LARGEST_COST = 1e6
 
 
 class LandmarkNewton:
-    """Minimises 1/2 (|w|^2 + b^2) + 1/2 sum c max(0, 1 - d (w.x + b))^2, w orthogonal to U.
+    """Newton's method for many outputs over one landmark basis, in passes over blocks of rows.
 
-    The objective is piecewise quadratic: a Newton step solves it exactly for the rows with an
-    error now. The sums of squares over these rows are kept from pass to pass and from one set of
-    directions U to the next; a pass adds and takes off the rows that changed sides. With
-    v = sum_i c_i slack_i d_i x_i, less what it has in U, the duality gap at any point is
-    1/2 |w - v|^2, half the squared gradient. Steps are computed in float32 where that leaves
-    digits enough; slopes, and with them the gap, in the precision of the blocks.
-
-    A pass costs n_rows * n_landmarks operations for each output, n_landmarks^2 for each row
-    that changed sides, and n_landmarks^3. Memory is 25 bytes a row and output, 16 bytes a row,
-    and 4 or 8 n_landmarks^2 an output.
-
-    Parameters
-    ----------
-    blocks : LandmarkBlocks
-    signs : ndarray of shape (n_outputs, n_rows)
-    costs : ndarray of shape (n_rows,)
+    1/2 (|w|^2 + b^2) + 1/2 sum_i c_i max(0, 1 - d_i (w.x_i + b))^2, with w orthogonal to the
+    earlier directions U of its output. Hessians are kept from pass to pass and from one U to the
+    next. Steps are computed in float32 where the costs allow it, gradients and with them the gap
+    in the precision of the blocks. A pass costs n_rows n_landmarks per output, n_landmarks^2 per
+    row that entered or left the active rows, and n_landmarks^3 per output. Memory is 25 bytes per
+    row and output, and 4 or 8 n_landmarks^2 per output.
     """
 
     def __init__(self, blocks: LandmarkBlocks, signs: Floats, costs: Floats) -> None:
         self.blocks, self.signs, self.costs = blocks, signs, costs
         self.roots = np.sqrt(costs)
-        is_short = float(costs.sum()) <= FEW_DIGITS_DO
-        self.dtype = np.dtype(np.float32 if is_short else np.float64)
-        self._squares = np.zeros((len(signs), blocks.rank + 1, blocks.rank + 1), self.dtype)
+        is_small = float(costs.sum()) <= FLOAT32_LARGEST_COST
+        self.dtype = np.dtype(np.float32 if is_small else np.float64)
+        size = blocks.rank + 1
+        self._squares = np.zeros((len(signs), size, size), self.dtype)  # Hessian less identity
         self._is_active = np.zeros(signs.shape, dtype=bool)
-        self._squared_lengths = np.full(blocks.n_rows, np.nan)
+        self._squared_norms = np.full(blocks.n_rows, np.nan)  # of the rows, found in a first pass
 
     def solve(
         self,
-        taken: list[Floats],
+        earlier: list[Floats],
         *,
         start: Floats | None = None,
         tol: float = 1e-8,
         max_iter: int = 1000,
-    ) -> NewtonDirections:
-        """Find the machine of every output, orthogonal to what is taken.
+    ) -> list[Solution]:
+        """Solve all outputs; ``coef`` are weights in the basis, ``n_iter`` the passes of all.
 
-        Parameters
-        ----------
-        taken : list of ndarrays of shape (rank, n_directions)
-            For each output U, orthonormal columns.
-        start : ndarray of shape (n_outputs, rank + 1) or None, default=None
-            Weights and intercepts to start from; None for those of least squares.
-        tol : float, default=1e-8
-            Relative duality gap to reach.
-        max_iter : int, default=1000
-            Passes.
-
-        Returns
-        -------
-        directions : NewtonDirections
+        ``earlier`` has U for each output, of shape (rank, n_directions) with orthonormal columns;
+        ``start`` weights and intercepts, of shape (n_outputs, rank + 1).
         """
-        states = [_State(U, self.blocks.n_rows, self.blocks.rank) for U in taken]
+        states = [_State(U, self.blocks.n_rows, self.blocks.rank) for U in earlier]
         for number, trial in enumerate(self._first_trials(states) if start is None else start):
             states[number].trial = trial
         outputs = list(range(len(states)))
@@ -330,85 +231,84 @@ class LandmarkNewton:
             for number in outputs:
                 self._judge(states[number], number, tol)
             outputs = [number for number in outputs if not states[number].is_done]
-        points = np.array([state.point for state in states])
-        return NewtonDirections(
-            weights=points[:, :-1],
-            intercept=points[:, -1],
-            objective=np.array([state.objective for state in states]),
-            gap=np.array([state.gap for state in states]),
-            sizes=np.array([self._size(*pair) for pair in zip(states, self.signs, strict=True)]),
-            n_iter=n_iter,
+        return [state.solution(n_iter, tol) for state in states]
+
+    def summand_norms(self, solutions: list[Solution]) -> Floats:
+        """sum_i c_i slack_i |x_i| per output: the weights are what of this does not cancel."""
+        slacks = (
+            np.maximum(0.0, 1.0 - signs * solution.values)
+            for signs, solution in zip(self.signs, solutions, strict=True)
         )
+        return np.array([(self.costs * s) @ np.sqrt(self._squared_norms) for s in slacks])
 
     def _first_trials(self, states: list[_State]) -> list[Floats]:
-        """The answers for the rows active now, or for all rows where none is."""
+        """The minima for the rows active now, or for all rows where none is: least squares."""
         if not self._is_active.any():
             self._squares[:] = sum(self._square(b, self.roots[rows]) for rows, b in self.blocks)
             self._is_active[:] = True
         pulls = self.costs * self.signs * self._is_active
         total = sum(block.T @ pulls[:, rows].T for rows, block in self.blocks)
-        slopes = -np.asarray(total, dtype=np.float64)
-        return [self._step(state, k, slopes[:, k]) for k, state in enumerate(states)]
+        gradients = -np.asarray(total, dtype=np.float64)
+        return [self._step(state, k, gradients[:, k]) for k, state in enumerate(states)]
 
-    def _size(self, state: _State, signs: Floats) -> float:
-        slacks = np.maximum(0.0, 1.0 - signs * state.values)
-        return float((self.costs * slacks) @ np.sqrt(self._squared_lengths))
-
-    def _step(self, state: _State, number: int, slope: Floats) -> Floats:
-        """A Newton step; in float64 from now on where float32 has no digits for it."""
+    def _step(self, state: _State, number: int, gradient: Floats) -> Floats:
+        """A Newton step; in float64 from now on where float32 has no Cholesky factor."""
         try:
-            return state.newton(self._hessian(number), slope)
+            return state.newton_step(self._hessian(number), gradient)
         except LinAlgError as error:
             if self.dtype == np.float64:
-                raise ValueError(_NO_DIGITS_LANDMARK_NEWTON) from error
+                raise ValueError(
+                    "Kernel values times C leave no digits for the penalty. Scale the features, "
+                    "or lower C."
+                ) from error
         self.dtype = np.dtype(np.float64)
         self._squares = np.zeros(self._squares.shape)
         for rows, block in self.blocks:
             for k, active in enumerate(self._is_active[:, rows]):
                 self._squares[k] += self._square(block[active], self.roots[rows][active])
-        return self._step(state, number, slope)
+        return self._step(state, number, gradient)
 
     def _square(self, block: Floats, roots: Floats) -> Floats:
-        """Of weighted rows."""
+        """sum_i c_i x_i x_i'."""
         weighted = block.astype(self.dtype) * roots.astype(self.dtype)[:, None]
         return np.asarray(weighted.T @ weighted)
 
     def _hessian(self, number: int) -> Floats:
-        squares = self._squares[number].copy()
-        squares[np.diag_indices_from(squares)] += 1.0
-        return squares
+        hessian = self._squares[number].copy()
+        hessian[np.diag_indices_from(hessian)] += 1.0
+        return hessian
 
     def _pass(self, states: list[_State], outputs: list[int]) -> None:
-        """Values, slopes and sums of squares at the trial points, in one pass over the blocks."""
-        some = np.array(outputs)
-        vectors = np.array([states[number].trial for number in outputs]).T
-        slopes = np.zeros_like(vectors)
+        """Values, gradients and Hessians at the trial points, in one pass over the blocks."""
+        trials = np.array([states[number].trial for number in outputs]).T
+        gradients = np.zeros_like(trials)
         losses = np.zeros(len(outputs))
         for rows, block in self.blocks:
-            if np.isnan(self._squared_lengths[rows.start]):
-                part = block[:, :-1]
-                self._squared_lengths[rows] = np.einsum("ij,ij->i", part, part)
-            values = block @ vectors.astype(block.dtype, copy=False)
-            signs = self.signs[some, rows].T
-            errors = np.maximum(0.0, 1.0 - signs * values)
-            weighted = self.costs[rows, None] * errors
-            losses += np.einsum("ij,ij->j", weighted, errors)
+            if np.isnan(self._squared_norms[rows.start]):
+                points = block[:, :-1]
+                self._squared_norms[rows] = np.einsum("ij,ij->i", points, points)
+            values = block @ trials.astype(block.dtype, copy=False)
+            signs = self.signs[np.array(outputs), rows].T
+            slacks = np.maximum(0.0, 1.0 - signs * values)
+            weighted = self.costs[rows, None] * slacks
+            losses += np.einsum("ij,ij->j", weighted, slacks)
             weighted *= signs
-            slopes -= block.T @ weighted.astype(block.dtype, copy=False)
+            gradients -= block.T @ weighted.astype(block.dtype, copy=False)
             for place, number in enumerate(outputs):
                 states[number].trial_values[rows] = values[:, place]
-                self._change_sides(number, rows, block, errors[:, place] > 0)
-        if not (np.isfinite(slopes).all() and np.isfinite(losses).all()):
+                self._update_active(number, rows, block, slacks[:, place] > 0)
+        if not (np.isfinite(gradients).all() and np.isfinite(losses).all()):
             raise ValueError(OVERFLOW)
         for place, number in enumerate(outputs):
             state = states[number]
-            state.trial_slope = state.trial + slopes[:, place]
+            state.trial_gradient = state.trial + gradients[:, place]
             norm = float(state.trial @ state.trial)
             state.trial_objective = 0.5 * (norm + float(losses[place]))
 
-    def _change_sides(
+    def _update_active(
         self, number: int, rows: slice, block: Floats, active: NDArray[np.bool_]
     ) -> None:
+        """Add the rows that entered to the Hessian and subtract those that left."""
         before = self._is_active[number, rows]
         for change, update in ((active & ~before, np.add), (before & ~active, np.subtract)):
             places = np.flatnonzero(change)
@@ -418,82 +318,94 @@ class LandmarkNewton:
         self._is_active[number, rows] = active
 
     def _judge(self, state: _State, number: int, tol: float) -> None:
-        """Take the trial point or go back towards the last one; then decide where to go next."""
+        """Accept the trial point or backtrack; then choose the next one."""
         if not state.is_lower():
-            state.trial = state.step_back(self.signs[number], self.costs)
+            state.backtrack(self.signs[number], self.costs)
             return
         state.accept()
         if state.gap <= tol:
             state.is_done = True
             return
-        state.trial = state.point + self._step(state, number, state.slope)
+        state.trial = state.point + self._step(state, number, state.gradient)
 
 
 class _State:
-    """The search of one output."""
+    """The search of one output: the last accepted point, and a trial point."""
 
-    def __init__(self, taken: Floats, n_rows: int, rank: int) -> None:
-        self.taken = np.vstack([taken, np.zeros((1, taken.shape[1]))])  # the intercept is free
+    def __init__(self, earlier: Floats, n_rows: int, rank: int) -> None:
+        self.earlier = np.vstack([earlier, np.zeros((1, earlier.shape[1]))])  # free intercept
         self.point: Floats = np.zeros(rank + 1)
         self.values: Floats = np.zeros(n_rows)
-        self.objective = np.inf
-        self.slope: Floats = np.zeros(rank + 1)
-        self.gap = np.inf
+        self.gradient: Floats = np.zeros(rank + 1)
+        self.objective = self.gap = np.inf
         self.is_done = False
         self.trial: Floats = np.zeros(rank + 1)
         self.trial_values: Floats = np.zeros(n_rows)
-        self.trial_slope: Floats = np.zeros(rank + 1)
+        self.trial_gradient: Floats = np.zeros(rank + 1)
         self.trial_objective = np.inf
 
     def project(self, vector: Floats) -> Floats:
-        """What is orthogonal to the directions taken."""
-        return vector - self.taken @ (self.taken.T @ vector)
+        """The part orthogonal to the earlier directions."""
+        return vector - self.earlier @ (self.earlier.T @ vector)
 
-    def newton(self, hessian: Floats, slope: Floats) -> Floats:
-        """The step to the lowest point of a quadratic among those orthogonal to what is taken."""
-        # what the slope has in these directions changes nothing, but would cost digits
-        sides = np.column_stack([self.project(slope), self.taken]).astype(hessian.dtype)
+    def newton_step(self, hessian: Floats, gradient: Floats) -> Floats:
+        """The step to the minimum of the quadratic, orthogonal to the earlier directions."""
+        # the gradient's part along these changes nothing, but would cost digits
+        sides = np.column_stack([self.project(gradient), self.earlier]).astype(hessian.dtype)
         factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
         solved = cho_solve(factor, sides, check_finite=False).astype(np.float64)
         step, sides = -solved[:, 0], solved[:, 1:]
         if sides.shape[1]:
-            step -= sides @ np.linalg.solve(self.taken.T @ sides, self.taken.T @ step)
+            step -= sides @ np.linalg.solve(self.earlier.T @ sides, self.earlier.T @ step)
         return self.project(step)
 
     def is_lower(self) -> bool:
-        """Whether the trial point takes enough off the objective.
+        """Whether the trial point lowers the objective enough.
 
-        Where the objective has no more digits to compare, the gradient has.
+        Where the objective is equal to round-off, the gradient still tells.
         """
         if not np.isfinite(self.objective):
             return True
         if self.trial_objective <= self.objective * (1.0 + 1e-13):
-            before, after = self.project(self.slope), self.project(self.trial_slope)
+            before, after = self.project(self.gradient), self.project(self.trial_gradient)
             if after @ after < 0.25 * (before @ before):
                 return True
-        promised = float(self.project(self.slope) @ (self.trial - self.point))
-        return self.trial_objective <= self.objective + 1e-4 * promised
+        promised = float(self.project(self.gradient) @ (self.trial - self.point))
+        return self.trial_objective <= self.objective + _SUFFICIENT_DECREASE * promised
 
     def accept(self) -> None:
         """Go to the trial point."""
         self.point, self.objective = self.trial, self.trial_objective
         self.values, self.trial_values = self.trial_values, self.values
-        self.slope = self.trial_slope
-        gradient = self.project(self.slope)
-        self.gap = 0.5 * float(gradient @ gradient) / max(self.objective, 1e-300)
+        self.gradient = self.trial_gradient
+        gradient = self.project(self.gradient)
+        self.gap = 0.5 * float(gradient @ gradient) / max(self.objective, _TINY)
 
-    def step_back(self, signs: Floats, costs: Floats) -> Floats:
-        """A point on the way that is lower; the search ends where there is none."""
-        way = self.trial - self.point
-        move = self.trial_values - self.values
-        promised = float(self.project(self.slope) @ way)
-        length = 1.0
-        for _ in range(30):
-            length /= 2.0
-            point = self.point + length * way
-            errors = np.maximum(0.0, 1.0 - signs * (self.values + length * move))
-            objective = 0.5 * (float(point @ point) + float(costs @ errors**2))
-            if objective <= self.objective + 1e-4 * length * promised:
-                return point
-        self.is_done = True  # rounding
-        return self.point
+    def backtrack(self, signs: Floats, costs: Floats) -> None:
+        """Halve the step, without a pass: values are linear in it. Ends where none is lower."""
+        step = self.trial - self.point
+        change = self.trial_values - self.values
+        promised = float(self.project(self.gradient) @ step)
+
+        def is_accepted(t: float) -> bool:
+            point = self.point + t * step
+            slacks = np.maximum(0.0, 1.0 - signs * (self.values + t * change))
+            objective = 0.5 * (float(point @ point) + float(costs @ slacks**2))
+            return objective <= self.objective + _SUFFICIENT_DECREASE * t * promised
+
+        length = halve_until(is_accepted, 0.5, 30)
+        self.is_done = not length  # round-off
+        self.trial = self.point + length * step
+
+    def solution(self, n_iter: int, tol: float) -> Solution:
+        """The last accepted point."""
+        return Solution(
+            rows=as_indices([]),
+            coef=self.point[:-1],
+            intercept=float(self.point[-1]),
+            gap=self.gap,
+            n_iter=n_iter,
+            status=_status(self.gap <= tol, self.is_done),
+            objective=self.objective,
+            values=self.values,
+        )

@@ -1,343 +1,255 @@
-"""The squared-hinge problem as a nearest point of hulls and as an enclosing ball."""
+"""The squared-hinge problem: what all solvers of this folder minimise, and what they return."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from kernlet._typing import Floats, Indices
-from kernlet.kernels.base import require_mercer
-from kernlet.kernels.gram import Gram, Selection, as_indices
+from kernlet.expansion import KernelExpansion
+from kernlet.kernels.base import Kernel, require_mercer
+from kernlet.kernels.gram import Gram, Selection
 
-_DIAGONAL_ROWS = 64
+_DIAGONAL_ROWS = 64  # rows of a block of which only the diagonal is used
 
+OVERFLOW = "Kernel values times weights times C overflow. Scale the features, or lower C."
 
-def require_signed_rows(what: str, gram: Gram, signs: Floats, costs: Floats) -> None:
-    """Refuse what is no square matrix of a feature space with a sign and a cost for every row.
-
-    Parameters
-    ----------
-    what : str
-        The problem, as the subject of a sentence.
-    gram : Gram
-    signs, costs : ndarray of shape (n_rows,)
-    """
-    require_mercer(gram.kernel, f"{what} in feature space")
-    if not gram.is_square:
-        raise ValueError(f"{what} needs K(X, X); the matrix given has other columns than rows.")
-    n_rows = len(gram.x)
-    if len(signs) != n_rows or len(costs) != n_rows:
-        raise ValueError(
-            f"There are {n_rows} rows, {len(signs)} signs and {len(costs)} costs; give one of "
-            "each for every row."
-        )
-    with np.errstate(divide="ignore", over="ignore"):
-        ridge = 1.0 / costs
-    if not (np.isfinite(ridge).all() and (ridge > 0).all()):
-        raise ValueError(
-            "A cost C is not positive, or 1 / C is not finite; give numbers nearer to 1, and "
-            "leave rows of no weight out."
-        )
+# How this works
+# --------------
+# HullPerceptronClassifier, CoreVectorClassifier and MMDA minimise one objective. With f the
+# kernel's feature map, signs d_i = +-1 and costs c_i > 0:
+#
+#   P(w, b) = 1/2 (|w|^2 + b^2) + 1/2 sum_i c_i max(0, 1 - d_i (w.f(x_i) + b))^2
+#
+# Squared slacks and the penalised intercept make the dual simple: no upper bounds and no equality,
+#
+#   D(a) = sum a - 1/2 a'Qa  over a >= 0,   Q_ij = d_i d_j (k(x_i, x_j) + 1) + delta_ij / c_i
+#
+# Q is the Gram matrix of the points X_i = d_i (f(x_i), 1, e_i / sqrt(c_i)), which are separable
+# whatever the data. Three views of the same optimum a, each with its own solver:
+#
+#   1. nearest point (mdm.py): alpha = a / sum a are the weights of the point W = sum alpha_i X_i of
+#      the convex hull nearest the origin, |W|^2 = 1 / sum a; the margins W.X_i are equal on the
+#      support. Garcia et al. write the errors as C sum slack^2, so that their C is c / 2.
+#   2. smallest enclosing ball (core_set.py): if all |X_i|^2 are equal, the point nearest the
+#      origin is also the center of the smallest ball around the X_i (Tsang et al. 2005).
+#   3. Newton's method on P (newton.py): P is piecewise quadratic.
+#
+# MMDA asks for w orthogonal to earlier unit vectors u_q ("deflation"). Then k(x_i, x_j) is
+# replaced by k(x_i, x_j) - F_i . F_j, with F_iq = u_q . f(x_i) the earlier features of the rows.
 
 
 def kernel_diagonal(gram: Gram) -> Floats:
     """k(x, x) of all rows, by small blocks."""
-    n_rows = len(gram.x)
-    values = np.empty(n_rows)
-    for start in range(0, n_rows, _DIAGONAL_ROWS):
-        rows = slice(start, min(start + _DIAGONAL_ROWS, n_rows))
+    values = np.empty(len(gram.x))
+    for start in range(0, len(values), _DIAGONAL_ROWS):
+        rows = slice(start, min(start + _DIAGONAL_ROWS, len(values)))
         values[rows] = np.diagonal(gram.block(rows, rows))
     return values
 
 
 @dataclass(frozen=True, eq=False)
-class Hull:
-    """Signed points of a feature space in which they are separable, as inner products.
+class SquaredMargin:
+    """The squared-hinge problem of one output: a square Gram, signs d, costs c, earlier features F.
 
-    Row i is the point X_i = d_i (f(x_i), 1, ..., 1 / sqrt(2 C_i), ...), the last number in a
-    coordinate of its own::
-
-        Q_ij = X_i . X_j = d_i d_j (1 + k(x_i, x_j)) + delta_ij / (2 C_i)
-
-    A point of the hull is W = sum_i alpha_i X_i with alpha >= 0 and sum alpha = 1; the one
-    nearest the origin, over its squared norm, minimises 1/2 |w|^2 + sum_i C_i slack_i^2 with
-    the intercept among the coordinates of w. delta goes by row number: equal rows are two.
-
-    Parameters
-    ----------
-    gram : Gram
-        K(X, X), square, of a positive semi-definite kernel.
-    signs : ndarray of shape (n_rows,)
-        d: +1 or -1.
-    costs : ndarray of shape (n_rows,)
-        C, positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.gram import Gram
-    >>> from kernlet.kernels.linear import Linear
-    >>> from kernlet.squared.problem import Hull
-    >>> X = np.array([[2.0], [-1.0]])
-    >>> hull = Hull(Gram(Linear(), X), np.array([1.0, -1.0]), np.full(2, 0.5))
-    >>> hull.columns(np.arange(2))
-    array([[6., 1.],
-           [1., 3.]])
+    Q_ij = d_i d_j (k(x_i, x_j) + 1 - F_i . F_j) + delta_ij / c_i. Equal rows are two rows: delta
+    goes by row number.
     """
 
     gram: Gram
     signs: Floats
     costs: Floats
+    features: Floats | None = None
 
     def __post_init__(self) -> None:
-        require_signed_rows("A hull", self.gram, self.signs, self.costs)
-        self.gram.x.norms  # noqa: B018  computed here, once for all columns
+        require_mercer(self.gram.kernel, "A margin in feature space")
+        if not self.gram.is_square:
+            raise ValueError("The problem needs K(X, X); the matrix has other columns than rows.")
+        if len(self.signs) != self.n_rows or len(self.costs) != self.n_rows:
+            raise ValueError(
+                f"There are {self.n_rows} rows, {len(self.signs)} signs and {len(self.costs)} "
+                "costs; give one of each for every row."
+            )
+        with np.errstate(divide="ignore", over="ignore"):
+            ridge = 1.0 / self.costs
+        if not (np.isfinite(ridge).all() and (ridge > 0).all()):
+            raise ValueError(
+                "A cost C is not positive, or 1 / C is not finite; give numbers nearer to 1, and "
+                "leave rows of zero weight out."
+            )
 
     @property
     def n_rows(self) -> int:
-        """Points of the hull."""
+        """Training rows."""
         return len(self.gram.x)
 
     @cached_property
     def ridge(self) -> Floats:
-        """1 / (2 C_i), what a row adds to its own product."""
-        return 0.5 / self.costs
-
-    @cached_property
-    def diagonal(self) -> Floats:
-        """Q_ii for all rows."""
-        return kernel_diagonal(self.gram) + 1.0 + self.ridge
-
-    def columns(self, numbers: Indices, rows: Selection = slice(None)) -> Floats:
-        """Columns of Q, as lines of shape (n_columns, n_rows).
-
-        Parameters
-        ----------
-        numbers : ndarray of shape (n_columns,)
-        rows : slice or ndarray, default=all
-
-        Returns
-        -------
-        values : ndarray
-        """
-        values = self.gram.block(numbers, rows)
-        values += 1.0
-        values *= self.signs[rows]
-        values *= self.signs[numbers, None]
-        lines, places = _same_rows(numbers, rows)
-        values[lines, places] += self.ridge[numbers[lines]]
-        return values
-
-    def margins(self, alpha: Floats) -> Floats:
-        """Q alpha for all rows, from scratch, by blocks.
-
-        Parameters
-        ----------
-        alpha : ndarray of shape (n_rows,)
-
-        Returns
-        -------
-        margins : ndarray of shape (n_rows,)
-        """
-        support = np.flatnonzero(alpha)
-        coef = alpha[support] * self.signs[support]
-        values = self.gram.dot(coef, support) + coef.sum()
-        return self.signs * values + self.ridge * alpha
-
-    def squared_norm(self, alpha: Floats, margins: Floats) -> float:
-        """|W|^2, given the margins Q alpha; at least what the ridge alone makes of it.
-
-        Parameters
-        ----------
-        alpha, margins : ndarrays of shape (n_rows,)
-
-        Returns
-        -------
-        squared_norm : float
-        """
-        return max(float(alpha @ margins), float(self.ridge @ alpha**2))
-
-    def subset(self, rows: Indices) -> Hull:
-        """The hull of some of the rows; their points are copied."""
-        points = self.gram.x
-        gram = Gram(
-            self.gram.kernel, points.X[rows], dtype=points.dtype, hold=True, shift=points.shift
-        )
-        return Hull(gram, self.signs[rows], self.costs[rows])
-
-
-def _same_rows(numbers: Indices, rows: Any) -> tuple[Indices, Indices]:
-    """Where a line and a place of a block are the same row of the hull."""
-    if isinstance(rows, slice):
-        if rows == slice(None):
-            return np.arange(len(numbers)), numbers
-        raise TypeError("Rows of a block of Q are all rows, or an array of row numbers.")
-    lines, places = np.nonzero(numbers[:, None] == rows[None, :])
-    return as_indices(lines), as_indices(places)
-
-
-@dataclass(frozen=True, eq=False)
-class EnclosingBall:
-    """The machine of squared errors, as a ball in feature space.
-
-    With f the kernel's feature map, signs d_i, weights c_i and unit vectors u_q::
-
-        minimise over w, b  1/2 (|w|^2 + b^2) + 1/2 sum_i c_i max(0, 1 - d_i (w.f(x_i) + b))^2
-        subject to  w . u_q = 0 for all q
-
-    Its dual is min 1/2 a'Qa - sum a over a >= 0, with the kernel less the directions::
-
-        Q_ij = d_i d_j (k(x_i, x_j) + 1 - F_i . F_j) + delta_ij / c_i,   F_iq = u_q . f(x_i)
-
-    a / sum a are the weights of the center of the smallest ball around the points
-    d_i (f(x_i), 1, e_i / sqrt(c_i)), the center orthogonal to the u_q. The squared distance of
-    point i from the center is n2 - 2 g_i + kappa with n2 = |center|^2 and g = Q a / sum a, where
-    kappa is the squared norm of a point *before* the directions are taken off: the ball of the
-    kernel Q alone is another one. Where norms differ (a polynomial kernel, several weights),
-    kappa is the largest, and every other point has the rest in a coordinate of its own in
-    which the center is 0. The intercept is not among what is orthogonal.
-
-    Parameters
-    ----------
-    gram : Gram
-        K(X, X), square, of a positive semi-definite kernel.
-    signs : ndarray of shape (n_rows,)
-        d: +1 or -1.
-    costs : ndarray of shape (n_rows,)
-        c, positive.
-    images : ndarray of shape (n_rows, n_directions) or None, default=None
-        F: the directions' values at the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.rbf import RBF
-    >>> from kernlet.kernels.gram import Gram
-    >>> from kernlet.squared.problem import EnclosingBall
-    >>> X = np.array([[0.0], [1.0]])
-    >>> ball = EnclosingBall(Gram(RBF(1.0), X), np.array([1.0, -1.0]), np.ones(2))
-    >>> ball.products(np.arange(2), np.arange(2)).round(3)
-    array([[ 3.   , -1.368],
-           [-1.368,  3.   ]])
-    """
-
-    gram: Gram
-    signs: Floats
-    costs: Floats
-    images: Floats | None = None
-
-    def __post_init__(self) -> None:
-        require_signed_rows("A ball", self.gram, self.signs, self.costs)
-
-    @property
-    def n_rows(self) -> int:
-        """Points to enclose."""
-        return len(self.gram.x)
-
-    @cached_property
-    def ridge(self) -> Floats:
-        """1 / c_i, what a row adds to its own product."""
+        """1 / c_i, which the squared slack adds to Q_ii."""
         return 1.0 / self.costs
 
     @cached_property
+    def diagonal(self) -> Floats:
+        """Q_ii of all rows."""
+        diagonal = kernel_diagonal(self.gram) + 1.0 + self.ridge
+        if self.features is not None:
+            diagonal -= np.einsum("ij,ij->i", self.features, self.features)
+        return diagonal
+
+    @cached_property
     def kappa(self) -> float:
-        """The largest squared norm of a point, directions not taken off."""
+        """The largest |X_i|^2, before deflation."""
         return float((kernel_diagonal(self.gram) + self.ridge).max(initial=0.0)) + 1.0
 
-    def products(self, rows: Indices, columns: Indices) -> Floats:
-        """Q[rows][:, columns].
-
-        Parameters
-        ----------
-        rows, columns : ndarrays of row numbers
-
-        Returns
-        -------
-        values : ndarray of shape (len(rows), len(columns))
-        """
+    def products(self, rows: Indices, columns: Selection = slice(None)) -> Floats:
+        """Q[rows][:, columns]; columns are an index array or all."""
+        self.gram.x.norms  # noqa: B018  cached by this: blocks then take them from there
         values = self.gram.block(rows, columns).astype(np.float64, copy=False)
         values += 1.0
-        if self.images is not None:
-            values -= self.images[rows] @ self.images[columns].T
+        if self.features is not None:
+            values -= self.features[rows] @ self.features[columns].T
         values *= self.signs[columns]
         values *= self.signs[rows, None]
-        lines, places = np.nonzero(rows[:, None] == columns[None, :])
+        if isinstance(columns, slice):
+            assert columns == slice(None)
+            lines, places = np.arange(len(rows)), rows
+        else:
+            lines, places = np.nonzero(rows[:, None] == columns[None, :])
         values[lines, places] += self.ridge[rows[lines]]
         return values
 
-    def coordinates(self, rows: Indices, coef: Floats) -> Floats:
-        """What sum_j coef_j f(x_j) has in the directions."""
-        if self.images is None:
-            return np.zeros(0)
-        return np.asarray(self.images[rows].T @ coef)
+    def deflate(self, values: Floats, rows: Selection, support: Indices, coef: Floats) -> Floats:
+        """Values of sum_j coef_j f(x_j) at rows, less its part along the earlier features."""
+        if self.features is None:
+            return values
+        return np.asarray(values - self.features[rows] @ (self.features[support].T @ coef))
+
+    def values_at(self, rows: Indices, support: Indices, coef: Floats) -> Floats:
+        """Decision values at few rows of sum_j coef_j (k(., x_j) + 1), deflated."""
+        values = self.gram.block(rows, support) @ coef + coef.sum()
+        return self.deflate(values, rows, support, coef)
+
+    def margins(self, alpha: Floats) -> Floats:
+        """Q alpha for all rows, from scratch, by blocks."""
+        support = np.flatnonzero(alpha)
+        coef = alpha[support] * self.signs[support]
+        values = self.gram.dot(coef, support) + coef.sum()
+        return self.signs * self.deflate(values, slice(None), support, coef) + self.ridge * alpha
+
+    def squared_norm(self, alpha: Floats, margins: Floats) -> float:
+        """|W|^2 = alpha' Q alpha, given Q alpha; at least the ridge's part, which cannot cancel."""
+        return max(float(alpha @ margins), float(self.ridge @ alpha**2))
 
     def objective(self, squared_norm: float, values: Floats) -> float:
-        """The primal value of a machine, given |w|^2 + b^2 and its values at all rows."""
+        """P, given |w|^2 + b^2 and the decision values at all rows."""
         slacks = np.maximum(0.0, 1.0 - self.signs * values)
         return 0.5 * (squared_norm + float(self.costs @ slacks**2))
 
-    def eps(self, squared_norm: float, least_margin: float) -> float:
-        """How far outside a ball the furthest row lies: its distance is (1 + eps) radii.
+    def ball_gap(self, squared_norm: float, least_margin: float) -> float:
+        """eps, where the furthest row lies (1 + eps) radii from the center W.
 
-        Parameters
-        ----------
-        squared_norm : float
-            n2, of the center.
-        least_margin : float
-            The least g_i.
-
-        Returns
-        -------
-        eps : float
-            Not below 0.
+        |X_i - W|^2 = |W|^2 - 2 W.X_i + kappa and the squared radius is kappa - |W|^2. Rows with a
+        norm below kappa are given the difference in a coordinate in which the center is 0.
         """
         furthest = squared_norm - 2.0 * least_margin + self.kappa
         return max(0.0, float(np.sqrt(furthest / (self.kappa - squared_norm))) - 1.0)
 
+    def subset(self, rows: Indices) -> SquaredMargin:
+        """The problem of some of the rows; their points are copied."""
+        points = self.gram.x
+        gram = Gram(
+            self.gram.kernel, points.X[rows], dtype=points.dtype, hold=True, shift=points.shift
+        )
+        features = None if self.features is None else self.features[rows]
+        return SquaredMargin(gram, self.signs[rows], self.costs[rows], features)
 
-#: What a solver says where its sums are no numbers.
-OVERFLOW = "Kernel values times weights times C overflow. Scale the features, or lower C."
+
+Status = Literal["optimal", "iteration limit", "memory limit", "stopped", "rounding", "running"]
+
+
+def _empty() -> Any:
+    return np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredHinge:
-    """The 2-norm machine over given features, as plain values.
+class Solution:
+    """A decision function sum_j coef_j k(., x_j) + intercept, with its certificate.
 
-    With rows phi_i (kernel values at the centers), signs d_i and weights c_i::
+    The first six fields are always set, in reports from a running solver too. ``gap`` is relative
+    and computed from scratch: 1 - least margin / |W|^2 (mdm), (P - D) / P (core sets, Newton), or
+    the Newton decrement over P (Newton over given features). ``"rounding"`` is the status of a
+    solver that no step improves any more; ``"stopped"`` of one that ``report`` ended.
+    """
 
-        minimise over w, b  1/2 w' P w + 1/2 sum_i c_i max(0, 1 - d_i (phi_i w + b))^2
+    rows: Indices  # support vectors, ascending; empty where coef belongs to given features
+    coef: Floats
+    intercept: float
+    gap: float
+    n_iter: int  # steps, quadratic programs, linear systems or passes
+    status: Status
+    objective: float = np.nan  # P over all rows
+    values: Floats = field(default_factory=_empty)  # decision values at all rows
+    ball_gap: float = np.nan  # true eps of the enclosing ball, over all rows
+    core: Indices = field(default_factory=_empty)  # rows of the core set, in order of entry
+    alpha: Floats = field(default_factory=_empty)  # weights of W over rows, of sum 1
+    squared_norm: float = np.nan  # |W|^2
+    margin: float = np.nan  # min_i W.X_i / |W|, a lower bound on the norm of the nearest point
+    n_columns: int = 0  # columns of Q computed; one computed twice counts twice
+    gradient_norm: float = np.nan  # largest entry of the gradient, relative to that at zero
 
-    P = K(centers, centers) makes the first term the norm in feature space.
+    @property
+    def norm(self) -> float:
+        """|W|, an upper bound on the norm of the nearest point."""
+        return float(np.sqrt(self.squared_norm))
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_rows, n_centers)
-    penalty : ndarray of shape (n_centers, n_centers)
-        P, positive definite.
-    signs : ndarray of shape (n_rows,)
-    error_weights : ndarray of shape (n_rows,)
-        c.
+    @property
+    def bound(self) -> float:
+        """The dual value D, a lower bound on the optimum of P."""
+        return self.objective * (1.0 - self.gap)
+
+    @property
+    def centers(self) -> Indices:
+        """The support vectors, as centers of an expansion."""
+        return self.rows
+
+    def spread(self, weights: Floats, n_rows: int) -> Floats:
+        """Numbers of the support vectors (``alpha``, ``coef``) as a vector over all rows."""
+        dense = np.zeros(n_rows)
+        dense[self.rows] = weights
+        return dense
+
+    def expansion(self, kernel: Kernel, X: Any) -> KernelExpansion:
+        """The decision function, over the training rows X."""
+        return KernelExpansion(kernel, X[self.rows], self.coef, np.array([self.intercept]))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureHinge:
+    """The primal over given features phi_i, whose intercept is not penalised.
+
+    1/2 w' P w + 1/2 sum_i c_i max(0, 1 - d_i (phi_i w + b))^2; with kernel values at centers as
+    features, P = K(centers, centers) makes the first term the norm in feature space.
     """
 
     features: Floats
     penalty: Floats
     signs: Floats
-    error_weights: Floats
+    costs: Floats
 
-    def errors(self, point: Floats) -> Floats:
-        """max(0, 1 - d_i f_i) for all rows, at a point (w, b)."""
+    def slacks(self, point: Floats) -> Floats:
+        """max(0, 1 - d_i (phi_i w + b)) at a point (w, b)."""
         return np.maximum(0.0, 1.0 - self.signs * (self.features @ point[:-1] + point[-1]))
 
     def objective(self, point: Floats) -> float:
-        """Value of the objective."""
+        """The objective at a point (w, b)."""
         weights = point[:-1]
         penalty = weights @ self.penalty @ weights
-        return float(penalty + self.error_weights @ self.errors(point) ** 2) / 2.0
+        return float(penalty + self.costs @ self.slacks(point) ** 2) / 2.0
 
     def gradient(self, point: Floats) -> Floats:
         """Its gradient by (w, b)."""
-        pull = self.error_weights * self.signs * self.errors(point)
+        pull = self.costs * self.signs * self.slacks(point)
         return np.append(self.penalty @ point[:-1] - pull @ self.features, -pull.sum())

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from kernlet.squared.active_set import GrowingProgram
+from kernlet.squared.active_set import IncrementalNNQP
 
 
 def program_of(Q, sizes):
-    program = GrowingProgram()
+    program = IncrementalNNQP()
     start = 0
     for size in sizes:
         stop = min(start + size, len(Q))
@@ -29,7 +29,7 @@ def random_matrix(m, seed, ridge=0.1):
 @given(st.integers(1, 40), st.integers(0, 10**6), st.integers(1, 7))
 def test_it_meets_the_conditions_of_an_optimum_after_every_batch(m, seed, size):
     Q = random_matrix(m, seed)
-    program = GrowingProgram()
+    program = IncrementalNNQP()
     for start in range(0, m, size):
         stop = min(start + size, m)
         program.add(Q[start:stop, :stop])
@@ -52,7 +52,7 @@ def test_rows_one_by_one_or_at_once_and_gauss_seidel_agree(seed):
 
 
 def test_equal_rows_without_a_ridge_end_with_a_word():
-    program = GrowingProgram()
+    program = IncrementalNNQP()
     program.add(np.full((3, 3), 2.0))
     assert program.solve() in (True, False)
     assert program.weights.sum() == pytest.approx(0.5)

@@ -1,4 +1,4 @@
-"""The nearest point against independent solvers, loops and its own certificate."""
+"""The nearest point against independent solvers, loops and its certificate."""
 
 import numpy as np
 import pytest
@@ -9,26 +9,98 @@ from sklearn.svm import SVC
 import naive
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.rbf import RBF
-from kernlet.squared.mdm import LARGEST_FACE, ActiveRows, find_nearest_point, mdm_steps, sk_steps
-from kernlet.squared.problem import Hull
-from support.hulls import clusters, overlapping, whole_matrix
+from kernlet.squared.mdm import (
+    LARGEST_ACTIVE_SET,
+    ColumnPool,
+    WorkingSet,
+    find_nearest_point,
+    mdm_steps,
+    sk_steps,
+)
+from kernlet.squared.problem import SquaredMargin
+from support.squared_problems import clusters, dual_matrix, overlapping
 
 
-@pytest.mark.parametrize("method", ["mdm", "wolfe"])
+def filled(Q, numbers, max_columns):
+    pool = ColumnPool(len(Q), 8 * len(Q) * max_columns)
+    for number in numbers:
+        pool.put(np.array([number]), Q[[number]])
+    return pool
+
+
+@pytest.fixture
+def Q():
+    return np.random.RandomState(0).randn(12, 12)
+
+
+def test_the_least_recently_used_gives_way(Q):
+    pool = filled(Q, [0, 1, 2], 3)
+    assert np.array_equal(pool.get(0), Q[0])
+    pool.put(np.array([5]), Q[[5]])
+    assert pool.get(1) is None
+    assert all(number in pool for number in (0, 2, 5))
+    assert pool.nbytes == 3 * 12 * 8
+    assert pool.n_computed == 4
+
+
+def test_the_first_of_several_stays_longest(Q):
+    pool = filled(Q, [], 2)
+    pool.put(np.array([3, 4, 5]), Q[[3, 4, 5]])
+    assert [number in pool for number in (3, 4, 5)] == [True, True, False]
+
+
+def test_fewer_rows_make_room_for_more_columns(Q):
+    pool = filled(Q, [7, 0, 3, 9], 4)
+    pool.get(7)
+    kept = np.array([0, 3, 5, 7])
+    pool.keep_rows(kept)
+    assert len(pool) == 3
+    assert pool.capacity == 12
+    for number, old in enumerate(kept):
+        if old != 5:
+            assert np.array_equal(pool.get(number), Q[old, kept])
+
+
+@pytest.mark.parametrize("max_columns", [3, 12])
+def test_rows_that_come_back(Q, max_columns):
+    kept, all_of_them = np.array([0, 3, 5, 7, 9, 11]), np.arange(12)
+    pool = filled(Q, [7, 0, 3], max_columns)
+    pool.keep_rows(kept)
+    small = Q[np.ix_(kept, kept)]
+    for number in (4, 5):
+        pool.put(np.array([number]), small[[number]])
+    before = [kept[number] for number in range(6) if number in pool]
+    new = np.setdiff1d(all_of_them, kept)
+    pool.add_rows(kept, 12, lambda numbers: Q[np.ix_(numbers, new)])
+    held = [number for number in range(12) if number in pool]
+    assert len(held) == min(len(before), max_columns)
+    for number in held:
+        assert np.array_equal(pool.get(number), Q[number])
+
+
+def test_there_is_room_for_two_in_any_case():
+    assert ColumnPool(100, 1).capacity == 2
+
+
+def dense(solution, n_rows):
+    return solution.spread(solution.alpha, n_rows)
+
+
+@pytest.mark.parametrize("method", ["mdm", "active set"])
 @pytest.mark.parametrize("C", [0.1, 2.0, 100.0])
 def test_the_optimum_is_that_of_nonnegative_least_squares(method, C):
     hull = overlapping(150, C=C)
-    Q = whole_matrix(hull)
+    Q = dual_matrix(hull)
     alpha = naive.nearest_in_hull(Q)
     solution = find_nearest_point(hull, method=method, tol=1e-11)
     assert solution.norm == pytest.approx(np.sqrt(alpha @ Q @ alpha), rel=1e-11)
-    np.testing.assert_allclose(solution.dense(), alpha, atol=1e-9)
+    np.testing.assert_allclose(dense(solution, 150), alpha, atol=1e-9)
     assert solution.status == "optimal"
 
 
 def test_the_optimum_is_that_of_a_hard_margin_between_mirrored_points():
     hull = overlapping(100)
-    Q = whole_matrix(hull)
+    Q = dual_matrix(hull)
     scaled = Q / Q.mean()
     svc = SVC(kernel="precomputed", C=1e12, tol=1e-11)
     svc.fit(np.block([[scaled, -scaled], [-scaled, scaled]]), np.repeat([1, -1], 100))
@@ -36,15 +108,15 @@ def test_the_optimum_is_that_of_a_hard_margin_between_mirrored_points():
     alpha[svc.support_] = np.abs(svc.dual_coef_[0])
     alpha = alpha[:100] + alpha[100:]
     alpha /= alpha.sum()
-    for method in ("mdm", "wolfe"):
+    for method in ("mdm", "active set"):
         solution = find_nearest_point(hull, method=method, tol=1e-12)
         assert solution.norm == pytest.approx(np.sqrt(alpha @ Q @ alpha), rel=1e-9)
 
 
 def test_steps_reach_many_digits_without_the_active_set(monkeypatch):
     hull = overlapping(150)
-    exact = find_nearest_point(hull, method="wolfe", tol=1e-13).norm
-    monkeypatch.setattr("kernlet.squared.mdm.LARGEST_FACE", 1)
+    exact = find_nearest_point(hull, method="active set", tol=1e-13).norm
+    monkeypatch.setattr("kernlet.squared.mdm.LARGEST_ACTIVE_SET", 1)
     solution = find_nearest_point(hull, tol=1e-10)
     assert solution.gap <= 1e-10
     assert solution.norm == pytest.approx(exact, rel=1e-10)
@@ -67,24 +139,24 @@ def vertex(hull):
 def test_the_norm_carried_along_is_the_true_one_after_10000_steps():
     """The slide updates it with the new margin, which is wrong by far more."""
     hull = overlapping(100)
-    active = ActiveRows(hull, vertex(hull), 2**20)
-    assert sk_steps(active, 10_000, 0.0) == 10_000
-    true = active.alpha @ whole_matrix(hull) @ active.alpha
-    assert active.n2 == pytest.approx(true, rel=1e-12)
-    np.testing.assert_allclose(active.margins, hull.margins(active.alpha), rtol=0, atol=1e-13)
+    working = WorkingSet(hull, vertex(hull), 2**20)
+    assert sk_steps(working, 10_000, 0.0) == 10_000
+    true = working.alpha @ dual_matrix(hull) @ working.alpha
+    assert working.n2 == pytest.approx(true, rel=1e-12)
+    np.testing.assert_allclose(working.margins, hull.margins(working.alpha), rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize(("steps", "twin"), [(sk_steps, "sk_step"), (mdm_steps, "mdm_step")])
 def test_steps_are_those_of_the_twin(steps, twin):
     hull = overlapping(25)
-    Q = whole_matrix(hull).tolist()
-    active = ActiveRows(hull, vertex(hull), 2**20)
+    Q = dual_matrix(hull).tolist()
+    working = WorkingSet(hull, vertex(hull), 2**20)
     alpha = vertex(hull).tolist()
     for _ in range(60):
-        steps(active, 1, 0.0)
+        steps(working, 1, 0.0)
         alpha = getattr(naive, twin)(Q, alpha)
-        np.testing.assert_allclose(active.alpha, alpha, atol=1e-12)
-        assert active.n2 == pytest.approx(np.array(alpha) @ Q @ alpha, rel=1e-10)
+        np.testing.assert_allclose(working.alpha, alpha, atol=1e-12)
+        assert working.n2 == pytest.approx(np.array(alpha) @ Q @ alpha, rel=1e-10)
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,19 +164,19 @@ def test_steps_are_those_of_the_twin(steps, twin):
     m=st.integers(2, 25),
     seed=st.integers(0, 10_000),
     log_C=st.floats(-3, 3),
-    method=st.sampled_from(["mdm", "sk", "wolfe"]),
+    method=st.sampled_from(["mdm", "sk", "active set"]),
     max_iter=st.integers(0, 200),
 )
 def test_any_answer_lies_in_the_hull_and_its_gap_is_a_bound(m, seed, log_C, method, max_iter):
     hull = overlapping(m, C=10**log_C, seed=seed)
     solution = find_nearest_point(hull, method=method, tol=1e-6, max_iter=max_iter)
-    Q = whole_matrix(hull)
+    Q = dual_matrix(hull)
     exact = naive.nearest_in_hull(Q)
     best = np.sqrt(exact @ Q @ exact)
     assert (solution.alpha > 0).all()
     assert solution.alpha.sum() == pytest.approx(1.0, abs=1e-14)
     assert solution.squared_norm == pytest.approx(
-        solution.dense() @ Q @ solution.dense(), rel=1e-12
+        dense(solution, m) @ Q @ dense(solution, m), rel=1e-12
     )
     assert solution.gap >= 0
     assert solution.margin <= best * (1 + 1e-9)
@@ -120,20 +192,20 @@ def test_the_order_of_rows_does_not_matter(seed, m):
     order = np.random.RandomState(seed).permutation(m)
     one, other = (find_nearest_point(h, tol=1e-12) for h in (hull, hull.subset(order)))
     assert one.norm == pytest.approx(other.norm, rel=1e-11)
-    np.testing.assert_allclose(one.dense()[order], other.dense(), atol=1e-9)
+    np.testing.assert_allclose(dense(one, m)[order], dense(other, m), atol=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), m=st.integers(3, 30))
 def test_a_row_twice_is_a_row_of_twice_the_cost(seed, m):
     hull = overlapping(m, seed=seed)
-    heavy = Hull(hull.gram, hull.signs, np.where(np.arange(m) < 3, 2.0, 1.0) * hull.costs)
+    heavy = SquaredMargin(hull.gram, hull.signs, np.where(np.arange(m) < 3, 2.0, 1.0) * hull.costs)
     twice = hull.subset(np.r_[np.arange(m), :3])
     one, two = find_nearest_point(heavy, tol=1e-12), find_nearest_point(twice, tol=1e-12)
     assert one.norm == pytest.approx(two.norm, rel=1e-11)
-    alpha = two.dense()[:m]
-    alpha[:3] += two.dense()[m:]
-    np.testing.assert_allclose(one.dense(), alpha, atol=1e-9)
+    alpha = dense(two, m + 3)[:m]
+    alpha[:3] += dense(two, m + 3)[m:]
+    np.testing.assert_allclose(dense(one, m), alpha, atol=1e-9)
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-9])
@@ -153,41 +225,43 @@ def test_rows_left_out_too_early_come_back():
     """Rows with a small margin are thrown out by hand; the recount takes them in again."""
     hull = clusters(400)
     exact = find_nearest_point(hull, tol=1e-6)
-    active = ActiveRows(hull, vertex(hull), 2**22)
-    mdm_steps(active, 30, 0.0)
-    kept = np.flatnonzero((active.alpha > 0) | (np.arange(400) < 150))
-    active.pool.keep_rows(kept)
-    active._take(active.rows[kept], active.alpha[kept], active.margins[kept])
+    working = WorkingSet(hull, vertex(hull), 2**22)
+    mdm_steps(working, 30, 0.0)
+    kept = np.flatnonzero((working.alpha > 0) | (np.arange(400) < 150))
+    working.pool.keep_rows(kept)
+    working._take(working.rows[kept], working.alpha[kept], working.margins[kept])
     for _ in range(20):
-        mdm_steps(active, 5000, 1e-6)
-        margins = hull.margins(active.spread_alpha())
-        active.extend(margins)
-        for number in range(active.n_rows):
-            held = active.pool.get(number)
+        mdm_steps(working, 5000, 1e-6)
+        margins = hull.margins(working.spread_alpha())
+        working.extend(margins)
+        for number in range(working.n_rows):
+            held = working.pool.get(number)
             if held is not None:
                 np.testing.assert_allclose(
-                    held, active.hull.columns(np.array([number]))[0], atol=1e-13
+                    held, working.problem.products(np.array([number]))[0], atol=1e-13
                 )
-    assert active.n_rows < 400
-    assert active.n2 == pytest.approx(exact.squared_norm, rel=1e-5)
+    assert working.n_rows < 400
+    assert working.n2 == pytest.approx(exact.squared_norm, rel=1e-5)
 
 
 @pytest.mark.parametrize("n_columns", [2, 5, 40])
 @pytest.mark.parametrize("method", ["mdm", "sk"])
 def test_a_small_cache_costs_columns_but_no_digits(method, n_columns, monkeypatch):
-    monkeypatch.setattr("kernlet.squared.mdm._LARGE", 0)
+    monkeypatch.setattr("kernlet.squared.mdm._PREFETCH_SIZE", 0)
     hull = clusters(300)
     held = []
     limit = n_columns * 300 * 8
-    tight = find_nearest_point(
-        hull,
-        method=method,
-        tol=1e-2,
-        max_bytes=limit,
-        report=lambda progress: held.append(progress.nbytes),
-    )
+    put = ColumnPool.put
+
+    def watched_put(pool, *columns):
+        put(pool, *columns)
+        held.append(pool.nbytes)
+
+    monkeypatch.setattr(ColumnPool, "put", watched_put)
+    tight = find_nearest_point(hull, method=method, tol=1e-2, max_bytes=limit)
+    tight_bytes = max(held)
     roomy = find_nearest_point(hull, method=method, tol=1e-2)
-    assert max(held) <= limit
+    assert tight_bytes <= limit
     assert tight.gap <= 1e-2
     assert tight.norm == pytest.approx(roomy.norm, rel=1e-2)
     if n_columns <= 5:  # a larger cache also computes columns ahead
@@ -197,7 +271,7 @@ def test_a_small_cache_costs_columns_but_no_digits(method, n_columns, monkeypatc
 def test_starting_at_the_answer_takes_no_step():
     hull = overlapping(80)
     solution = find_nearest_point(hull, tol=1e-5)
-    again = find_nearest_point(hull, tol=1e-5, start=3.0 * solution.dense())
+    again = find_nearest_point(hull, tol=1e-5, start=3.0 * dense(solution, 80))
     assert again.n_iter == 0
     assert again.norm == pytest.approx(solution.norm, rel=1e-12)
 
@@ -206,14 +280,14 @@ def test_limits_and_wishes_stop_the_steps():
     hull = overlapping(300)
     limited = find_nearest_point(hull, max_iter=7, tol=1e-6)
     assert (limited.n_iter, limited.status) == (7, "iteration limit")
-    stopped = find_nearest_point(hull, tol=1e-6, report=lambda progress: True)
+    stopped = find_nearest_point(hull, tol=1e-6, report=lambda state: True)
     assert stopped.status == "stopped"
     assert stopped.gap > 1e-6
     nothing = find_nearest_point(hull, max_iter=0)
     assert (nothing.n_iter, len(nothing.rows)) == (0, 1)
 
 
-@pytest.mark.parametrize("method", ["mdm", "sk", "wolfe"])
+@pytest.mark.parametrize("method", ["mdm", "sk", "active set"])
 def test_a_tolerance_of_zero_ends(method):
     hull = overlapping(40)
     solution = find_nearest_point(hull, method=method, tol=0.0, max_iter=20_000)
@@ -227,7 +301,9 @@ def test_contradicting_rows_and_a_huge_cost(C):
     """Nothing but rounding is left of the margin: the answer is finite and says so."""
     X = np.repeat(np.random.RandomState(0).randn(20, 2), 2, axis=0)
     signs = np.tile([1.0, -1.0], 20)
-    solution = find_nearest_point(Hull(Gram(RBF(1.0), X), signs, np.full(40, C)), max_iter=20_000)
+    solution = find_nearest_point(
+        SquaredMargin(Gram(RBF(1.0), X), signs, np.full(40, 2 * C)), max_iter=20_000
+    )
     assert np.isfinite(solution.alpha).all()
     assert np.isfinite(solution.gap)
     assert solution.squared_norm > 0
@@ -246,16 +322,16 @@ def test_bad_input_gets_a_sentence():
     for start in (np.ones(19), -np.ones(20), np.zeros(20)):
         with pytest.raises(ValueError, match="start must be 20 finite weights"):
             find_nearest_point(hull, start=start)
-    with pytest.raises(ValueError, match=f"up to {LARGEST_FACE} rows"):
-        find_nearest_point(clusters(LARGEST_FACE + 1), method="wolfe")
+    with pytest.raises(ValueError, match=f"up to {LARGEST_ACTIVE_SET} rows"):
+        find_nearest_point(clusters(LARGEST_ACTIVE_SET + 1), method="active set")
 
 
 @pytest.mark.parametrize("method", ["mdm", "sk"])
 def test_a_row_of_next_to_no_weight_does_not_end_the_steps(method):
     plain = overlapping(80)
-    costs = 0.5 / plain.ridge
-    costs[0] = 1e-14
-    hull = Hull(plain.gram, plain.signs, costs)
+    costs = plain.costs.copy()
+    costs[0] = 2e-14
+    hull = SquaredMargin(plain.gram, plain.signs, costs)
     solution = find_nearest_point(hull, method=method, tol=1e-2)
     assert solution.status == "optimal"
     assert solution.gap <= 1e-2

@@ -1,11 +1,12 @@
-"""Directions stay orthonormal, whatever the coefficients that they come with."""
+"""Orthonormal vectors over rows, and sums in feature space."""
 
 import numpy as np
 import pytest
 
 from kernlet.kernels.gram import ColumnCache, Gram
 from kernlet.kernels.linear import Linear
-from kernlet.squared.features import ColumnProducts, MatrixProducts, RowDirections
+from kernlet.kernels.rbf import RBF
+from kernlet.squared.features import ColumnProducts, MatrixProducts, OrthonormalRows
 
 X = np.random.RandomState(0).randn(30, 3)
 K = X @ X.T
@@ -18,11 +19,11 @@ def columns():
 
 @pytest.fixture(params=["matrix", "columns"])
 def directions(request):
-    return RowDirections(30, MatrixProducts(K) if request.param == "matrix" else columns())
+    return OrthonormalRows(30, MatrixProducts(K) if request.param == "matrix" else columns())
 
 
 def append(directions, coef):
-    taken = directions.images @ (directions.images.T @ coef)
+    taken = directions.features @ (directions.features.T @ coef)
     return directions.append(coef, K @ coef - taken)
 
 
@@ -32,7 +33,7 @@ def test_directions_stay_orthonormal_and_end_where_nothing_is_left(directions):
         assert append(directions, random.randn(30))
     inner = directions.coef.T @ K @ directions.coef
     np.testing.assert_allclose(inner, np.eye(3), atol=1e-12)
-    np.testing.assert_allclose(directions.images, K @ directions.coef, atol=1e-12)
+    np.testing.assert_allclose(directions.features, K @ directions.coef, atol=1e-12)
     assert not append(directions, random.randn(30))
     assert not append(directions, np.zeros(30))
 
@@ -51,3 +52,26 @@ def test_large_coefficients_that_add_up_to_little_do_no_harm(directions):
 def test_rounding_is_no_direction(directions):
     coef = np.linalg.svd(X.T)[2][-1]
     assert not directions.append(coef, 1e-15 * coef)
+
+
+TWICE = np.random.RandomState(0).randn(100, 2)
+TWICE[50:] = TWICE[:50]
+K_TWICE = RBF(1.0)(TWICE, TWICE)
+GRAM = Gram(RBF(1.0), TWICE, hold=True)
+BOTH = [MatrixProducts(K_TWICE), ColumnProducts(GRAM, ColumnCache(GRAM, 2**20))]
+
+
+@pytest.mark.parametrize("products", BOTH)
+def test_lengths_and_images_are_those_of_the_matrix(products):
+    coef = np.where(np.arange(100) % 7 == 0, 1.0, 0.0)
+    np.testing.assert_allclose(products.lengths, 1.0, atol=1e-12)
+    np.testing.assert_allclose(products.image(coef), K_TWICE @ coef, atol=1e-12)
+
+
+@pytest.mark.parametrize("products", BOTH)
+def test_the_shortest_coefficients_make_the_same_vector(products):
+    coef = np.zeros(100)
+    coef[[3, 7, 53]] = 1e6 + 1.0, 2.0, -1e6
+    short = products.shortest(coef)
+    np.testing.assert_allclose(K_TWICE @ short, K_TWICE @ coef, atol=1e-4)
+    assert np.linalg.norm(short) < 4

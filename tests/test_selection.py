@@ -4,7 +4,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernlet import L1KernelClassifier
-from kernlet.selection import count_centers, fewest_centers
+from kernlet.selection import count_centers, fewest_centers, one_standard_error
 
 
 def results(scores, centers):
@@ -30,3 +30,8 @@ def test_centers_are_counted_through_a_pipeline():
     piped = make_pipeline(StandardScaler(), L1KernelClassifier(random_state=0)).fit(X, y)
     assert count_centers(machine, X, y) == machine.n_centers_
     assert count_centers(piped, X, y) == piped[-1].n_centers_
+
+
+def test_one_standard_error_prefers_the_smallest_size_and_the_first_of_equals():
+    assert one_standard_error([0.9, 0.95, 0.94, 0.94], 0.02, [1, 9, 4, 4]) == 2
+    assert one_standard_error([0.9, np.nan, 0.94], 0.05, [3, 1, 2]) == 2

@@ -1,4 +1,4 @@
-"""Drawing rows: held-out parts, stratified samples, candidates and landmarks."""
+"""Drawing rows and points: held-out rows, stratified samples, candidates, landmarks, clusters."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
-from kernlet._typing import Indices
+from kernlet._typing import Floats, Indices
 from kernlet.expansion import distinct_rows
+from kernlet.kernels.gram import as_dense
 from kernlet.rows.source import RowSource
+
+#: Constraints on the parameter ``landmarks``.
+LANDMARK_CONSTRAINTS: list[Any] = [None, Integral, Real, "array-like", "sparse matrix"]
+
+
+def derive_seed(*numbers: int) -> int:
+    """A seed for one task, which does not depend on the order in which tasks are done."""
+    # Tasks that drew from one RandomState would depend on n_jobs. SeedSequence hashes the numbers
+    # that identify a task, so that neighbouring tasks have unrelated streams.
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
 def apportion(weights: Any, total: int) -> Any:
-    """Whole numbers in proportion to ``weights`` that add up to ``total``."""
+    """Whole numbers in proportion to ``weights`` that add up to ``total`` (largest remainders)."""
     exact = weights * (total / weights.sum())
     shares = np.floor(exact).astype(int)
     shares[np.argsort(shares - exact, kind="stable")[: total - shares.sum()]] += 1
     return shares
 
 
-def hold_out(y: Any, fraction: float, random: np.random.RandomState) -> tuple[Indices, Indices]:
-    """Rows to train on and rows to choose on, the classes in proportion.
+def hold_out(
+    y: Any, fraction: float, random: np.random.RandomState, *, stratify: bool = True
+) -> tuple[Indices, Indices]:
+    """Row numbers to train on and to validate on, ascending.
 
-    A class of at least four rows has one held out; every class keeps one to train on.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-    fraction : float
-        To hold out.
-    random : RandomState
-
-    Returns
-    -------
-    kept, held_out : ndarray
-        Row numbers, ascending.
+    Stratified by class, a class of at least four rows has one held out, and every class keeps one
+    to train on. Otherwise at least one row is held out, and one is kept.
 
     Examples
     --------
@@ -52,47 +54,30 @@ def hold_out(y: Any, fraction: float, random: np.random.RandomState) -> tuple[In
     array([0, 0])
     """
     order = random.permutation(len(y))
+    if not stratify:
+        count = min(max(1, int(fraction * len(y))), len(y) - 1)
+        return np.sort(order[count:]), np.sort(order[:count])
     groups = [order[y[order] == label] for label in np.unique(y)]
     counts = [max(int(fraction * len(group)), int(len(group) >= 4)) for group in groups]
-    chosen = [group[:count] for group, count in zip(groups, counts, strict=True)]
-    held_out = np.sort(np.concatenate(chosen))
+    drawn = [group[:count] for group, count in zip(groups, counts, strict=True)]
+    held_out = np.sort(np.concatenate(drawn))
     return np.setdiff1d(np.arange(len(y)), held_out), held_out
 
 
 def stratified_sample(y: Any, rows: Indices, size: int, random: np.random.RandomState) -> Indices:
-    """Some of the rows, the classes in proportion and none missing.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        Labels of all rows.
-    rows : ndarray
-        The rows to draw from.
-    size : int
-    random : RandomState
-
-    Returns
-    -------
-    sample : ndarray
-        Ascending; larger than ``size`` only where small classes need a row each.
-    """
+    """About ``size`` of the given rows, ascending: classes in proportion, at least one row each."""
     order = random.permutation(rows)
     groups = [order[y[order] == label] for label in np.unique(y[rows])]
     shares = apportion(np.array([len(group) for group in groups]), size)
-    chosen = [g[: max(1, share)] for g, share in zip(groups, shares, strict=True)]
-    return np.sort(np.concatenate(chosen))
+    drawn = [g[: max(1, share)] for g, share in zip(groups, shares, strict=True)]
+    return np.sort(np.concatenate(drawn))
 
 
-def subsample(y: Any, rows: Indices, most: int, seed: int) -> Indices:
-    """The rows themselves, or a stratified sample where they are too many."""
-    if len(rows) <= most:
+def subsample(y: Any, rows: Indices, max_rows: int, seed: int) -> Indices:
+    """The rows themselves, or a stratified sample if there are more than ``max_rows``."""
+    if len(rows) <= max_rows:
         return rows
-    return stratified_sample(y, rows, most, np.random.RandomState(seed))
-
-
-def derive_seed(*parts: int) -> int:
-    """A seed for one part of the work, whatever the order in which the parts are done."""
-    return int(np.random.SeedSequence(parts).generate_state(1)[0])
+    return stratified_sample(y, rows, max_rows, np.random.RandomState(seed))
 
 
 def kmeans(
@@ -102,10 +87,10 @@ def kmeans(
     *,
     n_init: int = 1,
     max_iter: int = 300,
-    weights: Any = None,
+    weights: Floats | None = None,
 ) -> Any:
-    """A fitted ``KMeans``, without the warning where rows are fewer than clusters or equal."""
-    from sklearn.cluster import KMeans
+    """A fitted ``KMeans``, without its warning that X has fewer distinct rows than clusters."""
+    from sklearn.cluster import KMeans  # late: it takes a while to import, and few methods need it
 
     model = KMeans(n_clusters, n_init=n_init, max_iter=max_iter, random_state=random_state)
     with warnings.catch_warnings():
@@ -115,14 +100,10 @@ def kmeans(
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The points that may become centers of a machine.
+    """The points that may become centers.
 
-    Parameters
-    ----------
-    points : {ndarray, sparse matrix} of shape (n_candidates, n_features) or None
-        None means all training rows.
-    rows : ndarray of shape (n_candidates,) or None
-        The training row that each candidate is; None for points that are no rows.
+    ``points`` is None where they are all training rows; ``rows`` has the training row that each
+    candidate is, or is None for points that are not rows.
     """
 
     points: Any
@@ -132,40 +113,31 @@ class Candidates:
 def choose_candidates(
     candidates: Any, X: Any, random_state: np.random.RandomState, name: str = "candidates"
 ) -> Candidates:
-    """Turn the ``candidates`` parameter into points.
+    """Turn the ``candidates`` parameter of an estimator into points.
 
-    Parameters
-    ----------
-    candidates : None, int, float or {array-like, sparse matrix}
-        All rows, a number or a fraction of rows drawn at random, or given points.
-    X : {ndarray, sparse matrix, RowSource} of shape (n_rows, n_features)
-    random_state : RandomState
-    name : str, default="candidates"
-        What the parameter is called.
-
-    Returns
-    -------
-    candidates : Candidates
+    None takes all rows of X; a number or a fraction draws rows at random; an array or a sparse
+    matrix has the points themselves. ``name`` is the name of the parameter in messages.
     """
     n_rows, n_features = X.shape
-    if isinstance(X, RowSource) and candidates is None:
-        raise ValueError(
-            f"{name}=None takes every row, and rows that are read block by block are too many for "
-            f"that. Give a number, such as {name}=300."
-        )
+    is_source = isinstance(X, RowSource)
     if candidates is None:
+        if is_source:
+            raise ValueError(
+                f"{name}=None takes every row, and rows that are read block by block are too many "
+                f"for that. Give a number, such as {name}=300."
+            )
         return Candidates(None, np.arange(n_rows))
     if isinstance(candidates, bool):
         raise ValueError(f"{name} is True or False; give a number, a fraction or points.")
     if isinstance(candidates, Real):
-        count = _count(candidates, n_rows, name)
-        if count == n_rows and not isinstance(X, RowSource):
+        count = _count_candidates(candidates, n_rows, name)
+        if count == n_rows and not is_source:
             return Candidates(None, np.arange(n_rows))
         rows = np.sort(random_state.permutation(n_rows)[:count])
-        return Candidates(X.take(rows) if isinstance(X, RowSource) else X[rows], rows)
+        return Candidates(X.take(rows) if is_source else X[rows], rows)
     if getattr(candidates, "ndim", np.ndim(candidates)) == 1:
         raise ValueError(
-            f"{name} must be points, one a line of n_features numbers; for chosen rows give "
+            f"{name} must be points, each a row of n_features numbers; for chosen rows give "
             "X[rows]."
         )
     points = check_array(candidates, accept_sparse="csr", dtype=X.dtype, input_name=name)
@@ -174,10 +146,10 @@ def choose_candidates(
             f"{name} has {points.shape[1]} columns, but X has {n_features} features. "
             "Give points of the same width as the rows of X."
         )
-    return Candidates(sparse.csr_array(points) if sparse.issparse(X) else _dense(points), None)
+    return Candidates(sparse.csr_array(points) if sparse.issparse(X) else as_dense(points), None)
 
 
-def _count(candidates: Any, n_rows: int, name: str) -> int:
+def _count_candidates(candidates: Any, n_rows: int, name: str) -> int:
     if isinstance(candidates, Integral):
         if not 1 <= int(candidates) <= n_rows:
             raise ValueError(
@@ -193,28 +165,10 @@ def _count(candidates: Any, n_rows: int, name: str) -> int:
     return max(1, round(float(candidates) * n_rows))
 
 
-def _dense(points: Any) -> Any:
-    return points.toarray() if sparse.issparse(points) else points
-
-
-#: Constraints on the parameter ``landmarks``.
-LANDMARK_CONSTRAINTS: list[Any] = [None, Integral, Real, "array-like", "sparse matrix"]
-
-
 def choose_landmarks(landmarks: Any, X: Any, random_state: np.random.RandomState) -> Any:
-    """Turn the ``landmarks`` parameter into distinct points.
+    """Turn the ``landmarks`` parameter into distinct points, as ``candidates`` are.
 
-    Parameters
-    ----------
-    landmarks : int, float, {array-like, sparse matrix} or None
-        A number of rows drawn at random (all, where there are no more), a fraction of them,
-        given points, or None for all rows.
-    X : {ndarray, sparse matrix, RowSource} of shape (n_rows, n_features)
-    random_state : RandomState
-
-    Returns
-    -------
-    points : {ndarray, sparse matrix} of shape (n_landmarks, n_features)
+    A number larger than that of the rows takes all rows.
 
     Examples
     --------
@@ -226,23 +180,14 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: np.random.RandomState
     is_number = isinstance(landmarks, int | np.integer) and not isinstance(landmarks, bool)
     if is_number and landmarks > X.shape[0]:
         landmarks = X.shape[0]
-    chosen = choose_candidates(landmarks, X, random_state, "landmarks").points
-    points = X if chosen is None else chosen
+    points = choose_candidates(landmarks, X, random_state, "landmarks").points
+    points = X if points is None else points
+    # Equal landmarks would make the kernel matrix among them singular.
     return points[distinct_rows(points)[1]]
 
 
 def landmark_rows(order: Indices, n_landmarks: int, X: Any) -> Indices:
-    """The first rows of an order, ascending; of equal rows, one.
-
-    Parameters
-    ----------
-    order : ndarray of row numbers
-    n_landmarks : int
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
-
-    Returns
-    -------
-    rows : ndarray of at most n_landmarks row numbers
+    """The first rows of an order, ascending; of equal rows, the first.
 
     Examples
     --------

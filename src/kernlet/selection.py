@@ -1,29 +1,42 @@
-"""Choosing small machines in a grid search."""
+"""Choosing small models: the one-standard-error rule."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 
-def count_centers(machine: Any, X: Any, y: Any = None) -> int:
-    """A scorer that counts the centers of a fitted machine, or of the last step of a pipeline.
+def one_standard_error(scores: Any, standard_error: float, sizes: Sequence[Any]) -> int:
+    """Index of the smallest size whose score is within one standard error of the best.
+
+    A difference within the standard error of the best score may be chance, and then the smaller
+    model is the better choice (Breiman et al., Classification and Regression Trees, 1984). Of
+    equal sizes the first counts.
+    """
+    least = np.nanmax(scores) - standard_error  # a score that could not be computed is NaN
+    within = (k for k, score in enumerate(scores) if score >= least)
+    return min(within, key=lambda k: sizes[k])
+
+
+def count_centers(model: Any, X: Any, y: Any = None) -> int:
+    """A scorer that counts the centers of a fitted model, or of the last step of a pipeline.
 
     Parameters
     ----------
-    machine : fitted classifier or Pipeline
+    model : fitted classifier or Pipeline
     X, y : ignored
 
     Returns
     -------
     n_centers : int
     """
-    return int((machine[-1] if hasattr(machine, "steps") else machine).n_centers_)
+    return int((model[-1] if hasattr(model, "steps") else model).n_centers_)
 
 
 def fewest_centers(results: dict[str, Any]) -> int:
-    """The setting of fewest centers within one standard error of the best score.
+    """The setting with the fewest centers within one standard error of the best score.
 
     For ``GridSearchCV(..., scoring={"score": ..., "centers": count_centers},
     refit=fewest_centers)``.
@@ -53,9 +66,7 @@ def fewest_centers(results: dict[str, Any]) -> int:
     >>> search.best_estimator_.n_centers_ < 20
     True
     """
-    score = results["mean_test_score"]
-    best = int(np.argmax(score))
+    scores = results["mean_test_score"]
     n_folds = sum(name.startswith("split") and name.endswith("_test_score") for name in results)
-    standard_error = results["std_test_score"][best] / np.sqrt(n_folds)
-    good = score >= score[best] - standard_error
-    return int(np.argmin(np.where(good, results["mean_test_centers"], np.inf)))
+    standard_error = results["std_test_score"][int(np.nanargmax(scores))] / np.sqrt(n_folds)
+    return one_standard_error(scores, standard_error, results["mean_test_centers"])

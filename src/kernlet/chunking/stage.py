@@ -16,6 +16,7 @@ from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
 from kernlet.lp.generation import Generation
 from kernlet.lp.problem import L1Margin
+from kernlet.selection import one_standard_error
 from kernlet.sklearn_base import join_centers, one_vs_rest_signs
 
 
@@ -278,9 +279,10 @@ def chosen(scores: tuple[float, ...], sizes: list[int], n_rows: int, plan: Plan)
     best = int(np.argmax(scores))
     if plan.rule == "best" or not n_rows:
         return best
-    least = scores[best] - np.sqrt(scores[best] * (1 - scores[best]) / n_rows)
-    within = [k for k, score in enumerate(scores) if score >= least]
-    return min(within, key=lambda k: (sizes[k], -scores[k]))
+    standard_error = np.sqrt(scores[best] * (1 - scores[best]) / n_rows)
+    return one_standard_error(
+        scores, standard_error, [(size, -score) for size, score in zip(sizes, scores, strict=True)]
+    )
 
 
 def _dense(points: Any) -> Floats:

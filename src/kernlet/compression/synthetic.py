@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
-from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 
@@ -19,7 +18,7 @@ from kernlet.kernels.base import Kernel, evaluate_derivatives, gradient, require
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.linalg import jittered_solve
 from kernlet.kernels.linear import Linear
-from kernlet.sampling import apportion
+from kernlet.sampling import apportion, kmeans
 
 _RIDGE = 1e-8  # of the mean k(c, c): points may come close to each other
 
@@ -245,8 +244,9 @@ def _cluster(problem: ReducedSet, n_centers: int, random: np.random.RandomState)
             continue
         spare.append(rows[first])
         if share:
-            clusters = KMeans(share, n_init=1, max_iter=20, random_state=random)
-            clusters.fit(problem.centers[rows], sample_weight=weight[rows])
+            clusters = kmeans(
+                problem.centers[rows], share, random, max_iter=20, weights=weight[rows]
+            )
             means.append(clusters.cluster_centers_)
     found = np.vstack(means)
     rest = random.permutation(np.concatenate([np.empty(0, int), *spare]))

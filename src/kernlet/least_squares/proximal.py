@@ -85,8 +85,7 @@ class SufficientStatistics:
         n_features, by_class = features.n_features, parameters["class_weight"] == _BY_CLASS
         n_classes = len(labels) or len(np.unique(data.y))
         check_moments_size(n_features, n_classes, by_class=by_class, advice=_SIZE_ADVICE)
-        # Rounded to few digits, the shift makes x - shift exact for most data, so that rows
-        # learned one by one and all at once have the same sums.
+        # With a shift that float32 can hold, x - shift is exact for float32 rows near it.
         shift = round_to_float32(features.middle)
         moments = Moments.empty(n_features, len(labels), shift=shift, by_class=by_class)
         return cls(kernel, landmarks, labels, classes is not None, moments, parameters)

@@ -1,7 +1,9 @@
-"""What the commands share: models and rows from files."""
+"""What the commands share: models and rows from files, and progress of a fit."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,24 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from kernlet.console import say
 from kernlet.expansion import KernelExpansion
 from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
+from kernlet.sklearn_base import ProgressBar
 from kernlet.tables.encode import CategoryColumn
-from kernlet.tables.read import Table, gaps, read_table
+from kernlet.tables.read import DataTable, is_number, read_table
 
 
 def open_model(path: Path) -> Any:
-    """A fitted model, by what the file begins with.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    model : fitted estimator, KernelExpansion, or the path of a LIBSVM model file
-    """
+    """A fitted estimator, an expansion, or the path itself if it is a LIBSVM model file."""
     with path.open("rb") as file:
         start = file.read(9)
     if start[:4] == b"PK\x03\x04":
@@ -42,114 +37,144 @@ def _open_skops(path: Path) -> Any:
         raise ImportError("skops is not installed: pip install 'kernlet[skops]'.") from None
     try:
         unknown = io.get_untrusted_types(file=path)
-    except Exception as error:  # skops has no exception of its own for a damaged file
-        raise ValueError(f"{path} is damaged, or no skops file ({error}).") from None
+    except Exception as error:  # skops does not define exceptions for corrupt files
+        raise ValueError(f"{path} is corrupt, or not a skops file ({error}).") from None
     if unknown:
         raise ValueError(
-            f"{path} holds types that are not trusted: {', '.join(sorted(unknown)[:5])}. Load it "
-            "in Python after a look at it, and save it with kernlet.save."
+            f"{path} holds types that are not trusted: {', '.join(sorted(unknown)[:5])}. Inspect "
+            "and load it in Python, and save it with kernlet.save."
         )
     return io.load(path, trusted=[])
 
 
-def shipped_model(path: Path) -> Model:
-    """What travels, of any file that holds a machine."""
-    model = open_model(path)
+def read_model(path: Path) -> Model:
+    """The portable model in any file that holds a machine."""
+    content = open_model(path)
     try:
-        shipped = as_model(model)
+        model = as_model(content)
     except TypeError as error:
         raise ValueError(f"{path}: {error}") from None
-    if isinstance(model, KernelExpansion):
-        raise ValueError(f"{path} holds an expansion without classes, and not a classifier.")
-    return shipped
+    if isinstance(content, KernelExpansion):
+        raise ValueError(f"{path} holds an expansion without classes, not a classifier.")
+    return model
 
 
-def trained_on(shipped: Model) -> dict[str, Any]:
-    """What the file says of the training data; it may say anything."""
-    data = shipped.summary.get("data")
+def trained_on(model: Model) -> dict[str, Any]:
+    """What the file states about the training data; it may state anything."""
+    data = model.summary.get("data")
     return data if isinstance(data, dict) else {}
 
 
-def known_target(shipped: Model, target: str | None) -> str | None:
-    """The column of the labels: the one that is asked for, or that of the training."""
-    known = trained_on(shipped).get("target")
+def known_target(model: Model, target: str | None) -> str | None:
+    """The column of the labels: the one given, or that of the training."""
+    known = trained_on(model).get("target")
     return target or (known if isinstance(known, str) else None)
 
 
-def categories(shipped: Model) -> list[str]:
-    """Columns that were texts in training, whatever another file makes of them."""
-    columns = shipped.encoding.columns if shipped.encoding is not None else ()
-    return [column.name for column in columns if isinstance(column, CategoryColumn)]
+def read_for(
+    model: Model, path: Path, target: str | None = None, max_bytes: float = np.inf
+) -> DataTable:
+    """Read a table as the training table was read.
 
-
-def read_for(shipped: Model, path: Path, target: str | None = None) -> Table:
-    """Read a table as the one of the training was read.
-
-    Parameters
-    ----------
-    shipped : Model
-    path : Path
-    target : str or None
-        The column of the labels, which stay texts where the classes are.
-
-    Returns
-    -------
-    table : Table
+    Columns of categories stay texts whatever the file suggests, and so do labels of a machine
+    whose classes are texts.
     """
-    texts = categories(shipped)
-    if target is not None and shipped.classes is not None and shipped.classes.dtype.kind in "OU":
-        texts.append(target)
-    label = target if shipped.kind == "classifier" else None
-    return read_table(path, category=texts, label=label, n_features=shipped.n_features)
+    columns = model.encoding.columns if model.encoding is not None else ()
+    category = [column.name for column in columns if isinstance(column, CategoryColumn)]
+    if target is not None and model.classes is not None and model.classes.dtype.kind in "OU":
+        category.append(target)
+    label = target if model.kind == "classifier" else None
+    return read_table(
+        path, category=category, label=label, n_features=model.n_features, max_bytes=max_bytes
+    )
 
 
-def labelled_rows(shipped: Model, path: Path, target: str | None) -> tuple[Any, Any]:
-    """Rows of a table as a machine takes them, and their labels."""
-    known = known_target(shipped, target)
-    read = read_for(shipped, path, known)
+def labelled_rows(
+    model: Model, path: Path, target: str | None, *, required: bool = True
+) -> tuple[Any, Any]:
+    """Rows of a table as a machine takes them, and their labels or, if not required, None."""
+    target = known_target(model, target)
+    table = read_for(model, path, target)
+    has_labels = target in table.names if table.has_columns else table.y is not None
     with errors_of(path):
-        rows, y = read.split_target(known)
-        return rows_for(shipped, rows), y
+        if not (has_labels or required):
+            return rows_for(model, table.batch(0)), None
+        features, labels = table.split_target(target)
+        return rows_for(model, features.batch(0)), labels.values
 
 
 @contextmanager
 def errors_of(path: Path | str) -> Iterator[None]:
-    """Say of which file an error speaks."""
+    """Errors name the file that they are about."""
     try:
         yield
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def rows_for(shipped: Model, table: Table) -> Any:
-    """The rows of a table as a machine takes them."""
-    if shipped.encoding is not None:
-        if table.columns is None:
+def rows_for(model: Model, batch: Any) -> Any:
+    """A batch of a table, an Arrow table or an array, as the rows that a machine takes."""
+    has_columns = not isinstance(batch, np.ndarray)
+    if model.encoding is not None:
+        if not has_columns:
             raise ValueError(
-                "The machine takes a table of named columns, as CSV, TSV or Parquet files have."
+                "The machine takes a table with named columns: a CSV, TSV or Parquet file."
             )
-        return shipped.encoding.transform(table.columns)
-    rows = table.X if table.columns is None else _by_name(shipped, table.columns)
-    if rows.shape[1] != shipped.n_features:
+        return model.encoding.transform(batch)
+    rows = _numbers(model, batch) if has_columns else batch
+    if rows.shape[1] != model.n_features:
         raise ValueError(
-            f"The rows have {rows.shape[1]} features; the machine takes {shipped.n_features}."
+            f"The rows have {rows.shape[1]} features; the machine takes {model.n_features}."
         )
     return rows
 
 
-def _by_name(shipped: Model, columns: dict[str, Any]) -> Any:
-    """Columns of numbers, in the order in which the machine knows them."""
-    names = shipped.feature_names
-    if names is None or not set(names) <= set(columns):
-        names = tuple(columns)
-    rows = []
+def _numbers(model: Model, batch: Any) -> Any:
+    """Columns of numbers in the order of the machine's features, or of the table."""
+    names = model.feature_names
+    if names is None or not set(names) <= set(batch.column_names):
+        names = tuple(batch.column_names)
+    columns = []
     for name in names:
-        values = np.asarray(columns[name])
-        bad = np.flatnonzero(gaps(values) | (values.dtype.kind == "O"))
-        if len(bad):
+        values = batch[name].to_numpy()
+        wrong = [0] if not is_number(batch[name].type) else np.flatnonzero(np.isnan(values))
+        if len(wrong):
             raise ValueError(
-                f"Row {bad[0] + 1}, column {name!r}: {values[bad[0]]!r} is no number, and this "
-                "machine has no rule for texts and gaps."
+                f"Row {wrong[0] + 1}, column {name!r}: {values[wrong[0]]!r} is not a number, and "
+                "this machine has no encoding for texts and missing cells."
             )
-        rows.append(values.astype(np.float64))
-    return np.stack(rows, axis=1)
+        columns.append(values)
+    return np.stack(columns, axis=1)
+
+
+def show_training(estimator: Any) -> Any:
+    """Give an estimator a progress bar, or lines if standard error is not a terminal."""
+    if ProgressBar is None:  # scikit-learn before 1.9
+        return estimator.set_params(verbose=1)
+    estimator.set_callbacks(ProgressBar() if sys.stderr.isatty() else EpochLines())
+    return estimator
+
+
+class EpochLines:
+    """A scikit-learn callback that prints the number of finished tasks every few seconds."""
+
+    def __init__(self, seconds: float = 5.0) -> None:
+        self.seconds = seconds
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Start counting."""
+        self.done, self.last = 0, time.monotonic()
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Nothing to print."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Print the number of tasks, or the name of a pass over all rows."""
+        self.done += 1
+        if time.monotonic() - self.last > self.seconds:
+            self.last = time.monotonic()
+            name = str(context.task_name)
+            say(f"  {name}" if name.startswith("pass") else f"  {self.done} epochs or trials done")
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing to release."""

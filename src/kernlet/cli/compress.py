@@ -1,4 +1,4 @@
-"""kernlet compress: a machine of few points in place of a large one."""
+"""kernlet compress: fewer centers for a trained machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kernlet.cli.common import labelled_rows, shipped_model
+from kernlet.cli.common import labelled_rows, read_model
 from kernlet.compression.compress import compress
 from kernlet.console import plain_warnings, say
 from kernlet.export.file import save
@@ -23,20 +23,20 @@ def run(
     seed: int,
     output: Path,
 ) -> None:
-    """Compress, save, and print what it cost."""
-    shipped = shipped_model(model)
-    if shipped.kind != "classifier":
-        raise ValueError(f"{model} is no classifier; train a smaller machine with kernlet fit.")
+    """Compress, save, and print sizes and accuracies."""
+    machine = read_model(model)
+    if machine.kind != "classifier":
+        raise ValueError(f"{model} is not a classifier; train a smaller machine with kernlet fit.")
     size = _size(centers)
     X = y = None
     if table is not None:
-        X, y = labelled_rows(shipped, table, target)
-    say(f"compressing {shipped.expansion.n_centers:,} centers")
+        X, y = labelled_rows(machine, table, target)
+    say(f"compressing {machine.expansion.n_centers:,} centers")
     with plain_warnings():
-        small = compress(shipped, size, X, y, random_state=seed)
-    data = {name: value for name, value in shipped.summary.items() if name == "data"}
+        small = compress(machine, size, X, y, random_state=seed)
+    data = {name: value for name, value in machine.summary.items() if name == "data"}
     save(replace(small.model_, summary=small.model_.summary | data), output)
-    _tell(small.compression_)
+    _print_cost(small.compression_)
     click.echo(f"wrote {output}")
 
 
@@ -48,7 +48,7 @@ def _size(centers: str) -> Any:
     return int(centers)
 
 
-def _tell(done: Any) -> None:
+def _print_cost(done: Any) -> None:
     click.echo(
         f"{done.centers_before:,} centers and {done.bytes_before:,} bytes before, "
         f"{done.centers_after:,} and {done.bytes_after:,} after"

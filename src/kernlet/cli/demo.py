@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 from matplotlib.figure import Figure
-from sklearn.callback import ProgressBar
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.svm import SVC
@@ -21,6 +20,7 @@ from kernlet.lp.minimal import MinimalKernelClassifier
 from kernlet.report.draw import draw_image_centers, draw_plane
 from kernlet.report.evaluate import Measurement, markdown_table, measure
 from kernlet.selection import count_centers, fewest_centers
+from kernlet.sklearn_base import ProgressBar
 
 Grid = dict[str, list[Any]]
 
@@ -94,7 +94,7 @@ def _tuned(machine: Any, grid: Grid, data: Dataset) -> dict[str, Any]:
         scoring["centers"] = count_centers
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     search = GridSearchCV(machine, grid, cv=folds, scoring=scoring, refit=False, n_jobs=-1)
-    if sys.stderr.isatty():
+    if ProgressBar is not None and sys.stderr.isatty():
         search.set_callbacks(ProgressBar(max_propagation_depth=0))
     results = search.fit(data.X, data.y).cv_results_
     best = fewest_centers(results) if is_minimal else int(results["mean_test_score"].argmax())

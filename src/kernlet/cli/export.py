@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from kernlet.atomic import atomic_write
-from kernlet.cli.common import errors_of, known_target, read_for, rows_for, shipped_model
+from kernlet.cli.common import labelled_rows, read_model
 from kernlet.export.c import c_identifier, to_c
 from kernlet.export.onnx import to_onnx
-from kernlet.model.model import Model
 
 
 def run(
@@ -25,16 +23,18 @@ def run(
     output: Path,
 ) -> None:
     """Export, check, and print what came out."""
-    shipped = shipped_model(model)
-    X, y = _rows(shipped, table, target)
+    machine = read_model(model)
+    X = y = None
+    if table is not None:
+        X, y = labelled_rows(machine, table, target, required=False)
     if kind == "onnx":
-        graph = to_onnx(shipped, X=X)
+        graph = to_onnx(machine, X=X)
         with atomic_write(output) as temporary:
             temporary.write_bytes(graph.SerializeToString())
         click.echo(f"wrote {output} ({output.stat().st_size:,} bytes), checked with onnxruntime")
         return
     name = c_identifier(model.stem)
-    source = to_c(shipped, output, storage, X=X, y=y, exp=exp, name=name)
+    source = to_c(machine, output, storage, X=X, y=y, exp=exp, name=name)
     click.echo(f"{source.table_bytes:,} bytes of tables, held as {storage}")
     click.echo(f"before and after, on {source.rounding.n_rows:,} {source.rounding.rows}:")
     for line in source.rounding.lines():
@@ -48,17 +48,3 @@ def run(
                 f"{size.stack} of stack"
             )
     click.echo("wrote " + ", ".join(str(path) for path in source.files))
-
-
-def _rows(shipped: Model, table: Path | None, target: str | None) -> tuple[Any, Any]:
-    if table is None:
-        return None, None
-    known = known_target(shipped, target)
-    read = read_for(shipped, table, known)
-    with errors_of(table):
-        if read.columns is not None and known not in read.columns:
-            return rows_for(shipped, read), None
-        if read.columns is None and read.y is None:
-            return rows_for(shipped, read), None
-        rows, y = read.split_target(known)
-        return rows_for(shipped, rows), y

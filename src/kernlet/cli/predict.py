@@ -1,11 +1,11 @@
-"""kernlet predict: a column of answers for a table."""
+"""kernlet predict: a column of predictions for a table."""
 
 from __future__ import annotations
 
 import csv
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,9 @@ import click
 import numpy as np
 
 from kernlet.atomic import atomic_write
-from kernlet.cli.common import categories, errors_of, read_for, rows_for, shipped_model
+from kernlet.cli.common import errors_of, read_for, read_model, rows_for
 from kernlet.model.model import Model
-from kernlet.rows.parquet import ParquetRows
-from kernlet.tables.read import Table, arrow_columns, is_parquet
+from kernlet.tables.read import DataTable, is_parquet
 
 Columns = dict[str, Any]
 Write = Callable[[Columns], None]
@@ -24,110 +23,88 @@ Write = Callable[[Columns], None]
 
 def run(model: Path, table: Path, output: Path | None) -> None:
     """Predict the rows of a table and write them as CSV or Parquet."""
-    shipped = shipped_model(model)
+    machine = read_model(model)
+    data = read_for(machine, table, max_bytes=0)  # Parquet in batches, whatever its size
+    names = _features(machine, data)
     n_rows = 0
-    with _opened(output, is_measured=shipped.kind == "regressor") as write:
-        for start, part in _parts(shipped, table):
-            if not part.n_rows:  # says nothing of its types
+    with _writer(output, machine.kind == "regressor") as write:
+        for start, batch in data.batches(names):
+            if not len(batch):
                 continue
             with errors_of(table if not start else f"{table}, counted from row {start + 1} on"):
-                outputs = shipped.outputs(rows_for(shipped, part))
-            write(_answers(shipped, outputs))
+                outputs = machine.outputs(rows_for(machine, batch))
+            write(_predictions(machine, outputs))
             n_rows += len(outputs)
     if output is not None:
         click.echo(f"wrote {n_rows:,} predictions to {output}", err=True)
 
 
-def _parts(shipped: Model, path: Path) -> Iterator[tuple[int, Table]]:
-    """The table, or one row group of Parquet after the other, with the number of its first row."""
-    if not is_parquet(path):
-        yield 0, read_for(shipped, path)
-        return
-    texts = categories(shipped)
-    with errors_of(path):
-        rows = ParquetRows(path)
-    if not len(rows):
-        raise ValueError(f"{path} has no rows.")
-    known = shipped.encoding.names if shipped.encoding is not None else shipped.feature_names
-    needed = None
-    if known is not None and set(known) <= set(rows.columns):
-        needed = list(known)
-    for start, table in rows.tables(needed):
-        yield start, arrow_columns(table, texts, None)
+def _features(model: Model, table: DataTable) -> list[str] | None:
+    """The columns to read: those of the machine, if the table has all of them."""
+    names = model.encoding.names if model.encoding is not None else model.feature_names
+    return list(names) if names is not None and set(names) <= set(table.names) else None
 
 
-def _answers(shipped: Model, outputs: Any) -> Columns:
-    """Columns by their names."""
-    if shipped.kind == "regressor":
-        values = shipped.scores(outputs).reshape(len(outputs), -1)
-        names = ["prediction"] if values.shape[1] == 1 else _numbered(values.shape[1])
+def _predictions(model: Model, outputs: Any) -> Columns:
+    if model.kind == "regressor":
+        values = model.scores(outputs).reshape(len(outputs), -1)
+        n_values = values.shape[1]
+        names = (
+            ["prediction"] if n_values == 1 else [f"prediction {i + 1}" for i in range(n_values)]
+        )
         return dict(zip(names, values.T, strict=True))
-    columns = {"prediction": shipped.classes[shipped.codes(outputs)]}
-    if shipped.temperature is not None:
-        probabilities = np.asarray(shipped.probabilities(outputs)).T
-        names = [f"probability of {label}" for label in shipped.classes]
+    columns = {"prediction": model.classes[model.codes(outputs)]}
+    if model.temperature is not None:
+        probabilities = np.asarray(model.probabilities(outputs)).T
+        names = [f"probability of {label}" for label in model.classes]
         columns |= dict(zip(names, probabilities, strict=True))
     return columns
 
 
-def _numbered(count: int) -> list[str]:
-    return [f"prediction {i + 1}" for i in range(count)]
-
-
 @contextmanager
-def _opened(output: Path | None, is_measured: bool) -> Iterator[Write]:
-    """Something to write columns to, part by part; a file is there whole or not at all."""
+def _writer(output: Path | None, is_regressor: bool) -> Iterator[Write]:
+    """A function that appends columns to standard output or, atomically, to a file."""
     if output is None:
-        yield _CsvFile(sys.stdout, is_measured)
+        yield _csv_writer(sys.stdout, is_regressor)
         return
-    with atomic_write(output) as temporary:
+    with ExitStack() as stack:
+        temporary = stack.enter_context(atomic_write(output))
         if is_parquet(output):
-            with _ParquetFile(temporary) as file:
-                yield file
+            yield _parquet_writer(temporary, stack)
         else:
-            with temporary.open("w", encoding="utf-8", newline="") as text:
-                yield _CsvFile(text, is_measured)
+            text = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
+            yield _csv_writer(text, is_regressor)
 
 
-class _CsvFile:
-    """Lines of a file: a header before the first part."""
+def _csv_writer(file: Any, is_regressor: bool) -> Write:
+    writer = csv.writer(file, lineterminator="\n")
+    header: list[str] = []
 
-    def __init__(self, file: Any, is_measured: bool) -> None:
-        self.writer, self.has_header = csv.writer(file, lineterminator="\n"), False
-        self.is_measured = is_measured
-
-    def __call__(self, columns: Columns) -> None:
-        if not self.has_header:
-            self.writer.writerow(columns)
-        self.has_header = True
-        cells = [self._cells(name, values) for name, values in columns.items()]
-        self.writer.writerows(zip(*cells, strict=True))
-
-    def _cells(self, name: str, values: Any) -> list[Any]:
+    def cells(name: str, values: Any) -> list[Any]:
         if name.startswith("probability of "):
             return [f"{value:.6f}" for value in values]
-        return [f"{value:.9g}" for value in values] if self.is_measured else values.tolist()
+        return [f"{value:.9g}" for value in values] if is_regressor else values.tolist()
+
+    def write(columns: Columns) -> None:
+        if not header:
+            header.extend(columns)
+            writer.writerow(header)
+        writer.writerows(zip(*(cells(k, v) for k, v in columns.items()), strict=True))
+
+    return write
 
 
-class _ParquetFile:
-    """Row groups of a file, one a part."""
+def _parquet_writer(path: Path, stack: ExitStack) -> Write:
+    """One row group per batch; the first batch determines the types."""
+    import pyarrow as pa
+    from pyarrow import parquet
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.writer: Any = None
+    writers: list[Any] = []
 
-    def __enter__(self) -> _ParquetFile:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self.writer is not None:
-            self.writer.close()
-
-    def __call__(self, columns: Columns) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
+    def write(columns: Columns) -> None:
         table = pa.table({name: pa.array(values.tolist()) for name, values in columns.items()})
-        if self.writer is None:
-            self.writer = parquet.ParquetWriter(self.path, table.schema)
-        self.writer.write_table(table)
+        if not writers:
+            writers.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
+        writers[0].write_table(table)
+
+    return write

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,26 +11,24 @@ import numpy as np
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap
 
-MOST_CATEGORIES = 200
+MAX_CATEGORIES = 200
 MISSING = "(missing)"
+_MAX_NUMBER = 1e30  # the square of a larger one overflows float32
+# Columns are of unlike scale where the largest range exceeds this many times the lower quartile
+# of all ranges. Pixels differ by less, although some are nearly constant; units differ by more.
+_UNLIKE_RANGES = 4.0
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers; a missing one is taken as ``fill``.
-
-    Parameters
-    ----------
-    name : str
-    fill : float
-    """
+    """A column of numbers; missing ones are replaced by ``fill``, the median."""
 
     name: str
     fill: float
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the numbers that it becomes."""
+        """Names of the features that it becomes."""
         return (self.name,)
 
     def encoded(self, values: Any) -> Floats:
@@ -42,16 +39,10 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of categories: one number for each, 1 where it applies and 0 elsewhere.
+    """A column of categories, one-hot encoded.
 
-    A category that was not there in training is 0 everywhere. Missing values are a category
-    of their own where there were some in training.
-
-    Parameters
-    ----------
-    name : str
-    categories : tuple of str
-    has_missing : bool
+    A category that did not occur in training is 0 everywhere. Missing cells are a category where
+    training had some.
     """
 
     name: str
@@ -60,24 +51,22 @@ class CategoryColumn:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the numbers that it becomes."""
+        """Names of the features that it becomes."""
         all_names = (*self.categories, MISSING) if self.has_missing else self.categories
         return tuple(f"{self.name}={category}" for category in all_names)
 
     def encoded(self, values: Any) -> Floats:
-        """One column of 0 and 1 for each category."""
-        number = {category: i for i, category in enumerate(self.categories)}
-        X = np.zeros((len(values), len(self.features)), dtype=np.float32)
-        for row, value in enumerate(values):
-            place = self._place(value, number)
-            if place is not None:
-                X[row, place] = 1.0
-        return X
-
-    def _place(self, value: Any, number: dict[str, int]) -> int | None:
-        if _is_missing(value):
-            return len(self.categories) if self.has_missing else None
-        return number.get(category_text(value))
+        """One column of 0 and 1 per category."""
+        texts, codes = distinct_texts(values)
+        index: dict[str | None, int] = {category: i for i, category in enumerate(self.categories)}
+        if self.has_missing:
+            index[None] = len(self.categories)
+        # encode each distinct text once, then repeat its row for every cell
+        one_hot = np.zeros((len(texts), len(self.features)), dtype=np.float32)
+        for row, text in enumerate(texts):
+            if text in index:
+                one_hot[row, index[text]] = 1.0
+        return one_hot[codes]
 
 
 @dataclass(frozen=True)
@@ -102,19 +91,19 @@ class ColumnEncoding:
     columns: tuple[NumberColumn | CategoryColumn, ...]
 
     @classmethod
-    def learned(cls, table: Mapping[str, Any]) -> ColumnEncoding:
-        """The rule for a table: medians of numbers, and the categories that occur.
+    def learned(cls, table: Any) -> ColumnEncoding:
+        """Learn medians of numbers, and the categories that occur.
 
         Parameters
         ----------
-        table : mapping of str to array-like
+        table : mapping of str to array-like, or a pandas, polars or Arrow table
             Columns of equal length; those of texts and booleans are categories.
 
         Returns
         -------
         encoding : ColumnEncoding
         """
-        return cls(tuple(_learned_column(name, _values(table, name)) for name in table))
+        return cls(tuple(_learned_column(n, _cells(table, n)) for n in _column_names(table)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,65 +112,51 @@ class ColumnEncoding:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the numbers that a row becomes, in their order."""
+        """Names of the features that a row becomes, in their order."""
         return tuple(name for column in self.columns for name in column.features)
 
     @property
     def is_category(self) -> Any:
-        """Which of these numbers are 0 or 1."""
+        """Which of the features are 0 or 1."""
         kinds = [isinstance(c, CategoryColumn) for c in self.columns for _ in c.features]
         return np.array(kinds, dtype=bool)
 
     def transform(self, table: Any) -> Floats:
-        """Rows of numbers.
+        """Encode a table.
 
         Parameters
         ----------
         table : mapping of str to array-like, or a pandas, polars or Arrow table
-            With the columns of the rule; others are not looked at.
+            With the columns of the encoding; others are ignored.
 
         Returns
         -------
         X : ndarray of shape (n_rows, n_features), float32
         """
-        have = set(_column_names(table))
-        missing = [name for name in self.names if name not in have]
+        available = set(_column_names(table))
+        missing = [name for name in self.names if name not in available]
         if missing:
             raise ValueError(
                 f"The table lacks {_listed(missing)}; the machine was trained on "
                 f"{_listed(self.names)}."
             )
-        parts = [column.encoded(_values(table, column.name)) for column in self.columns]
-        X = np.empty((len(parts[0]), len(self.feature_names)), dtype=np.float32)
+        blocks = [column.encoded(_cells(table, column.name)) for column in self.columns]
+        X = np.empty((len(blocks[0]), len(self.feature_names)), dtype=np.float32)
         with np.errstate(over="ignore"):
-            np.concatenate(parts, axis=1, out=X, casting="same_kind")
+            np.concatenate(blocks, axis=1, out=X, casting="same_kind")
         return X
 
 
 def as_numbers(values: Any, name: str) -> Floats:
-    """A column as float64, NaN where a value is missing.
-
-    Raises
-    ------
-    ValueError
-        With the first row that is no finite number; rows count from 1.
-
-    Examples
-    --------
-    >>> from kernlet.tables.encode import as_numbers
-    >>> as_numbers(["1.5", None], "size")
-    array([1.5, nan])
-    """
+    """A column as float64, NaN where a value is missing; errors name the row, counted from 1."""
     values = np.asarray(values)
     if values.dtype.kind in "iufb":
         numbers = values.astype(np.float64)
     else:
         numbers = np.array([_number(v, row, name) for row, v in enumerate(values)], dtype=float)
-    wrong = np.flatnonzero(np.abs(np.nan_to_num(numbers, posinf=np.inf)) > 1e30)
+    wrong = np.flatnonzero(np.abs(np.nan_to_num(numbers, posinf=np.inf)) > _MAX_NUMBER)
     if len(wrong):
-        raise ValueError(
-            f"Row {wrong[0] + 1}, column {name!r}: {numbers[wrong[0]]} is too large a number."
-        )
+        raise ValueError(f"Row {wrong[0] + 1}, column {name!r}: {numbers[wrong[0]]} is too large.")
     return numbers
 
 
@@ -192,32 +167,49 @@ def _number(value: Any, row: int, name: str) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise ValueError(
-            f"Row {row + 1}, column {name!r}: {str(value)[:40]!r} is no number."
+            f"Row {row + 1}, column {name!r}: {str(value)[:40]!r} is not a number."
         ) from None
 
 
 def category_text(value: Any) -> str:
-    """The name of a category: whole numbers have no decimals, as a gap elsewhere gives them.
-
-    Examples
-    --------
-    >>> from kernlet.tables.encode import category_text
-    >>> category_text(10.0), category_text(10), category_text("10.0")
-    ('10', '10', '10.0')
-    """
+    """The name of a category; 10.0 is 10, because a gap elsewhere makes integers floats."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value)
+    return value is None or (isinstance(value, float | np.floating) and value != value)
+
+
+def distinct_texts(values: Any) -> tuple[Sequence[str | None], Any]:
+    """The distinct texts of a column, None for missing cells, and the index of each cell's text."""
+    encoded = None
+    if hasattr(values, "dictionary_encode"):
+        # Arrow finds the distinct cells itself, without a Python object for each cell
+        try:
+            encoded = values.dictionary_encode()
+        except NotImplementedError:  # lists and the like
+            values = values.to_pylist()
+    if encoded is not None:
+        if hasattr(encoded, "chunks"):
+            encoded = encoded.unify_dictionaries().combine_chunks()
+        distinct = encoded.dictionary.to_pylist()
+        texts = [None if _is_missing(value) else category_text(value) for value in distinct]
+        codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        return [*texts, None], codes.astype(np.intp)
+    index: dict[str | None, int] = {}
+    codes = [
+        index.setdefault(None if _is_missing(value) else category_text(value), len(index))
+        for value in values
+    ]
+    return list(index), np.array(codes, dtype=np.intp)
 
 
 def _learned_column(name: str, values: Any) -> NumberColumn | CategoryColumn:
-    values = np.asarray(values)
-    if values.dtype.kind not in "iuf" and not _all_numbers(values):
-        return _learned_categories(name, values)
+    if not _holds_numbers(values):
+        texts, codes = distinct_texts(values)
+        return learned_categories(name, [texts[code] for code in np.unique(codes)], len(codes))
     numbers = as_numbers(values, name)
     known = numbers[~np.isnan(numbers)]
     if not len(known):
@@ -225,22 +217,24 @@ def _learned_column(name: str, values: Any) -> NumberColumn | CategoryColumn:
     return NumberColumn(name, float(np.median(known)))
 
 
-def _all_numbers(values: Any) -> bool:
-    kinds = int | float | np.integer | np.floating
-    return values.dtype.kind == "O" and all(
-        v is None or (isinstance(v, kinds) and not isinstance(v, bool)) for v in values
-    )
-
-
-def _learned_categories(name: str, values: Any) -> CategoryColumn:
-    counts = Counter(category_text(value) for value in values if not _is_missing(value))
-    has_missing = sum(counts.values()) < len(values)
-    if len(counts) > MOST_CATEGORIES:
+def learned_categories(name: str, texts: Iterable[str | None], n_rows: int) -> CategoryColumn:
+    """Categories of a column from its distinct texts, None among them for missing cells."""
+    categories = tuple(sorted({text for text in texts if text is not None}))
+    if len(categories) > MAX_CATEGORIES:
         raise ValueError(
-            f"Column {name!r} has {len(counts)} different texts, more than {MOST_CATEGORIES}: "
-            "leave it out, or group them."
+            f"Column {name!r} has {len(categories)} different texts in {n_rows:,} rows, more than "
+            f"{MAX_CATEGORIES}: leave it out (--drop {name}), or group them."
         )
-    return CategoryColumn(name, tuple(sorted(counts)), has_missing)
+    return CategoryColumn(name, categories, None in texts)
+
+
+def _holds_numbers(values: Any) -> bool:
+    """Whether no cell is a text or a boolean; an empty column counts as numbers."""
+    values = np.asarray(values)
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "iuf"
+    kinds = int | float | np.integer | np.floating
+    return all(v is None or (isinstance(v, kinds) and not isinstance(v, bool)) for v in values)
 
 
 def _column_names(table: Any) -> Sequence[str]:
@@ -253,66 +247,47 @@ def _column_names(table: Any) -> Sequence[str]:
     return list(table) if names is None else list(names)
 
 
-def _values(table: Any, name: str) -> Any:
+def _cells(table: Any, name: str) -> Any:
+    """A column as an Arrow or NumPy array."""
     values = table[name]
     if isinstance(values, list | tuple):  # None stays None, and numbers stay apart from texts
-        made = np.empty(len(values), dtype=object)
-        made[:] = values
-        return made
-    return np.asarray(values)
+        cells = np.empty(len(values), dtype=object)
+        cells[:] = values
+        return cells
+    return values if hasattr(values, "dictionary_encode") else np.asarray(values)
 
 
 def _listed(names: Sequence[str]) -> str:
-    some = ", ".join(repr(name) for name in names[:5])
-    return some if len(names) <= 5 else f"{some} and {len(names) - 5} more columns"
-
-
-_UNLIKE = 4.0  # largest range over that of a column near the lower quarter
+    listed = ", ".join(repr(name) for name in names[:5])
+    return listed if len(names) <= 5 else f"{listed} and {len(names) - 5} more columns"
 
 
 def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMap | None, str]:
-    """A shift and a scale for every column of numbers, where that is wanted.
+    """The shift and scale of the number columns, and a sentence about it.
 
-    "auto" leaves columns as they are where the ranges of three quarters of them are within a
-    factor of four, as pixels are. Categories stay 0 and 1.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    scale : {"auto", "standard", "none"}
-    is_category : ndarray of bool of shape (n_features,) or None
-
-    Returns
-    -------
-    scaler : AffineMap or None
-    words : str
-        What was done.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.tables.encode import choose_scaler
-    >>> choose_scaler(np.array([[0.0, 0.0], [1.0, 1.0]]), "auto")
-    (None, 'none: the columns are of like range')
+    "auto" standardises only columns of unlike range; pixels stay as they are. Categories stay
+    0 and 1.
     """
-    numbers = np.ones(X.shape[1], dtype=bool) if is_category is None else ~is_category
-    if scale == "none" or not numbers.any():
+    is_number = np.ones(X.shape[1], dtype=bool) if is_category is None else ~is_category
+    if scale == "none" or not is_number.any():
         return None, "none"
-    if scale == "auto" and not _are_unlike(X, numbers):
+    if scale == "auto" and not _are_unlike(X, is_number):
         return None, "none: the columns are of like range"
     shift, factor = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    columns = np.flatnonzero(numbers)
+    columns = np.flatnonzero(is_number)
     shift[columns] = X[:, columns].mean(axis=0, dtype=np.float64)
     deviation = X[:, columns].std(axis=0, dtype=np.float64)
+    # the deviation of a constant column is round-off: dividing by it would blow that up
     constant = deviation <= 1e-12 * np.abs(shift[columns])
     factor[columns] = 1 / np.where(constant | (deviation == 0), 1.0, deviation)
-    kept = " (categories stay 0 and 1)" if not numbers.all() else ""
+    kept = " (categories stay 0 and 1)" if not is_number.all() else ""
     return AffineMap(shift, factor), f"numbers to mean 0 and deviation 1{kept}"
 
 
-def _are_unlike(X: Any, numbers: Any) -> bool:
+def _are_unlike(X: Any, is_number: Any) -> bool:
     ranges = np.ptp(X, axis=0).astype(np.float64)
     ranges = ranges[ranges > 0]
-    if not numbers.all() and len(ranges) and ranges.max() > 1:
+    # beside categories, whose range is 1, numbers of a larger range would outweigh them
+    if not is_number.all() and len(ranges) and ranges.max() > 1:
         return True
-    return bool(len(ranges)) and ranges.max() > _UNLIKE * np.quantile(ranges, 0.25)
+    return bool(len(ranges)) and ranges.max() > _UNLIKE_RANGES * np.quantile(ranges, 0.25)

@@ -1,4 +1,4 @@
-"""Reading CSV and Parquet tables."""
+"""One object for tables of every kind: CSV and Parquet through pyarrow.dataset, .npz, LIBSVM."""
 
 from __future__ import annotations
 
@@ -7,112 +7,368 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernlet.console import reading_bar
+from kernlet.console import reading_bar, say
 from kernlet.rows.parquet import parquet_files
-from kernlet.tables.encode import category_text
+from kernlet.tables.encode import distinct_texts
 
-_MISSING = ["", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "None", "?"]
-_MOSTLY = 0.9  # share of numbers from which a text among them is taken for an error
-_LONGEST_HEADER = 1 << 20  # bytes
+_MISSING_CELLS = ["", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "None", "?"]
+_MOSTLY = 0.9  # a column with a larger share of numbers is numeric: texts in it are typing errors
+_MAX_HEADER_BYTES = 1 << 20
+_CSV_BLOCK_BYTES = 1 << 22
 _DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
 _LEADING_ZERO = r"^[+-]?0\d+$"
-_LARGEST_WHOLE = 2.0**53  # beyond it, whole numbers share a float64
+_MAX_EXACT_INTEGER = 2.0**53  # above it, float64 no longer tells neighbouring integers apart
+_MAX_DENSE_BYTES = 1 << 30  # of LIBSVM rows as dense float32
 
 
-def read_columns(
-    path: Path, delimiter: str, category: Sequence[str] = (), label: str | None = None
-) -> dict[str, Any]:
-    """Read a text file of columns.
+@dataclass(frozen=True, eq=False)
+class DataTable:
+    """Named columns, or plain rows of numbers ``X`` with labels ``y``.
 
-    Parameters
-    ----------
-    path : Path
-    delimiter : str
-        A file without commas in its header may have semicolons instead.
-    category : sequence of str
-        Columns that stay texts.
-    label : str or None
-        A column that stays texts where numbers would make two of its texts one.
-
-    Returns
-    -------
-    columns : dict of str to ndarray
-        Numbers with NaN where they are missing, or texts with None.
+    Columns come in batches of Arrow tables, in which a column is either float64 or string, and
+    null or NaN where a cell is missing. A table in memory is one batch; a larger one has the row
+    groups of its Parquet files as batches, each read when it is asked for.
     """
-    names, delimiter = _header(path, delimiter)
-    table = _arrow_table(path, names, delimiter)
-    return {
-        name: _column(table[name], name, name in category, name == label, delimiter == ";")
-        for name in table.column_names
-    }
+
+    names: tuple[str, ...] = ()
+    batches_: tuple[Any, ...] = ()  # an Arrow table, or row groups (Parquet dataset fragments)
+    starts: Any = (0,)  # first row of each batch, and the number of rows
+    schema: Any = None  # of all Parquet files together; None for a table in memory
+    category: tuple[str, ...] = ()  # columns whose numbers are names
+    label: str | None = None  # the column of classes
+    X: Any = None
+    y: Any = None
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the columns have names."""
+        return self.X is None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the table is read whole, rather than in batches."""
+        return self.schema is None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return int(self.starts[-1]) if self.has_columns else len(self.X)
+
+    def batch(self, number: int, names: Sequence[str] | None = None) -> Any:
+        """A batch as an Arrow table of the columns named, or the array of plain rows."""
+        if not self.has_columns:
+            return self.X
+        names = list(self.names if names is None else names)
+        batch = self.batches_[number]
+        if self.in_memory:
+            return batch.select(names)
+        return as_columns(
+            batch.to_table(schema=self.schema, columns=names), self.category, self.label
+        )
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """All batches, each with the number of its first row."""
+        for number, start in enumerate(self.starts[:-1] if self.has_columns else (0,)):
+            yield int(start), self.batch(number, names)
+
+    def without(self, drop: Sequence[str]) -> DataTable:
+        """The table without the columns named."""
+        if not drop:
+            return self
+        if not self.has_columns:
+            raise ValueError("--drop is for tables with named columns.")
+        unknown = [name for name in drop if name not in self.names]
+        if unknown:
+            raise ValueError(f"There is no column {unknown[0]!r} to drop.")
+        return replace(self, names=tuple(name for name in self.names if name not in drop))
+
+    def split_target(self, target: str | None) -> tuple[DataTable, Labels]:
+        """The table without its labels, and the labels."""
+        if not self.has_columns:
+            if self.y is None:
+                raise ValueError("The file has no labels: an .npz file needs an array y.")
+            _require_labels(self.y, "y")
+            return self, Labels(*np.unique(self.y, return_inverse=True))
+        if target is None:
+            raise ValueError(f"Choose with --target which of {_listed(self.names)} to predict.")
+        if target not in self.names:
+            raise ValueError(f"There is no column {target!r} among {_listed(self.names)}.")
+        return self.without([target]), self._labels(target)
+
+    def _labels(self, target: str) -> Labels:
+        batches = []
+        for start, batch in self.batches([target]):
+            with rows_counted_from(start):
+                values = label_values(batch[target], target)
+            batches.append(np.unique(values, return_inverse=True))
+        distinct = [values for values, _ in batches if len(values)]
+        if len({values.dtype.kind == "U" for values in distinct}) > 1:
+            raise ValueError(
+                f"Column {target!r} holds numbers in some row groups and texts in others: write it "
+                "with one type."
+            )
+        classes = np.unique(np.concatenate(distinct))
+        codes = [np.searchsorted(classes, values).astype(np.int32)[c] for values, c in batches]
+        return Labels(classes, np.concatenate(codes))
 
 
-def _arrow_table(path: Path, names: list[str], delimiter: str) -> Any:
-    """All columns as texts."""
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels as indices into their distinct values, which take less memory than texts."""
+
+    classes: Any
+    codes: Any
+
+    @property
+    def values(self) -> Any:
+        """The labels themselves, one per row."""
+        return self.classes[self.codes]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows per class."""
+        counts = np.bincount(self.codes, minlength=len(self.classes)).tolist()
+        return dict(zip(map(str, self.classes.tolist()), counts, strict=True))
+
+
+@contextmanager
+def rows_counted_from(start: int) -> Iterator[None]:
+    """Errors that name a row of a batch say where the batch starts."""
+    try:
+        yield
+    except ValueError as error:
+        message = f"counted from row {start + 1} on: {error}" if start else str(error)
+        raise ValueError(message) from None
+
+
+def read_table(
+    path: Path,
+    *,
+    category: Sequence[str] = (),
+    label: str | None = None,
+    n_features: int | None = None,
+    max_bytes: float = np.inf,
+) -> DataTable:
+    """Open a table; the format follows from the name of the file.
+
+    A folder holds Parquet files. A name that ends in neither .csv, .tsv, .tab, .parquet, .pq nor
+    .npz is taken for LIBSVM rows, which are ``n_features`` wide. Parquet of more than
+    ``max_bytes`` as float64 is read in batches. Columns in ``category`` stay texts, and so does
+    ``label`` where numbers would merge two of its texts. Errors name the row and the column.
+    """
+    try:
+        kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+        if is_parquet(path):
+            table = _open_parquet(path, tuple(category), label, max_bytes)
+        elif kind in ("csv", "tsv", "tab"):
+            table = _read_csv(path, "," if kind == "csv" else "\t", category, label)
+        elif kind == "npz":
+            table = _read_npz(path)
+        else:
+            table = _read_libsvm(path, n_features)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not table.n_rows:
+        raise ValueError(f"{path} has no rows.")
+    return table
+
+
+# --- Parquet ---------------------------------------------------------------------------------
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a table is a Parquet file, or a folder, which can only hold those."""
+    return path.is_dir() or path.suffix.lower() in (".parquet", ".pq")
+
+
+def _open_parquet(
+    path: Path, category: tuple[str, ...], label: str | None, max_bytes: float
+) -> DataTable:
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    files = parquet_files(path)
+    schema = _common_schema(files)
+    # Row groups are streamed through a small buffer, and not fetched whole before decoding: that
+    # would double the memory that a batch takes.
+    options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
+    try:
+        data = dataset.dataset(
+            [str(file) for file in files],
+            schema,
+            dataset.ParquetFileFormat(default_fragment_scan_options=options),
+        )
+        groups = [group for file in data.get_fragments() for group in file.split_by_row_group()]
+        counts = [group.row_groups[0].num_rows for group in groups]
+        table = DataTable(
+            tuple(schema.names),
+            tuple(groups),
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
+            schema,
+            category,
+            label,
+        )
+        size = 8 * table.n_rows * len(table.names)
+        if size > max_bytes:
+            return table
+        whole = data.to_table()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"corrupt Parquet data ({str(error).splitlines()[0]})") from None
+    return _in_memory(as_columns(whole, category, label))
+
+
+def note_batches(path: Path, table: DataTable) -> None:
+    """Say that a table is not held in memory."""
+    say(
+        f"reading {path.name} in batches: {table.n_rows:,} rows of {len(table.names)} columns are "
+        "more than memory should hold (--memory sets the limit)"
+    )
+
+
+def _common_schema(files: list[Path]) -> Any:
+    """A schema that all files fit: whole numbers in one and decimals in another are decimals."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    schemas = []
+    for file in files:
+        try:
+            schemas.append(parquet.read_schema(file))
+        except (pa.ArrowInvalid, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"{file.name} is corrupt, or not a Parquet file ({reason})") from None
+        if set(schemas[-1].names) != set(schemas[0].names):
+            raise ValueError(f"{file.name} has other columns than {files[0].name}")
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ValueError(
+            "a column holds numbers in one file and texts, or true and false, in another: write "
+            f"it with one type ({str(error).splitlines()[0]})"
+        ) from None
+
+
+def _in_memory(table: Any) -> DataTable:
+    return DataTable(tuple(table.column_names), (table,), np.array([0, table.num_rows]))
+
+
+def as_columns(table: Any, category: Sequence[str], label: str | None) -> Any:
+    """An Arrow table whose columns are float64, or string where they are not numbers."""
+    import pyarrow as pa
+
+    columns = {}
+    for name in table.column_names:
+        cells = table[name]
+        is_name = name in category or (name == label and _has_long_integers(cells))
+        if is_number(cells.type) and not is_name:
+            columns[name] = cells.cast(pa.float64(), safe=False)
+        else:
+            texts, codes = distinct_texts(cells)
+            columns[name] = pa.array(texts, pa.string()).take(pa.array(codes))
+    return pa.table(columns)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _has_long_integers(cells: Any) -> bool:
+    """Whether whole numbers are too long for float64."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not pa.types.is_integer(cells.type):
+        return False
+    bounds = compute.min_max(cells).as_py().values()
+    return any(bound is not None and abs(bound) >= _MAX_EXACT_INTEGER for bound in bounds)
+
+
+# --- CSV -------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, delimiter: str, category: Sequence[str], label: str | None) -> DataTable:
+    """All cells as bytes first: only a whole column tells whether it holds numbers or texts."""
+    import pyarrow as pa
+
+    names, delimiter = _read_header(path, delimiter)
+    cells = _read_cells(path, names, delimiter)
+    has_commas = delimiter == ";"
+    columns = [
+        _typed_column(cells[name], name, name in category, name == label, has_commas)
+        for name in names
+    ]
+    return _in_memory(pa.table(columns, names=names))
+
+
+def _read_cells(path: Path, names: list[str], delimiter: str) -> Any:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
+    from pyarrow import dataset
 
     options = arrow_csv.ConvertOptions(
         column_types={name: pa.binary() for name in names},
-        null_values=_MISSING,
+        null_values=_MISSING_CELLS,
         strings_can_be_null=True,
+    )
+    csv_format = dataset.CsvFileFormat(
+        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        read_options=arrow_csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
+        convert_options=options,
     )
     try:
         with reading_bar(path) as advance:
-            reader = arrow_csv.open_csv(
-                path,
-                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=1 << 22),
-                parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=options,
-            )
-            if reader.schema.names != names:
-                raise ValueError("the line of column names cannot be read: quotes do not match.")
+            data = dataset.dataset(str(path), format=csv_format)
+            if data.schema.names != names:
+                raise ValueError("the header cannot be parsed: quotes do not match.")
             batches = []
-            for batch in reader:
+            # one thread: errors of parallel readers do not know their row
+            for batch in data.to_batches(use_threads=False):
                 batches.append(batch)
                 advance(batch.nbytes)
-            return pa.Table.from_batches(batches, schema=reader.schema)
+            return pa.Table.from_batches(batches, schema=data.schema)
     except pa.ArrowException as error:
-        raise ValueError(_in_rows(str(error).splitlines()[0])) from None
+        raise ValueError(_parse_error(str(error).splitlines()[0])) from None
 
 
-def _in_rows(said: str) -> str:
-    """An error of pyarrow, which counts lines, in terms of rows."""
-    words = said.removeprefix("CSV parse error: ")
-    if words.startswith("Row #"):
-        number, _, rest = words.removeprefix("Row #").partition(":")
-        return f"Row {int(number) - 1}:{rest}"
-    return words
+def _parse_error(message: str) -> str:
+    """The reason within an error of pyarrow, which counts the header as row 1."""
+    message = message.rpartition("CSV parse error: ")[2]
+    if message.startswith("Row #"):
+        number, _, reason = message.removeprefix("Row #").partition(":")
+        return f"Row {int(number) - 1}:{reason}"
+    return message
 
 
-def _header(path: Path, delimiter: str) -> tuple[list[str], str]:
-    """The names of the columns, which may have line ends inside quotes, and what parts them."""
+def _read_header(path: Path, delimiter: str) -> tuple[list[str], str]:
+    """Names of the columns, which may have line ends inside quotes, and the delimiter."""
     import pyarrow as pa
 
     with pa.input_stream(str(path)) as stream:
-        bytes_read = stream.read(_LONGEST_HEADER)
-    try:
-        start = bytes_read.decode("utf-8-sig")
-    except UnicodeDecodeError:  # cells are looked at later
-        start = bytes_read.decode("utf-8-sig", errors="replace")
-    names = _first_row(start, delimiter)
+        content = stream.read(_MAX_HEADER_BYTES)
+    # the limit may cut a character in two, and wrong bytes in cells are reported with their row
+    text = content.decode("utf-8-sig", errors="replace")
+    names = _first_row(text, delimiter)
     if delimiter == "," and len(names) == 1 and ";" in names[0]:
         delimiter = ";"
-        names = _first_row(start, delimiter)
+        names = _first_row(text, delimiter)
     if not any(names):
-        raise ValueError("the file has no line of column names.")
+        raise ValueError("the file has no header: its first line must name the columns.")
     if any("\ufffd" in name for name in names):
-        raise ValueError("the line of column names is not UTF-8: save the file as UTF-8.")
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ValueError(f"the column {sorted(twice)[0]!r} is there twice.")
+        raise ValueError("the header is not UTF-8: save the file as UTF-8.")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"the column {repeated[0]!r} occurs twice.")
     if all(_is_number(name) for name in names):
         raise ValueError("the first line holds numbers; it must name the columns.")
     return names, delimiter
@@ -123,37 +379,38 @@ def _first_row(text: str, delimiter: str) -> list[str]:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         return next(lines, [])
     except csv.Error as error:
-        raise ValueError(f"the line of column names cannot be read ({error}).") from None
+        raise ValueError(f"the header cannot be parsed ({error}).") from None
 
 
-def _is_number(word: str) -> bool:
+def _is_number(text: str) -> bool:
     try:
-        float(word)
+        float(text)
     except ValueError:
         return False
     return True
 
 
-def _column(cells: Any, name: str, is_category: bool, is_label: bool, has_commas: bool) -> Any:
-    """Numbers where all texts are, with the first that is not named; texts otherwise."""
+def _typed_column(
+    cells: Any, name: str, is_category: bool, is_label: bool, has_commas: bool
+) -> Any:
+    """Numbers where all cells are, else texts; a single text among numbers is an error."""
     import pyarrow as pa
     from pyarrow import compute
 
-    values = compute.utf8_trim_whitespace(_texts(cells, name))
-    if has_commas and not is_category and _are_decimal_commas(values):
-        values = compute.replace_substring(values, ",", ".")
+    texts = compute.utf8_trim_whitespace(_decoded(cells, name))
+    if has_commas and not is_category and _are_decimal_commas(texts):
+        texts = compute.replace_substring(texts, ",", ".")
+    if is_category:
+        return texts
     try:
-        if not is_category:
-            numbers = compute.cast(values, pa.float64())
-            if not (is_label and _loses_names(values, numbers)):
-                return numbers.to_numpy()
+        numbers = compute.cast(texts, pa.float64())
     except pa.ArrowInvalid:
-        _refuse_stray_texts(values, name)
-    return values.to_numpy(zero_copy_only=False)
+        _refuse_stray_texts(texts, name)
+        return texts
+    return texts if is_label and _merges_labels(texts, numbers) else numbers
 
 
-def _texts(cells: Any, name: str) -> Any:
-    """Cells in UTF-8."""
+def _decoded(cells: Any, name: str) -> Any:
     import pyarrow as pa
 
     try:
@@ -167,265 +424,114 @@ def _texts(cells: Any, name: str) -> Any:
         raise
 
 
-def _are_decimal_commas(values: Any) -> bool:
-    """Whether the texts are numbers with a comma for the point, at least most of them."""
+def _are_decimal_commas(texts: Any) -> bool:
+    """Whether nearly all texts are numbers with a decimal comma, and none has a point."""
     from pyarrow import compute
 
-    fits = compute.sum(compute.match_substring_regex(values, _DECIMAL_COMMA)).as_py() or 0
-    known = len(values) - values.null_count
-    points = compute.sum(compute.match_substring(values, ".")).as_py() or 0
-    return bool(fits and not points and fits >= _MOSTLY * known)
+    n_commas = compute.sum(compute.match_substring_regex(texts, _DECIMAL_COMMA)).as_py() or 0
+    n_known = len(texts) - texts.null_count
+    n_points = compute.sum(compute.match_substring(texts, ".")).as_py() or 0
+    return bool(n_commas and not n_points and n_commas >= _MOSTLY * n_known)
 
 
-def _loses_names(values: Any, numbers: Any) -> bool:
-    """Whether labels such as 01 and 1, or very long numbers, become one as numbers."""
+def _merges_labels(texts: Any, numbers: Any) -> bool:
+    """Whether labels such as 01 and 1, or very long numbers, would become one as numbers."""
     from pyarrow import compute
 
-    if compute.any(compute.match_substring_regex(values, _LEADING_ZERO)).as_py():
+    if compute.any(compute.match_substring_regex(texts, _LEADING_ZERO)).as_py():
         return True
     largest = compute.max(compute.abs(numbers)).as_py() or 0.0
-    return _LARGEST_WHOLE <= largest < float("inf")
+    return _MAX_EXACT_INTEGER <= largest < float("inf")
 
 
-def _refuse_stray_texts(values: Any, name: str) -> None:
-    texts = [(row, text) for row, text in enumerate(values.to_pylist()) if text is not None]
-    stray = [(row, text) for row, text in texts if not _is_number(text)]
-    if stray and len(stray) < (1 - _MOSTLY) * len(texts):
+def _refuse_stray_texts(texts: Any, name: str) -> None:
+    known = [(row, text) for row, text in enumerate(texts.to_pylist()) if text is not None]
+    stray = [(row, text) for row, text in known if not _is_number(text)]
+    if stray and len(stray) < (1 - _MOSTLY) * len(known):
         row, text = stray[0]
         raise ValueError(
-            f"row {row + 1}, column {name!r}: {text[:40]!r} is no number as the others are; "
-            f"correct it, or say --category {name}."
+            f"row {row + 1}, column {name!r}: {text[:40]!r} is not a number, as the others are; "
+            f"correct it, or add --category {name}."
         )
 
 
-_LARGEST_DENSE = 1 << 30  # bytes of float32
+# --- Plain rows ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Columns by name, or rows of numbers, with their labels where the file has them.
-
-    Parameters
-    ----------
-    columns : dict of str to ndarray, or None
-        Numbers with NaN where they are missing, or texts with None.
-    X : ndarray of shape (n_rows, n_features) or None
-    y : ndarray of shape (n_rows,) or None
-    """
-
-    columns: dict[str, Any] | None = None
-    X: Any = None
-    y: Any = None
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table."""
-        if self.columns is not None:
-            return len(next(iter(self.columns.values()), ()))
-        return len(self.X)
-
-    def split_target(self, target: str | None) -> tuple[Table, Any]:
-        """The table without its labels, and the labels."""
-        if self.columns is None:
-            if self.y is None:
-                raise ValueError("The file has no labels: an .npz file needs an array y.")
-            return self, self.y
-        if target is None:
-            raise ValueError(f"Say with --target which of {_some(self.columns)} to predict.")
-        if target not in self.columns:
-            raise ValueError(f"There is no column {target!r} among {_some(self.columns)}.")
-        others = {name: values for name, values in self.columns.items() if name != target}
-        return Table(others), labels(self.columns[target], target)
-
-
-def read_table(
-    path: Path,
-    *,
-    category: Sequence[str] = (),
-    label: str | None = None,
-    n_features: int | None = None,
-) -> Table:
-    """Read a file by what its name ends in.
-
-    Parameters
-    ----------
-    path : Path
-        .csv, .tsv, .tab, .parquet, .pq, .npz, or a folder of Parquet files; anything else is
-        taken for LIBSVM rows.
-    category : sequence of str
-        Columns whose numbers are names.
-    label : str or None
-        The column of classes; it stays texts where numbers would make two of them one.
-    n_features : int or None
-        Width of LIBSVM rows.
-
-    Returns
-    -------
-    table : Table
-
-    Raises
-    ------
-    ValueError
-        With the row and the column that are wrong.
-    """
-    try:
-        kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-        if is_parquet(path):
-            table = _read_parquet(path, category, label)
-        elif kind in ("csv", "tsv", "tab"):
-            table = Table(read_columns(path, "," if kind == "csv" else "\t", category, label))
-        elif kind == "npz":
-            table = _read_npz(path)
-        else:
-            table = _read_libsvm(path, n_features)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    if not table.n_rows:
-        raise ValueError(f"{path} has no rows.")
-    return table
-
-
-def _read_parquet(path: Path, category: Sequence[str], label: str | None) -> Table:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        files = parquet_files(path)
-        tables = [parquet.ParquetFile(file).read() for file in files]
-        for file, table in zip(files, tables, strict=True):
-            if set(table.column_names) != set(tables[0].column_names):
-                raise ValueError(f"{file.name} has other columns than {files[0].name}")
-        table = pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise ValueError(f"no Parquet file ({str(error).splitlines()[0]})") from None
-    return arrow_columns(table, category, label)
-
-
-def arrow_columns(table: Any, category: Sequence[str], label: str | None) -> Table:
-    """The columns of an Arrow table: numbers, or texts.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-    category : sequence of str
-        Columns whose numbers are names.
-    label : str or None
-        The column of classes.
-
-    Returns
-    -------
-    table : Table
-    """
-    import pyarrow as pa
-
-    columns = {}
-    for name in table.column_names:
-        is_name = name in category or (name == label and _is_long(table[name]))
-        if is_number(table[name].type) and not is_name:
-            columns[name] = table[name].cast(pa.float64(), safe=False).to_numpy()
-        else:
-            columns[name] = texts(table[name].to_pylist())
-    return Table(columns)
-
-
-def is_number(kind: Any) -> bool:
-    """Whether an Arrow type is one of numbers."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether a table is a Parquet file, or a folder, which can only hold those."""
-    return path.is_dir() or path.suffix.lower() in (".parquet", ".pq")
-
-
-def _is_long(values: Any) -> bool:
-    """Whether whole numbers are too long for float64."""
-    import pyarrow as pa
-
-    if not pa.types.is_integer(values.type):
-        return False
-    return any(value is not None and abs(value) >= 2**53 for value in values.to_pylist())
-
-
-def texts(values: Iterable[Any]) -> Any:
-    """Cells as texts, None where one is missing."""
-    return np.array(
-        [None if v is None or v != v else category_text(v) for v in values], dtype=object
-    )
-
-
-def _read_npz(path: Path) -> Table:
+def _read_npz(path: Path) -> DataTable:
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            first, second = ("Xtr", "ytr") if "Xtr" in arrays else ("X", "y")
-            if first not in arrays:
+            keys = ("Xtr", "ytr") if "Xtr" in arrays else ("X", "y")
+            if keys[0] not in arrays:
                 raise ValueError("it needs an array X, and y for labels.")
-            X = arrays[first]
-            y = arrays.get(second)
+            X, y = arrays[keys[0]], arrays.get(keys[1])
     except (zipfile.BadZipFile, zlib.error, EOFError, TypeError):
-        raise ValueError("it is damaged, or no .npz file of plain arrays.") from None
+        raise ValueError("it is corrupt, or not an .npz file of plain arrays.") from None
     if X.ndim != 2 or X.dtype.kind not in "iufb" or (y is not None and y.shape != X.shape[:1]):
-        raise ValueError("X must be a table of numbers, and y one label a row.")
-    return Table(X=_finite(X.astype(np.float32)), y=y)
+        raise ValueError("X must be a two-dimensional array of numbers, and y one label per row.")
+    return DataTable(X=_finite(X.astype(np.float32)), y=y)
+
+
+def _read_libsvm(path: Path, n_features: int | None) -> DataTable:
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(str(path), n_features=n_features, dtype=np.float32)
+    except (ValueError, IndexError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"not LIBSVM rows, and its name does not end as another kind of table does ({reason})"
+        ) from None
+    if 4 * X.shape[0] * X.shape[1] > _MAX_DENSE_BYTES:
+        raise ValueError(
+            f"{X.shape[0]} rows of {X.shape[1]} features are too many for the command line; "
+            "CompactKernelClassifier takes them as a sparse matrix."
+        )
+    return DataTable(X=_finite(X.toarray()), y=y)
 
 
 def _finite(X: Any) -> Any:
     wrong = np.argwhere(~np.isfinite(X))
     if len(wrong):
         row, column = wrong[0]
-        raise ValueError(f"row {row + 1}, column {column + 1}: {X[row, column]} is no number.")
+        raise ValueError(
+            f"row {row + 1}, column {column + 1}: {X[row, column]} is not a finite number."
+        )
     return X
 
 
-def _read_libsvm(path: Path, n_features: int | None) -> Table:
-    from sklearn.datasets import load_svmlight_file
-
-    try:
-        X, y = load_svmlight_file(str(path), n_features=n_features, dtype=np.float32)
-    except (ValueError, IndexError) as error:
-        said = str(error).splitlines()[0]
-        raise ValueError(f"no rows of LIBSVM, nor another table by its name ({said})") from None
-    if 4 * X.shape[0] * X.shape[1] > _LARGEST_DENSE:
-        raise ValueError(
-            f"{X.shape[0]} rows of {X.shape[1]} features are too many for the command line; "
-            "CompactKernelClassifier takes them as a sparse matrix."
-        )
-    return Table(X=_finite(X.toarray()), y=y)
+# --- Labels and files ------------------------------------------------------------------------
 
 
-def file_digest(path: Path) -> str:
-    """What tells one file, or one folder of Parquet files, from another."""
-    if path.is_dir():
-        parts = [f"{file.name} {file_digest(file)}" for file in parquet_files(path)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def gaps(values: Any) -> Any:
-    """Where a column has no value."""
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    return np.array([value is None or value != value for value in values], dtype=bool)
-
-
-def labels(values: Any, name: str) -> Any:
+def label_values(cells: Any, name: str) -> Any:
     """A column of labels: whole numbers, numbers or texts, none of them missing."""
-    values = np.asarray(values)
-    missing = np.flatnonzero(gaps(values))
-    if len(missing):
-        raise ValueError(f"Row {missing[0] + 1}, column {name!r}: the label is missing.")
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise ValueError(f"Row {row + 1}, column {name!r}: {values[row]} is no label.")
+    values = cells.to_numpy()
+    _require_labels(values, name)
     if values.dtype.kind == "f" and (values == np.rint(values)).all():
         return values.astype(np.int64)
     return values.astype(str) if values.dtype.kind == "O" else values
 
 
-def _some(names: Iterable[str]) -> str:
+def _require_labels(values: Any, name: str) -> None:
+    is_float = values.dtype.kind == "f"
+    missing = np.flatnonzero(np.isnan(values) if is_float else [v is None for v in values])
+    if len(missing):
+        raise ValueError(f"Row {missing[0] + 1}, column {name!r}: the label is missing.")
+    if is_float and np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise ValueError(f"Row {row + 1}, column {name!r}: {values[row]} is not a label.")
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, or of the names and digests of a folder's Parquet files."""
+    if path.is_dir():
+        lines = [f"{file.name} {file_digest(file)}" for file in parquet_files(path)]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _listed(names: Iterable[str]) -> str:
     names = list(names)
     listed = ", ".join(names[:8])
     return listed if len(names) <= 8 else f"{listed} and {len(names) - 8} more"

@@ -1,12 +1,24 @@
-"""From a table to training and test rows, in memory or block by block."""
+"""From a table to training rows and held-out rows, in memory or in batches.
+
+How this works
+--------------
+One path serves tables of every size; only the last step asks whether the table is in memory.
+
+1. The labels of all rows are read and become indices of classes (4 bytes per row).
+2. `split_rows` draws the held-out rows from these alone, before any feature is looked at.
+3. One pass over the batches checks the numbers, counts missing cells, collects the categories of
+   the training rows, and takes a sample of training rows: all of them in memory, 100,000 at most
+   in batches.
+4. Medians and the scaler come from the sample, categories from all training rows. Held-out rows
+   never enter: a category that only they have is unknown to the machine, as it would be in use.
+5. `EncodedRows` encodes and scales a batch when it is read. A table in memory is read at once, so
+   that training sees arrays; otherwise training sees the row source.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,79 +26,166 @@ from sklearn.model_selection import train_test_split
 
 from kernlet.affine import AffineMap
 from kernlet.console import say
-from kernlet.rows.parquet import ParquetRows
-from kernlet.rows.source import RowSubset
+from kernlet.rows.source import RowSource, RowSubset, slice_bounds
 from kernlet.tables.encode import (
-    MOST_CATEGORIES,
     CategoryColumn,
     ColumnEncoding,
-    NumberColumn,
     as_numbers,
     choose_scaler,
+    distinct_texts,
+    learned_categories,
 )
-from kernlet.tables.read import Table, arrow_columns, gaps, is_number, is_parquet, labels, texts
+from kernlet.tables.read import DataTable, Labels, is_number, rows_counted_from
 
-_MANY_NUMBERS = 50  # different numbers from which a target is no class
+_MAX_NUMERIC_CLASSES = 50  # a target with more distinct decimal numbers is a quantity
+_MAX_CLASSES = 1000
+_MAX_SAMPLE = 100_000  # rows; the standard error of a mean is then 0.3 % of a deviation
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Rows to train on and to test with."""
+    """Training rows and held-out rows, as arrays or row sources, encoded and scaled.
+
+    Labels of a classifier are indices into ``classes``; a regressor has None there.
+    """
 
     X: Any
     y: Any
     X_test: Any
     y_test: Any
+    classes: Any
     encoding: ColumnEncoding | None
     scaler: AffineMap | None
     summary: dict[str, Any]
-    classes: Any = None  # where y holds their numbers
 
 
 def prepare(
-    table: Table, target: str | None, regression: bool, scale: str, test: float, seed: int
+    table: DataTable,
+    target: str | None,
+    *,
+    regression: bool,
+    drop: Sequence[str],
+    scale: str,
+    test: float,
+    seed: int,
 ) -> Prepared:
-    """Labels, encoding, scaling and the rows kept aside."""
-    rows, y = table.split_target(target)
-    summary = _summary(rows, y, target, regression)
-    if rows.columns is not None and not rows.columns:
+    """Split a table, and learn its encoding and scaling from the training rows."""
+    if regression and not table.in_memory:
+        raise ValueError("--regression needs the table in memory: raise --memory.")
+    features, labels = table.without(drop).split_target(target)
+    target_summary = _target_summary(labels, target, regression)
+    summary: dict[str, Any] = {"rows": table.n_rows, "target": target}
+    y = labels.values if regression else labels.codes
+    if features.has_columns and not features.names:
         raise ValueError("The table has no column besides the target.")
-    kept, held_out = split_rows(y, test, seed, regression)
-    require_enough(y, kept, regression)
-    encoding, X = None, rows.X
-    if rows.columns is not None:
-        say(f"encoding {len(rows.columns)} columns")
-        _require_numbers(rows.columns)
-        encoding = ColumnEncoding.learned({k: v[kept] for k, v in rows.columns.items()})
-        _note_names_of_rows(encoding, len(kept))
-        X = encoding.transform(rows.columns)
-    is_category = None if encoding is None else encoding.is_category
-    scaler, words = choose_scaler(X[kept], scale, is_category)
-    summary["scaling"] = words
-    say(f"scaling: {words}")
-    if scaler is not None:
-        X = scaler(X)
-    return Prepared(X[kept], y[kept], X[held_out], y[held_out], encoding, scaler, summary)
+    training, held_out = split_rows(y, test, seed, regression)
+    _require_enough(y, training, regression)
+    if features.has_columns:
+        say(f"encoding {len(features.names)} columns")
+        encoding, sample, missing = learn_encoding(features, training)
+        summary |= {"columns": len(features.names), "missing": missing}
+        _note_identifiers(encoding, len(training))
+        scaler, message = choose_scaler(encoding.transform(sample), scale, encoding.is_category)
+    else:
+        encoding = None
+        scaler, message = choose_scaler(features.X[training], scale)
+    say(f"scaling: {message}")
+    if features.in_memory:
+        X = encode_batch(features.batch(0), encoding, scaler)
+        X_training, X_held_out = X[training], X[held_out]
+    else:
+        rows = EncodedRows(features, encoding, scaler)
+        X_training, X_held_out = RowSubset(rows, training), RowSubset(rows, held_out)
+    return Prepared(
+        X_training,
+        y[training],
+        X_held_out,
+        y[held_out],
+        None if regression else labels.classes,
+        encoding,
+        scaler,
+        {"data": summary | target_summary, "scaling": message},
+    )
 
 
-def require_enough(y: Any, kept: Any, regression: bool) -> None:
-    """Refuse too few rows to train on."""
-    if len(kept) < 2 or not (regression or len(np.unique(y[kept])) > 1):
+def split_rows(y: Any, test: float, seed: int, regression: bool) -> tuple[Any, Any]:
+    """Training rows and held-out rows, the same for the same labels; stratified where possible."""
+    rows = np.arange(len(y))
+    if not test:
+        return rows, rows[:0]
+    _, counts = np.unique(y, return_counts=True)
+    stratify = None if regression or counts.min() < 2 or test * len(y) < len(counts) else y
+    training, held_out = train_test_split(
+        rows, test_size=test, random_state=seed, stratify=stratify
+    )
+    return np.sort(training), np.sort(held_out)
+
+
+def _require_enough(y: Any, training: Any, regression: bool) -> None:
+    if len(training) < 2 or not (regression or len(np.unique(y[training])) > 1):
         raise ValueError(
-            f"Of {len(y)} rows, the {len(kept)} to train on are too few, or of one class only: "
-            "give more rows, or another --test or --seed."
+            f"Of {len(y)} rows, the {len(training)} to train on are too few, or all of one class: "
+            "provide more rows, or another --test or --seed."
         )
 
 
-def _require_numbers(columns: dict[str, Any]) -> None:
-    """Name the row of the file that is wrong, before the rows are split."""
-    for name, values in columns.items():
-        if values.dtype.kind == "f":
-            as_numbers(values, name)
+def _target_summary(labels: Labels, target: str | None, regression: bool) -> dict[str, Any]:
+    classes = labels.classes
+    if regression:
+        if classes.dtype.kind not in "iuf":
+            raise ValueError(f"The target {target!r} holds texts; --regression needs numbers.")
+        return {"target range": [float(classes[0]), float(classes[-1])]}
+    if len(classes) < 2:
+        raise ValueError(f"The target has one class only, {str(classes[0])!r}: nothing to learn.")
+    if classes.dtype.kind == "f" and len(classes) > _MAX_NUMERIC_CLASSES:
+        raise ValueError(
+            f"The target has {len(classes)} different numbers: add --regression to predict them."
+        )
+    if len(classes) > _MAX_CLASSES:
+        raise ValueError(f"The target has {len(classes)} classes, too many to learn.")
+    return {"classes": labels.counts}
 
 
-def _note_names_of_rows(encoding: ColumnEncoding, n_rows: int) -> None:
-    """Say which columns are texts that hardly repeat."""
+def learn_encoding(table: DataTable, training: Any) -> tuple[ColumnEncoding, Any, dict[str, int]]:
+    """The encoding of the training rows, a sample of them, and missing cells per column."""
+    import pyarrow as pa
+
+    is_training = np.zeros(table.n_rows, dtype=bool)
+    is_training[training] = True
+    sampled = training
+    if not table.in_memory and len(training) > _MAX_SAMPLE:
+        random = np.random.RandomState(0)
+        sampled = np.sort(random.choice(training, _MAX_SAMPLE, replace=False))
+    texts: dict[str, set[str | None]] = {}
+    missing = dict.fromkeys(table.names, 0)
+    samples = []
+    for start, batch in table.batches():
+        stop = start + batch.num_rows
+        for name in table.names:
+            if is_number(batch[name].type):
+                with rows_counted_from(start):
+                    numbers = as_numbers(batch[name], name)
+                missing[name] += int(np.count_nonzero(np.isnan(numbers)))
+            else:
+                distinct, codes = distinct_texts(batch[name])
+                missing[name] += batch[name].null_count
+                occurring = np.unique(codes[is_training[start:stop]])
+                texts.setdefault(name, set()).update(distinct[code] for code in occurring)
+                learned_categories(name, texts[name], stop)  # refuses too many of them early
+        first, last = np.searchsorted(sampled, [start, stop])
+        samples.append(batch.take(pa.array(sampled[first:last] - start)))
+    sample = pa.concat_tables(samples)
+    columns = tuple(
+        learned_categories(column.name, texts[column.name], len(training))
+        if isinstance(column, CategoryColumn)
+        else column
+        for column in ColumnEncoding.learned(sample).columns
+    )
+    return ColumnEncoding(columns), sample, {name: n for name, n in missing.items() if n}
+
+
+def _note_identifiers(encoding: ColumnEncoding, n_rows: int) -> None:
+    """Point out columns of texts that hardly repeat."""
     for column in encoding.columns:
         count = len(column.categories) if isinstance(column, CategoryColumn) else 0
         if 2 * count > max(n_rows, 8):
@@ -96,362 +195,41 @@ def _note_names_of_rows(encoding: ColumnEncoding, n_rows: int) -> None:
             )
 
 
-def without(table: Table, drop: tuple[str, ...]) -> Table:
-    """The table without some columns."""
-    if not drop:
-        return table
-    if table.columns is None:
-        raise ValueError("--drop is for tables of named columns.")
-    require_columns(table.columns, drop)
-    return Table({k: v for k, v in table.columns.items() if k not in drop})
-
-
-def require_columns(names: Iterable[str], drop: tuple[str, ...]) -> None:
-    """Refuse to drop what is not there."""
-    unknown = [name for name in drop if name not in names]
-    if unknown:
-        raise ValueError(f"There is no column {unknown[0]!r} to drop.")
-
-
-def split_rows(y: Any, test: float, seed: int, regression: bool) -> tuple[Any, Any]:
-    """Rows to train on, and rows kept aside; the same ones for the same table."""
-    numbers = np.arange(len(y))
-    if not test:
-        return numbers, numbers[:0]
-    _, counts = np.unique(y, return_counts=True)
-    stratify = None if regression or counts.min() < 2 or test * len(y) < len(counts) else y
-    kept, held_out = train_test_split(numbers, test_size=test, random_state=seed, stratify=stratify)
-    return np.sort(kept), np.sort(held_out)
-
-
-def _summary(rows: Table, y: Any, target: str | None, regression: bool) -> dict[str, Any]:
-    data: dict[str, Any] = {"rows": len(y), "target": target}
-    if rows.columns is not None:
-        data["columns"] = len(rows.columns)
-        data["missing"] = {
-            name: n for name, values in rows.columns.items() if (n := int(gaps(values).sum()))
-        }
-    if regression:
-        if y.dtype.kind not in "iuf":
-            raise ValueError(f"The target {target!r} holds texts; --regression needs numbers.")
-        return {"data": data | {"target range": [float(y.min()), float(y.max())]}}
-    labels, counts = np.unique(y, return_counts=True)
-    require_classes(labels)
-    data["classes"] = {str(k): int(n) for k, n in zip(labels, counts, strict=True)}
-    return {"data": data}
-
-
-def require_classes(labels: Any) -> None:
-    """Refuse a target that is no class, by its distinct values."""
-    if len(labels) < 2:
-        raise ValueError(f"The target has one class only, {str(labels[0])!r}: nothing to learn.")
-    if labels.dtype.kind == "f" and len(labels) > _MANY_NUMBERS:
-        raise ValueError(
-            f"The target has {len(labels)} different numbers: say --regression to predict them."
-        )
-    if len(labels) > 1000:
-        raise ValueError(f"The target has {len(labels)} classes, too many to learn.")
-
-
-class EncodedRows(ParquetRows):
-    """Rows that a table of numbers and categories becomes, in float32.
-
-    Parameters
-    ----------
-    path : Path
-        A Parquet file, or a folder of them.
-    encoding : ColumnEncoding
-    scaler : AffineMap or None
-    """
-
-    def __init__(self, path: Path, encoding: ColumnEncoding, scaler: AffineMap | None) -> None:
-        super().__init__(path, encoding.names)
-        self.encoding, self.scaler = encoding, scaler
-        self.shape = (self.shape[0], len(encoding.feature_names))
-        self.dtype = np.dtype(np.float32)
-        del self.columns  # of the file; the features have other names
-        self._names = list(encoding.names)
-
-    def _group(self, group: int) -> Any:
-        if self._last is None or self._last[0] != group:
-            table = self._table(group, self._names)
-            self._last = (group, encoded(table, self.encoding, self.scaler))
-        return self._last[1]
-
-
-def encoded(table: Any, encoding: ColumnEncoding, scaler: AffineMap | None) -> Any:
-    """An Arrow table as rows of numbers.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-    encoding : ColumnEncoding
-    scaler : AffineMap or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, n_features), float32
-    """
-    parts = [_encoded(table[column.name], column) for column in encoding.columns]
-    X = np.empty((table.num_rows, len(encoding.feature_names)), dtype=np.float32)
-    with np.errstate(over="ignore"):
-        np.concatenate(parts, axis=1, out=X, casting="same_kind")
+def encode_batch(batch: Any, encoding: ColumnEncoding | None, scaler: AffineMap | None) -> Any:
+    """A batch of a table as the rows a machine is trained on."""
+    X = batch if encoding is None else encoding.transform(batch)
     return X if scaler is None else scaler(X)
 
 
-def _encoded(cells: Any, column: NumberColumn | CategoryColumn) -> Any:
-    if isinstance(column, NumberColumn):
-        return column.encoded(numbers(cells, column.name))
-    words, places = distinct(cells)
-    return column.encoded([*words, None])[places]
+class EncodedRows(RowSource):
+    """Row source over the batches of a table, encoded and scaled when they are read, in float32."""
 
+    def __init__(
+        self, table: DataTable, encoding: ColumnEncoding | None, scaler: AffineMap | None
+    ) -> None:
+        self.table, self.encoding, self.scaler = table, encoding, scaler
+        width = len(table.names) if encoding is None else len(encoding.feature_names)
+        self.shape, self.dtype = (table.n_rows, width), np.dtype(np.float32)
+        self._last: tuple[int, Any] = (-1, None)
 
-def numbers(cells: Any, name: str) -> Any:
-    """A column of numbers, NaN where one is missing."""
-    import pyarrow as pa
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": (-1, None)}
 
-    try:
-        return cells.cast(pa.float64(), safe=False).to_numpy()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ValueError(f"Column {name!r} holds other things than numbers.") from None
+    def read(self, rows: slice) -> Any:
+        """Consecutive rows."""
+        start, stop = slice_bounds(rows, len(self))
+        starts = self.table.starts
+        first = int(np.searchsorted(starts, start, side="right")) - 1
+        blocks = [np.empty((0, self.shape[1]), self.dtype)]
+        for number in range(first, int(np.searchsorted(starts[:-1], stop))):
+            origin = int(starts[number])
+            blocks.append(self._encoded(number)[max(0, start - origin) : stop - origin])
+        return np.concatenate(blocks)
 
-
-def distinct(cells: Any) -> tuple[Sequence[str | None], Any]:
-    """The texts of a column, each once, and the place of each cell among them.
-
-    The last place is for cells that are missing.
-    """
-    import pyarrow as pa
-
-    found = cells.combine_chunks().dictionary_encode()
-    if isinstance(found, pa.ChunkedArray):
-        found = found.unify_dictionaries().combine_chunks()
-    words = texts(found.dictionary.to_pylist()).tolist()
-    return words, found.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-
-
-_MEMORY = 2 * 2**30
-_SAMPLE = 100_000  # rows that tell medians and scales
-
-
-def is_large(path: Path, memory: int | None) -> bool:
-    """Whether a table is to be read piece by piece.
-
-    Parameters
-    ----------
-    path : Path
-        Only Parquet files can be.
-    memory : int or None
-        Bytes that the table may take as float64 numbers; None for a quarter of what the machine
-        has.
-
-    Returns
-    -------
-    is_large : bool
-    """
-    if not is_parquet(path):
-        return False
-    if memory is None:
-        if not hasattr(os, "sysconf"):  # Windows does not say
-            memory = _MEMORY
-        else:
-            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-    n_rows, n_columns = ParquetRows(path).shape
-    return 8 * n_rows * n_columns > memory
-
-
-def prepare_large(
-    path: Path,
-    target: str | None,
-    regression: bool,
-    drop: tuple[str, ...],
-    category: tuple[str, ...],
-    scale: str,
-    test: float,
-    seed: int,
-) -> Prepared:
-    """The same for a table that is read piece by piece: its rows stay where they are."""
-    if regression:
-        raise ValueError("--regression needs the table in memory: raise --memory.")
-    found = read_labels(path, target, category)
-    require_classes(found.classes)
-    names = ParquetRows(path).columns
-    require_columns(names, drop)
-    names = [name for name in names if name != target and name not in drop]
-    if not names:
-        raise ValueError("The table has no column besides the target.")
-    kept, held_out = split_rows(found.codes, test, seed, regression)
-    require_enough(found.codes, kept, regression)
-    is_training = np.zeros(len(found.codes), dtype=bool)
-    is_training[kept] = True
-    say(f"encoding {len(names)} columns")
-    rows, words, missing = learn_rows(path, names, category, is_training, scale)
-    say(f"scaling: {words}")
-    data = {"rows": len(found.codes), "target": target, "columns": len(names), "missing": missing}
-    return Prepared(
-        RowSubset(rows, kept),
-        found.codes[kept],
-        RowSubset(rows, held_out),
-        found.codes[held_out],
-        rows.encoding,
-        rows.scaler,
-        {"data": data | {"classes": found.counts}, "scaling": words},
-        found.classes,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class LabelColumn:
-    """Labels as numbers of classes, which take less memory than texts."""
-
-    classes: Any
-    codes: Any
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Rows of each class."""
-        numbers = np.bincount(self.codes, minlength=len(self.classes)).tolist()
-        return dict(zip(map(str, self.classes.tolist()), numbers, strict=True))
-
-
-def read_labels(path: Path, target: str | None, category: Sequence[str]) -> LabelColumn:
-    """The column to predict, all of it.
-
-    Parameters
-    ----------
-    path : Path
-    target : str or None
-    category : sequence of str
-        Columns whose numbers are names.
-
-    Returns
-    -------
-    labels : LabelColumn
-    """
-    rows = ParquetRows(path)
-    if target is None:
-        raise ValueError(f"Say with --target which of {', '.join(rows.columns[:8])} to predict.")
-    if target not in rows.columns:
-        raise ValueError(f"There is no column {target!r} among {', '.join(rows.columns[:8])}.")
-    parts = []
-    for start, table in rows.tables([target]):
-        with _rows_from(start):
-            column = arrow_columns(table, category, target).columns
-            assert column is not None
-            parts.append(np.unique(labels(column[target], target), return_inverse=True))
-    kinds = {"texts" if found.dtype.kind in "US" else "numbers" for found, _ in parts if len(found)}
-    if len(kinds) > 1:
-        raise ValueError(
-            f"Column {target!r} holds numbers in some row groups of {path} and texts or true and "
-            "false in others: write it with one type."
-        )
-    classes = np.unique(np.concatenate([found for found, _ in parts]))
-    places = [np.searchsorted(classes, found).astype(np.int32)[codes] for found, codes in parts]
-    return LabelColumn(classes, np.concatenate(places))
-
-
-@dataclass
-class _Seen:
-    """What a pass over the training rows of a column has met."""
-
-    words: set[str] = field(default_factory=set)
-    has_missing: bool = False
-    missing: int = 0
-
-
-def learn_rows(
-    path: Path, names: Sequence[str], category: Sequence[str], is_training: Any, scale: str
-) -> tuple[EncodedRows, str, dict[str, int]]:
-    """Rows of numbers by a rule that is learned from the rows to train on.
-
-    Categories come from all of these; medians and scales from 100,000 of them.
-
-    Parameters
-    ----------
-    path : Path
-    names : sequence of str
-        Columns of features.
-    category : sequence of str
-        Columns whose numbers are names.
-    is_training : ndarray of bool of shape (n_rows,)
-    scale : {"auto", "standard", "none"}
-
-    Returns
-    -------
-    rows : EncodedRows
-    words : str
-        How they were scaled.
-    missing : dict of str to int
-        Cells without a value, by column.
-    """
-    import pyarrow as pa
-
-    numbers = np.flatnonzero(is_training)
-    if len(numbers) > _SAMPLE:
-        numbers = np.sort(np.random.RandomState(0).choice(numbers, _SAMPLE, replace=False))
-    seen, sample = {name: _Seen() for name in names}, []
-    for start, table in ParquetRows(path).tables(names):
-        _look(table, start, seen, category, is_training[start : start + table.num_rows])
-        own = numbers[(numbers >= start) & (numbers < start + table.num_rows)] - start
-        sample.append(table.take(own))
-    some = pa.concat_tables(sample, promote_options="permissive")
-    columns = arrow_columns(some, category, None).columns
-    assert columns is not None
-    encoding = ColumnEncoding(
-        tuple(
-            _whole(column, seen[column.name]) for column in ColumnEncoding.learned(columns).columns
-        )
-    )
-    scaler, words = choose_scaler(encoded(some, encoding, None), scale, encoding.is_category)
-    missing = {name: found.missing for name, found in seen.items() if found.missing}
-    return EncodedRows(path, encoding, scaler), words, missing
-
-
-def _look(
-    table: Any, start: int, seen: dict[str, _Seen], category: Sequence[str], is_mine: Any
-) -> None:
-    """Note the texts and the gaps of a row group, which starts at a row of the table."""
-    for name, found in seen.items():
-        cells = table[name]
-        if is_number(cells.type) and name not in category:
-            with _rows_from(start):
-                values = as_numbers(numbers(cells, name), name)
-            found.missing += int(np.count_nonzero(np.isnan(values)))
-            continue
-        found.missing += cells.null_count
-        words, places = distinct(cells)
-        here = np.unique(places[is_mine]).tolist()
-        met = [words[place] if place < len(words) else None for place in here]
-        found.words |= {word for word in met if word is not None}
-        found.has_missing |= None in met
-        if len(found.words) > MOST_CATEGORIES:
-            raise ValueError(
-                f"Column {name!r} has more than {MOST_CATEGORIES} different texts: leave it out "
-                f"with --drop {name}, or group them."
-            )
-
-
-def _whole(column: Any, seen: _Seen) -> Any:
-    """The rule of a column with the categories of all training rows."""
-    if not isinstance(column, CategoryColumn):
-        return column
-    return CategoryColumn(column.name, tuple(sorted(seen.words)), seen.has_missing)
-
-
-@contextmanager
-def _rows_from(start: int) -> Iterator[None]:
-    """Say from which row on an error counts."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"counted from row {start + 1} on: {error}" if start else error) from None
-
-
-def note_rows(path: Path) -> None:
-    """Say how much there is to read."""
-    rows = ParquetRows(path)
-    n_rows, n_columns = rows.shape
-    say(
-        f"reading {path.name} piece by piece: {n_rows:,} rows of {n_columns} columns are more than "
-        "memory should hold (--memory says how much it may)"
-    )
+    def _encoded(self, number: int) -> Any:
+        """A batch; the last one is kept, because blocks of rows end within batches."""
+        if self._last[0] != number:
+            self._last = (-1, None)  # free it before the next one takes memory
+            batch = self.table.batch(number)
+            self._last = (number, encode_batch(batch, self.encoding, self.scaler))
+        return self._last[1]

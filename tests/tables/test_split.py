@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 import kernlet
 from kernlet.cli import ByteCount, main
-from kernlet.tables import read as reading
-from kernlet.tables import split as large
+from kernlet.tables.read import read_table
+from kernlet.tables.split import learn_encoding
 
 COLORS = np.array(["red", "blue", "green"])
 
@@ -62,7 +62,7 @@ def test_a_folder_read_piece_by_piece_gives_a_machine_as_good_as_in_memory(
     said = kernlet_command(
         *("fit", table, *options, "--memory", "1k", "-o", tmp_path / "one.kernlet")
     )
-    assert "piece by piece: 6,000 rows of 5 columns" in said
+    assert "in batches: 6,000 rows of 5 columns" in said
     assert "an SVC of" in said
     kernlet_command("fit", table, *options, "--no-svc", "-o", tmp_path / "two.kernlet")
     one, two = (kernlet.load(tmp_path / f"{name}.kernlet") for name in ("one", "two"))
@@ -127,7 +127,7 @@ def test_a_fault_leaves_no_file_and_says_where_it_is(table, model, tmp_path):
     folder = write_folder(tmp_path / "bad", frame)
     output = tmp_path / "answers.parquet"
     said = kernlet_command("predict", model, folder, "-o", output, status=1)
-    assert "counted from row 1335 on: Row 167, column 'a': inf is too large a number." in said
+    assert "counted from row 1335 on: Row 167, column 'a': inf is too large." in said
     assert not list(tmp_path.glob("*answers*"))
 
 
@@ -137,14 +137,14 @@ def test_a_fit_counts_rows_and_gaps_of_the_file(tmp_path):
     gaps = pa.array(np.where(frame.index % 10 == 0, np.nan, 1.0))  # NaN, not null
     table = table.set_column(0, "a", gaps)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=700)
-    names, everything = ["a", "b"], np.ones(2000, dtype=bool)
-    _, _, missing = large.learn_rows(tmp_path / "rows.parquet", names, (), everything, "none")
+    columns, everything = ["c", "color", "label"], np.arange(2000)
+    rows = read_table(tmp_path / "rows.parquet", max_bytes=0).without(columns)
+    _, _, missing = learn_encoding(rows, everything)
     assert missing == {"a": 200}
     frame.loc[1500, "a"] = np.inf
     folder = write_folder(tmp_path / "bad", frame)
-    few = np.arange(2000) % 7 == 0
     with pytest.raises(ValueError, match="counted from row 1335 on: Row 167, column 'a'"):
-        large.learn_rows(folder, names, (), few, "none")
+        learn_encoding(read_table(folder, max_bytes=0).without(columns), everything[::7])
 
 
 def test_files_of_whole_and_other_numbers(tmp_path):
@@ -153,21 +153,21 @@ def test_files_of_whole_and_other_numbers(tmp_path):
     first["a"] = np.arange(200)
     first.to_parquet(tmp_path / "part0.parquet", index=False)
     second.to_parquet(tmp_path / "part1.parquet", index=False)
-    assert reading.read_table(tmp_path).columns["a"][:3].tolist() == [0, 1, 2]
+    assert read_table(tmp_path).batch(0)["a"].to_pylist()[:3] == [0, 1, 2]
     second.drop(columns="a").to_parquet(tmp_path / "part1.parquet", index=False)
     with pytest.raises(ValueError, match=r"part1.parquet has other columns than part0.parquet"):
-        reading.read_table(tmp_path)
+        read_table(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--target", "nothing"], "There is no column 'nothing'"),
-        ([], "Say with --target which of a, b, c, color, label to predict"),
+        ([], "Choose with --target which of a, b, c, color, label to predict"),
         (["--target", "label", "--regression"], "raise --memory"),
         (["--target", "label", "--drop", "z"], "There is no column 'z' to drop"),
-        (["--target", "a"], "different numbers: say --regression"),
-        (["--target", "label", "--category", "b"], "more than 200 different texts"),
+        (["--target", "a"], "different numbers: add --regression"),
+        (["--target", "label", "--category", "b"], "rows, more than 200: leave it out (--drop b)"),
     ],
 )
 def test_bad_options_get_a_sentence(table, tmp_path, words, message):
@@ -212,10 +212,10 @@ def test_an_interrupted_fit_goes_on_from_its_last_pass(tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1, said
-    assert "interrupted; the same command goes on from the machine kept in" in said
+    assert "interrupted; the same command resumes from the checkpoint in" in said
     assert not (tmp_path / "model.kernlet").exists()
     said = kernlet_command(*words)
-    assert "going on from the machine in" in said
+    assert "resuming from the checkpoint in" in said
     assert kernlet.load(tmp_path / "model.kernlet").summary_["duality_gap"] < 1e-6
 
 

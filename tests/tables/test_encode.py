@@ -35,7 +35,7 @@ def test_a_new_category_and_an_unseen_gap_are_zero():
 
 def test_a_text_among_numbers_is_named_by_row_and_column():
     encoding = ColumnEncoding.learned({"size": [1.0, 2.0]})
-    with pytest.raises(ValueError, match="Row 2, column 'size': 'large' is no number"):
+    with pytest.raises(ValueError, match="Row 2, column 'size': 'large' is not a number"):
         encoding.transform({"size": ["1", "large"]})
     with pytest.raises(ValueError, match="Row 1, column 'size': inf is too large"):
         encoding.transform({"size": [np.inf]})

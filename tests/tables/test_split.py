@@ -67,8 +67,8 @@ def test_a_folder_read_piece_by_piece_gives_a_machine_as_good_as_in_memory(
     kernlet_command("fit", table, *options, "--no-svc", "-o", tmp_path / "two.kernlet")
     one, two = (kernlet.load(tmp_path / f"{name}.kernlet") for name in ("one", "two"))
     assert one.classes_.tolist() == ["high", "low"]
-    assert one.shipped.encoding == two.shipped.encoding
-    np.testing.assert_allclose(one.shipped.scaler.shift, two.shipped.scaler.shift, rtol=1e-6)
+    assert one.model_.encoding == two.model_.encoding
+    np.testing.assert_allclose(one.model_.scaler.shift, two.model_.scaler.shift, rtol=1e-6)
     frame = make_frame(2000, seed=1)
     scores = [np.mean(each.predict(frame) == frame.label) for each in (one, two)]
     assert scores[0] > 0.85

@@ -44,8 +44,8 @@ from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
-from kernlet.rows import as_rows, is_source
-from kernlet.rows.source import RowSource, add_sums
+from kernlet.rows import as_rows
+from kernlet.rows.source import DASK_PACKAGES, RowSource, add_sums
 
 try:
     from sklearn.callback import CallbackSupportMixin, ProgressBar
@@ -328,6 +328,11 @@ def check_cost_overflow(costs: Floats) -> None:
 
 
 # -- Training data ---------------------------------------------------------------------------
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is read block by block: a row source, or a Dask collection."""
+    return isinstance(X, RowSource) or type(X).__module__.partition(".")[0] in DASK_PACKAGES
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from scipy import sparse
 import naive
 from kernlet.condense.boundary import eliminate_boundary
 from kernlet.condense.typical import eliminate_typical
-from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.gram import RowFeatures
 from kernlet.kernels.rbf import RBF
 
 

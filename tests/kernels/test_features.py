@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.gram import RowFeatures
 from kernlet.kernels.rbf import RBF
 
 X = np.random.RandomState(0).normal(size=(50, 4))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.gram import RowFeatures
 from kernlet.kernels.rbf import RBF
 from kernlet.least_squares.normal_equations import Moments, collect
 

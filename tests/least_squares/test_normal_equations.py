@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import naive
-from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.gram import RowFeatures
 from kernlet.least_squares.normal_equations import (
     NormalEquations,
     _largest_ratio,

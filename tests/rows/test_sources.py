@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from kernlet.rows import as_rows, is_source, open_rows, source
+from kernlet.rows import as_rows, open_rows, source
 from kernlet.rows.files import FileRows, open_npy
 from kernlet.rows.source import ArrayRows, RowReader, RowSubset
+from kernlet.sklearn_base import is_source
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
 import naive
-from kernlet.kernels.gram import Gram, kernel_matrix
-from kernlet.kernels.landmarks import LandmarkBlocks
+from kernlet.kernels.gram import Gram, LandmarkBlocks, kernel_matrix
 from kernlet.kernels.linalg import orthonormal_map, orthonormalized
 from kernlet.kernels.rbf import RBF
 from kernlet.squared.newton import LandmarkNewton, minimize_features, minimize_matrix

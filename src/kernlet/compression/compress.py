@@ -33,10 +33,10 @@ from kernlet.compression.refit import match, refit
 from kernlet.compression.synthetic import synthesize
 from kernlet.expansion import KernelExpansion
 from kernlet.model.model import Model, Scheme, as_classifier, summary_of
-from kernlet.rows import is_source
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import (
     Progress,
+    is_source,
     label_codes,
     one_vs_rest_signs,
     single_thread,

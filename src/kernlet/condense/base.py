@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.bandwidth import make_kernel
-from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.gram import RowFeatures
 from kernlet.kernels.linear import Linear
 from kernlet.least_squares.normal_equations import (
     Moments,
@@ -37,7 +37,6 @@ from kernlet.least_squares.normal_equations import (
     normalization,
     one_against_rest,
 )
-from kernlet.rows import is_source
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
@@ -46,6 +45,7 @@ from kernlet.sklearn_base import (
     check_label_types,
     check_training_data,
     fit_method,
+    is_source,
 )
 
 

@@ -19,7 +19,7 @@ from kernlet.condense.base import (
     respect_class_minimum,
 )
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.gram import RowFeatures
 
 #: A classifier, the rows between its planes, and their decision values.
 Round = tuple[OneAgainstRest, Indices, Floats]

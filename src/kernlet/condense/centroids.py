@@ -16,9 +16,9 @@ from sklearn.utils._param_validation import Interval
 
 from kernlet._typing import Floats, Indices
 from kernlet.condense.base import Condenser, count_per_class, row_indexable
-from kernlet.rows import is_source
 from kernlet.rows.source import RowSource, add_sums
 from kernlet.sampling import kmeans
+from kernlet.sklearn_base import is_source
 
 #: Means, their sizes, and the sum of squared distances.
 Clusters = tuple[Floats, Indices, float]

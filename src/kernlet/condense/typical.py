@@ -14,7 +14,7 @@ from kernlet.condense.base import (
     respect_class_minimum,
 )
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.gram import RowFeatures
 
 
 def eliminate_typical(

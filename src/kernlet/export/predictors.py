@@ -17,8 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from kernlet._typing import Floats
 from kernlet.export.c_tables import rows_of
 from kernlet.model.model import Model
-from kernlet.rows import is_source
-from kernlet.sklearn_base import rows_to_predict, values_of_rows
+from kernlet.sklearn_base import is_source, rows_to_predict, values_of_rows
 
 
 class ShippedPredictor(BaseEstimator):

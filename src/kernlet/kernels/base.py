@@ -86,7 +86,9 @@ class Kernel:
 
     def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:
         """Kernel values for two small sets of points, dense or sparse."""
-        return self.of_products(_inner_products(X, Z), x_norms, z_norms)
+        from kernlet.kernels.gram import inner_products
+
+        return self.of_products(inner_products(X, Z), x_norms, z_norms)
 
     def derivatives(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Derivatives:
         """Kernel values with their derivatives by x.z and by |x|^2; the arguments are kept.
@@ -267,14 +269,6 @@ def require_mercer(kernel: Kernel, what: str) -> None:
             f"{what} needs a positive semi-definite kernel, which {kernel!r} is not. Use "
             "another kernel, such as rbf."
         )
-
-
-def _inner_products(X: Matrix, Z: Matrix) -> Floats:
-    """X Z' as a dense array, whichever of the two is sparse."""
-    if isinstance(X, np.ndarray) and not isinstance(Z, np.ndarray):
-        return np.asarray((Z @ X.T).T)  # an ndarray would take the sparse Z for a scalar
-    products = X @ Z.T
-    return products if isinstance(products, np.ndarray) else products.toarray()
 
 
 def evaluate_derivatives(kernel: Kernel, X: Floats, Z: Floats) -> Derivatives:

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from kernlet._typing import Array, Floats, Matrix
 from kernlet.kernels.base import FLOAT32_LARGEST, Derivatives, Kernel
+from kernlet.kernels.gram import inner_products
 
 # |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
 # turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
@@ -70,7 +71,7 @@ class RBF(Kernel):
         """Values by inner products, or by differences where these would lose the digits."""
         largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
         if np.max(self.gamma) * largest < _ENOUGH_DIGITS:
-            return super().evaluate(X, Z, x_norms, z_norms)
+            return self.of_products(inner_products(X, Z), x_norms, z_norms)
         X, Z = (A.toarray() if issparse(A) else A for A in (X, Z))
         distances = cdist(X, Z, "sqeuclidean")
         return np.exp(-self._widths(distances) * distances).astype(x_norms.dtype, copy=False)

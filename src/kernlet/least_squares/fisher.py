@@ -14,8 +14,7 @@ from sklearn.utils._param_validation import Interval
 from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
-from kernlet.kernels.gram import Gram
-from kernlet.kernels.landmarks import LandmarkBlocks
+from kernlet.kernels.gram import Gram, LandmarkBlocks
 from kernlet.kernels.linalg import jittered_solve
 from kernlet.sampling import landmark_rows
 from kernlet.sklearn_base import (

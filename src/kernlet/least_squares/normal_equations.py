@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.blas import dsyrk
 
 from kernlet._typing import Floats, Indices
-from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.gram import RowFeatures
 from kernlet.sklearn_base import warn_user
 
 # How this works
@@ -81,7 +81,7 @@ class Moments:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernlet.kernels.landmarks import RowFeatures
+    >>> from kernlet.kernels.gram import RowFeatures
     >>> from kernlet.least_squares.normal_equations import collect
     >>> X, codes = np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1])
     >>> whole = collect(RowFeatures(X), codes, 2)
@@ -340,7 +340,7 @@ class NormalEquations:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernlet.kernels.landmarks import RowFeatures
+    >>> from kernlet.kernels.gram import RowFeatures
     >>> from kernlet.least_squares.normal_equations import NormalEquations, collect
     >>> moments = collect(RowFeatures(np.array([[0.0], [2.0]])), np.array([0, 1]), 2)
     >>> NormalEquations(moments, 1e9, np.array([[-1.0, 1.0]])).solve().coef.round(6)

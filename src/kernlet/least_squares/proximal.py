@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import round_to_float32
-from kernlet.kernels.landmarks import RowFeatures
+from kernlet.kernels.gram import RowFeatures, round_to_float32
 from kernlet.kernels.linear import Linear
 from kernlet.least_squares.normal_equations import (
     Moments,

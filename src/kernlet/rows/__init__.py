@@ -7,7 +7,15 @@ from typing import Any
 
 from kernlet.rows.files import FileRows, open_npy
 from kernlet.rows.parquet import ParquetRows, parquet_files
-from kernlet.rows.source import ArrayRows, BlockCache, RowReader, RowSource, RowSubset, add_sums
+from kernlet.rows.source import (
+    DASK_PACKAGES,
+    ArrayRows,
+    BlockCache,
+    RowReader,
+    RowSource,
+    RowSubset,
+    add_sums,
+)
 
 __all__ = [
     "ArrayRows",
@@ -19,23 +27,17 @@ __all__ = [
     "RowSubset",
     "add_sums",
     "as_rows",
-    "is_source",
     "open_npy",
     "open_rows",
     "parquet_files",
 ]
 
 
-def is_source(X: Any) -> bool:
-    """Whether X is read block by block: a row source, or a Dask collection."""
-    return isinstance(X, RowSource) or type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
 def as_rows(X: Any) -> RowSource:
     """A row source for an array, a sparse matrix, a Dask collection or a row source itself."""
     if isinstance(X, RowSource):
         return X
-    if is_source(X):
+    if type(X).__module__.partition(".")[0] in DASK_PACKAGES:
         from kernlet.rows.dask import DaskRows
 
         return DaskRows(X)

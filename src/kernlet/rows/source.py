@@ -36,6 +36,9 @@ BLOCK_BYTES = 128 * 2**20
 # with many features a block of a handful of rows would make every product a slow one.
 _MOST_ROWS, _FEWEST_ROWS = 2**18, 2**10
 
+#: Top-level packages of Dask collections, known without importing them.
+DASK_PACKAGES = ("dask", "dask_expr")
+
 Function = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import ColumnCache, Gram
-from kernlet.kernels.landmarks import LandmarkBlocks
+from kernlet.kernels.gram import ColumnCache, Gram, LandmarkBlocks
 from kernlet.kernels.linalg import orthonormal_map, orthonormalized
 from kernlet.sampling import landmark_rows
 from kernlet.squared.core_set import CoreRule, find_core_set

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from kernlet._typing import Floats, Indices
-from kernlet.kernels.gram import as_indices
-from kernlet.kernels.landmarks import LandmarkBlocks
+from kernlet.kernels.gram import LandmarkBlocks, as_indices
 from kernlet.kernels.linalg import jittered_solve
 from kernlet.squared.problem import OVERFLOW, FeatureHinge, Solution, SquaredMargin, Status
 

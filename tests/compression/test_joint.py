@@ -72,7 +72,7 @@ def test_what_cannot_be_refined_is_refused():
     X, codes = np.ones((4, 2)), np.array([0, 1, 2, 0])
     with pytest.raises(ValueError, match="Only rbf machines"):
         refine(KernelExpansion(Linear(), X, np.ones((3, 4)), np.zeros(3)), X, codes)
-    with pytest.raises(ValueError, match="one output a class"):
+    with pytest.raises(ValueError, match="one output per class"):
         refine(KernelExpansion(RBF(1.0), X, np.ones((1, 4)), np.zeros(1)), X, codes)
     with pytest.raises(ValueError, match="no centers"):
         refine(KernelExpansion(RBF(1.0), X[:0], np.ones((3, 0)), np.zeros(3)), X, codes)

@@ -60,7 +60,7 @@ def test_bad_input_gets_a_sentence(machine):
         remove(f, 3, X)
     with pytest.raises(ValueError, match="weights belong to rows"):
         remove(f, 3, weights=np.ones(3))
-    with pytest.raises(ValueError, match="a line of signs for each output"):
+    with pytest.raises(ValueError, match="a row of signs per output"):
         remove(f, 3, X, np.ones((1, 5)))
 
 

@@ -257,12 +257,12 @@ def test_given_points_are_where_the_search_starts(kernel):
 
 @pytest.mark.parametrize("shape", [(2, 3), (3, 2), (3,), (4, 3)])
 def test_init_of_wrong_shape_is_refused(shape):
-    with pytest.raises(ValueError, match=r"init has shape .*; 3 centers of 3 features are wanted"):
+    with pytest.raises(ValueError, match=r"init has shape .*; 3 centers of 3 features are needed"):
         synthesize(_machine(RBF(0.5)), 3, init=np.zeros(shape))
 
 
 def test_unknown_init_is_refused():
-    with pytest.raises(ValueError, match='init=\'random\' is neither "kmeans", "members" nor'):
+    with pytest.raises(ValueError, match='init=\'random\' is not "kmeans", "members" or points'):
         synthesize(_machine(RBF(0.5)), 3, init="random")
 
 

@@ -28,28 +28,17 @@ from kernlet.kernels.rbf import RBF
 from kernlet.squared.newton import minimize_features
 from kernlet.squared.problem import FeatureHinge
 
+# A ridge on a kernel matrix, as a share of its mean diagonal: round-off, no regularisation. Two
+# centers closer than float64 can tell make the matrix singular; this keeps it solvable.
+_RIDGE = 1e-10
+# The same for normal equations, whose condition number is the square of the features'.
+_NORMAL_RIDGE = 1e-12
+
 
 def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
-    """The machine over given centers that is nearest in feature space.
+    """The machine over given centers that is closest in feature space.
 
-    Parameters
-    ----------
-    expansion : KernelExpansion
-    centers : ndarray of shape (n_centers, n_features)
-
-    Returns
-    -------
-    expansion : KernelExpansion
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet import KernelExpansion
-    >>> from kernlet.kernels.rbf import RBF
-    >>> from kernlet.compression.refit import project
-    >>> f = KernelExpansion(RBF(1.0), np.array([[0.0], [1.0]]), np.array([[1.0, 2.0]]), np.zeros(1))
-    >>> project(f, f.centers).coef.round(6)
-    array([[1., 2.]])
+    min over W of |U f(C) - W f(Z)|^2, so W K(Z, Z) = U K(C, Z).
     """
     expansion = expansion.unfolded()
     require_mercer(expansion.kernel, "A projection in feature space")
@@ -62,66 +51,40 @@ def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
 def match(
     kernel: Kernel, centers: Any, X: Any, values: Floats, *, ridge: float = 1e-6
 ) -> KernelExpansion:
-    """The machine over given centers whose decision values on X are nearest to given ones.
+    """The machine over given centers whose decision values on X are closest to given ones.
 
-    Least squares with a small penalty on the norm in feature space. Time is
+    min over W, b of |values - K(X, Z) W' - b|^2 + ridge n_rows W K(Z, Z) W'. Time is
     n_rows * n_centers^2, memory one block of rows.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    centers : ndarray of shape (n_centers, n_features)
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
-    values : ndarray of shape (n_rows, n_outputs)
-    ridge : float, default=1e-6
-        Penalty for each row.
-
-    Returns
-    -------
-    expansion : KernelExpansion
     """
     require_mercer(kernel, "Matching decision values")
     gram = Gram(kernel, X, centers)
     n = centers.shape[0]
     normal, right = np.zeros((n + 1, n + 1)), np.zeros((n + 1, values.shape[1]))
+    # Normal equations, summed block by block: X may be large, n_centers is not.
     for rows in row_slices(len(gram.x), 8 * max(n + 1, X.shape[1])):
         block = gram.block(rows, slice(None))
         features = np.hstack([block, np.ones((len(block), 1))])
         normal += features.T @ features
         right += features.T @ values[rows]
     normal[:n, :n] += ridge * len(gram.x) * kernel_matrix(kernel, centers, centers)
-    solved = jittered_solve(normal, right, 1e-12 * np.trace(normal) / n).T
+    solved = jittered_solve(normal, right, _NORMAL_RIDGE * np.trace(normal) / n).T
     return KernelExpansion(kernel, centers, solved[:, :n], solved[:, n])
 
 
 def refit(
     kernel: Kernel, centers: Any, X: Any, signs: Floats, *, C: float = 10.0, weights: Any = None
 ) -> KernelExpansion:
-    """The squared-hinge machine over given centers, one output for each line of signs.
+    """The squared-hinge machine over given centers, one output per row of signs.
 
-    Time is n_rows * n_centers^2 a Newton step; the kernel block of n_rows x n_centers is held.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    centers : ndarray of shape (n_centers, n_features)
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
-    signs : ndarray of shape (n_outputs, n_rows)
-    C : float, default=10.0
-        Weight of the errors: the machine has least 1/2 |f|^2 + 1/2 C sum slack^2.
-    weights : ndarray of shape (n_rows,) or None
-        Multiplies C row by row.
-
-    Returns
-    -------
-    expansion : KernelExpansion
+    It minimises 1/2 |f|^2 + 1/2 C sum_i weights_i slack_i^2. Time is n_rows * n_centers^2 per
+    Newton step; the kernel block of n_rows x n_centers is held in memory.
     """
     require_mercer(kernel, "A machine with a norm in feature space")
     signs = np.atleast_2d(signs)
     if signs.shape[1] != X.shape[0]:
         raise ValueError(
-            f"There are {X.shape[0]} rows and signs of {signs.shape[1]}; give a line of signs for "
-            "each output."
+            f"There are {X.shape[0]} rows and signs of {signs.shape[1]}; give a row of signs per "
+            "output."
         )
     features = kernel_matrix(kernel, X, centers)
     penalty = kernel_matrix(kernel, centers, centers)
@@ -136,8 +99,7 @@ def refit(
 
 
 def _ridge(penalty: Floats) -> float:
-    """Rounding of a kernel matrix, more or less."""
-    return float(max(1e-10 * np.trace(penalty) / len(penalty), np.finfo(float).tiny))
+    return float(max(_RIDGE * np.trace(penalty) / len(penalty), np.finfo(float).tiny))
 
 
 def remove(
@@ -150,43 +112,15 @@ def remove(
     C: float = 10.0,
     weights: Any = None,
 ) -> KernelExpansion:
-    """Leave out the centers of smallest coefficients, and fit the others anew.
+    """Drop the centers of smallest coefficients, and refit the others.
 
-    With rows and signs the squared-hinge machine over the centers left is trained on all rows
-    (``refit``); without, the machine nearest in feature space is taken (``project``). Several
-    rounds leave out a like share each, and look at the new coefficients in between.
+    With rows and signs the squared-hinge machine over the remaining centers is trained on all
+    rows (``refit``, where C is twice that of a hull perceptron); without, the machine closest in
+    feature space is taken (``project``). Several rounds drop an equal share each, by the new
+    coefficients of the last.
 
     The largest coefficients of an SVM belong to its outliers, so that centers drawn at random
-    or by k-means are often the better choice for :func:`~kernlet.compression.refit`.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-    n_centers : int
-        Centers to keep.
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features) or None
-    signs : ndarray of shape (n_outputs, n_rows) or None
-        One line for each output.
-    n_rounds : int, default=1
-    C : float, default=10.0
-        Weight of the errors: 1/2 C sum slack^2, so twice the C of a hull perceptron.
-    weights : ndarray of shape (n_rows,) or None
-        Multiplies C row by row.
-
-    Returns
-    -------
-    expansion : KernelExpansion
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet import KernelExpansion
-    >>> from kernlet.kernels.rbf import RBF
-    >>> from kernlet.compression.refit import remove
-    >>> centers = np.array([[0.0], [1.0], [9.0]])
-    >>> f = KernelExpansion(RBF(1.0), centers, np.array([[1.0, 2.0, 0.1]]), np.zeros(1))
-    >>> remove(f, 2).centers.ravel()
-    array([0., 1.])
+    or by k-means are often the better choice for :func:`~kernlet.compression.refit.refit`.
     """
     expansion = expansion.unfolded()
     if not 1 <= n_centers <= expansion.n_centers:
@@ -194,7 +128,7 @@ def remove(
             f"n_centers={n_centers} is out of range: the machine has {expansion.n_centers} centers."
         )
     if n_rounds < 1:
-        raise ValueError(f"n_rounds={n_rounds} is out of range: one round is the least.")
+        raise ValueError(f"n_rounds={n_rounds} must be at least 1.")
     if (X is None) != (signs is None):
         raise ValueError("Give both rows X and their signs to train on them, or neither.")
     if X is None and weights is not None:
@@ -209,39 +143,21 @@ def remove(
 
 
 def largest_coefficients(expansion: KernelExpansion, n_centers: int) -> Indices:
-    """The centers of largest |coef| in any output, ascending; of equals the first.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-    n_centers : int
-
-    Returns
-    -------
-    numbers : ndarray of shape (n_centers,)
-    """
+    """Numbers of the centers of largest |coef| in any output, ascending; ties go to the first."""
     largest = np.abs(expansion.coef).max(axis=0)
     return np.sort(np.argsort(-largest, kind="stable")[:n_centers])
 
 
-def _counts(now: int, then: int, n_rounds: int) -> list[int]:
-    """Centers after each round, in even ratios."""
+def _counts(first: int, last: int, n_rounds: int) -> list[int]:
+    """Centers after each round, in a geometric sequence."""
     shares = np.arange(1, n_rounds + 1) / n_rounds
-    counts = np.round(now * (then / now) ** shares).astype(int)
-    return [*counts[:-1].tolist(), then]
+    counts = np.round(first * (last / first) ** shares).astype(int)
+    return [*counts[:-1].tolist(), last]
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """A refined machine, and how the loss went.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        With as many centers as before, elsewhere.
-    losses : tuple of float
-        Mean loss of each epoch.
-    """
+    """A refined machine, and the mean loss of each epoch."""
 
     expansion: KernelExpansion
     losses: tuple[float, ...]
@@ -262,50 +178,17 @@ def refine(
     device: str | None = None,
     random_state: Any = None,
 ) -> Refinement:
-    """Train all numbers of a Gaussian machine together, from where they are.
+    """Train centers, coefficients, intercepts and width of a Gaussian machine together.
 
-    Mini-batches and Adam in float32; the rows are shifted and scaled by one mean and one
-    deviation, which is undone in the answer. Time is about 4 n_rows n_centers n_features an
-    epoch; memory is a float32 copy of X, if that is small, and a few matrices of
-    batch_size x n_centers. :class:`~kernlet.CompactKernelClassifier` does the same and more with
-    ``init=``: projection, small storage, probabilities.
+    Mini-batches and Adam in float32, on rows standardised by one mean and one deviation, which
+    is undone in the result. Time is about 4 n_rows n_centers n_features per epoch; memory is a
+    float32 copy of X, if that is small, and a few matrices of batch_size x n_centers.
+    :class:`~kernlet.CompactKernelClassifier` does the same and more with ``init=``.
 
-    Parameters
-    ----------
-    expansion : KernelExpansion
-        With an rbf kernel and one output (two classes) or one a class.
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
-    codes : ndarray of shape (n_rows,)
-        Class numbers, from 0.
-    loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
-    smoothing : float, default=0.1
-        Of the labels, with cross-entropy.
-    noise : float, default=0.1
-        Deviation of the noise added to the inputs, in their own deviation.
-    n_epochs : int, default=60
-    batch_size : int, default=256
-    rates : dict, default=None
-        Learning rates of "centers", "weights", "intercept" and "log_gamma" where they should
-        differ from .1, .5, .5 and .05.
-    sample_weight : array-like of shape (n_rows,), default=None
-    device : str, default=None
-        "cuda" trains on a GPU, through torch; None with numpy.
-    random_state : int, RandomState instance or None
-
-    Returns
-    -------
-    refinement : Refinement
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from kernlet import MinimalKernelClassifier
-    >>> from kernlet.compression.refit import refine
-    >>> X, y = make_moons(300, noise=0.2, random_state=0)
-    >>> machine = MinimalKernelClassifier(random_state=0).fit(X, y)
-    >>> fine = refine(machine.expansion_, X, y, n_epochs=20, random_state=0)
-    >>> fine.losses[-1] < fine.losses[0]
-    True
+    ``codes`` are class numbers from 0; ``smoothing`` is that of the labels; ``noise`` the
+    deviation of noise added to the inputs, relative to their own; ``rates`` the learning rates of
+    "centers", "weights", "intercept" and "log_gamma" where they should differ from .1, .5, .5 and
+    .05; ``device="cuda"`` trains on a GPU through torch.
     """
     expansion = expansion.unfolded()
     _check(expansion, codes)
@@ -338,7 +221,7 @@ def _check(expansion: KernelExpansion, codes: Any) -> None:
     if max(2, n_classes) > max(2, expansion.n_outputs):
         raise ValueError(
             f"codes hold {n_classes} classes, but the machine has {expansion.n_outputs} outputs; "
-            "give it one output a class."
+            "give it one output per class."
         )
 
 

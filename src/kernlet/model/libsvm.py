@@ -15,25 +15,21 @@ from scipy import sparse
 from kernlet._typing import Floats
 from kernlet.kernels.base import Kernel
 
-_LARGEST = 2**31 - 1  # LIBSVM's counts, labels and feature numbers are C ints
+_LARGEST_INT = 2**31 - 1  # LIBSVM's counts, labels and feature numbers are C ints
+
+# The format. A header of one field per line ("gamma 0.5", "nr_sv 12 9"), the line "SV", then one
+# line per support vector, ordered by class: n_classes - 1 coefficients and feature:value pairs in
+# ascending order, zeros left out. LIBSVM's own reader trusts the file. This one must not, since
+# files come from other people: every number is checked, nothing is allocated because a header
+# claims a size, and each error names its line.
 
 
 @dataclass(frozen=True, eq=False)
 class LibsvmModel:
-    """What a LIBSVM file says, in LIBSVM's own conventions.
+    """What a LIBSVM file contains, in LIBSVM's conventions.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    centers : {ndarray, csr array} of shape (n_centers, n_features)
-        The support vectors ordered by class, in whichever form takes fewer bytes.
-    dual_coef : ndarray of shape (n_classes - 1, n_centers)
-    rho : ndarray of shape (n_pairs,)
-        The output of a pair of labels is sum coef k(x, center) - rho, positive for the label
-        that comes first in ``labels``.
-    labels : ndarray of shape (n_classes,)
-        In the order of the file.
-    n_support : ndarray of shape (n_classes,)
+    The output of a pair of labels is sum dual_coef k(x, center) - rho, positive for the label
+    that comes first in ``labels``, which are in the order of the file.
     """
 
     kernel: Kernel
@@ -47,60 +43,19 @@ class LibsvmModel:
 def read_libsvm(path: str | PathLike[str], n_features: int | None = None) -> LibsvmModel:
     """Read a classifier that LIBSVM saved.
 
-    Memory grows with the file, whatever numbers its header claims.
-
-    Parameters
-    ----------
-    path : str or path
-    n_features : int or None, default=None
-        Width of the input; None for the largest feature number in the file. LIBSVM leaves
-        zeros out, so that the last features of the data may occur in no support vector.
-
-    Returns
-    -------
-    model : LibsvmModel
-
-    Raises
-    ------
-    ValueError
-        For a damaged file, naming the line, and for a model that is no classifier or has a
-        precomputed kernel.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from kernlet.model.libsvm import read_libsvm
-    >>> text = '''svm_type c_svc
-    ... kernel_type linear
-    ... nr_class 2
-    ... total_sv 2
-    ... rho 0
-    ... label 1 -1
-    ... nr_sv 1 1
-    ... SV
-    ... 0.5 1:1
-    ... -0.5 1:-1
-    ... '''
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "line.model"
-    ...     _ = path.write_text(text)
-    ...     read_libsvm(path).centers
-    array([[ 1.],
-           [-1.]])
+    ``n_features`` is by default the largest feature number in the file. LIBSVM leaves zeros
+    out, so that the last features of the data may be missing from all support vectors.
     """
     with Path(path).open(encoding="ascii", errors="replace") as file:
         lines = _Lines(file)
         try:
-            header = _read_header(lines)
-            rows = _read_rows(lines, header, n_features)
+            return _read_vectors(lines, _read_header(lines), n_features)
         except ValueError as error:
             raise ValueError(f"{path}, line {max(1, lines.number)}: {error}") from None
-    return _model(header, rows, n_features)
 
 
 class _Lines:
-    """Lines as lists of words, with the number of the one read last."""
+    """Lines split at white space, with the number of the last one read."""
 
     def __init__(self, file: Iterable[str]) -> None:
         self._file = file
@@ -111,21 +66,11 @@ class _Lines:
             self.number += 1
             if not line.endswith("\n"):
                 raise ValueError(
-                    "the line has no end, so that the file seems cut short. Copy it again, or "
-                    "end its last line if it is whole."
+                    "the line does not end with a newline: the file looks truncated. Copy it "
+                    "again, or add a newline if it is complete."
                 )
             if words := line.split():
                 yield words
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The support vectors as they are read."""
-
-    coef: list[list[float]]
-    values: list[float]
-    columns: list[int]
-    starts: list[int]
 
 
 def _number(word: str) -> float:
@@ -134,14 +79,14 @@ def _number(word: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or "_" in word:
-        raise ValueError(f"{word[:40]!r} is no finite number.")
+        raise ValueError(f"{word[:40]!r} is not a finite number.")
     return number
 
 
-def _whole(word: str, smallest: int = -_LARGEST - 1) -> int:
+def _whole(word: str, smallest: int = -_LARGEST_INT - 1) -> int:
     digits = word.removeprefix("-")
-    if not digits.isdecimal() or len(digits) > 10 or not smallest <= int(word) <= _LARGEST:
-        raise ValueError(f"{word[:40]!r} is no whole number from {smallest} to {_LARGEST}.")
+    if not digits.isdecimal() or len(digits) > 10 or not smallest <= int(word) <= _LARGEST_INT:
+        raise ValueError(f"{word[:40]!r} is not an integer from {smallest} to {_LARGEST_INT}.")
     return int(word)
 
 
@@ -151,30 +96,26 @@ def _single(words: list[str]) -> str:
     return words[0]
 
 
-def _choice(words: list[str], choices: dict[str, str], what: str) -> str:
+def _choice(words: list[str], what: str, choices: dict[str, str], refused: str, why: str) -> str:
+    """One of the names, translated; ``refused`` names get a reason of their own."""
     word = _single(words)
+    if word in refused.split():
+        raise ValueError(f"{what} {word} {why}")
     if word not in choices:
-        raise ValueError(f"{what} {word[:40]!r} is none of {', '.join(choices)}.")
+        raise ValueError(f"{what} {word[:40]!r} is not one of {', '.join(choices)}.")
     return choices[word]
 
 
 def _svm_type(words: list[str]) -> str:
-    if words in (["one_class"], ["epsilon_svr"], ["nu_svr"]):
-        raise ValueError(
-            f"svm_type {words[0]} is no classifier. Give a model of type c_svc or nu_svc "
-            "(svm-train -s 0 or -s 1)."
-        )
-    return _choice(words, {"c_svc": "c_svc", "nu_svc": "nu_svc"}, "svm_type")
+    why = "is not a classifier. Give a model of type c_svc or nu_svc (svm-train -s 0 or -s 1)."
+    choices = {"c_svc": "c_svc", "nu_svc": "nu_svc"}
+    return _choice(words, "svm_type", choices, "one_class epsilon_svr nu_svr", why)
 
 
 def _kernel_type(words: list[str]) -> str:
-    if words == ["precomputed"]:
-        raise ValueError(
-            "a precomputed kernel has no points to keep. Train with one of LIBSVM's own kernels "
-            "(svm-train -t 0 to -t 3)."
-        )
-    names = {"linear": "linear", "polynomial": "poly", "rbf": "rbf", "sigmoid": "sigmoid"}
-    return _choice(words, names, "kernel_type")
+    why = "has no points to keep. Train with one of LIBSVM's own kernels (svm-train -t 0 to -t 3)."
+    choices = {"linear": "linear", "polynomial": "poly", "rbf": "rbf", "sigmoid": "sigmoid"}
+    return _choice(words, "kernel_type", choices, "precomputed", why)
 
 
 def _gamma(words: list[str]) -> float:
@@ -195,12 +136,12 @@ _FIELDS: dict[str, Callable[[list[str]], Any]] = {
     "rho": lambda words: [_number(word) for word in words],
     "label": lambda words: [_whole(word) for word in words],
     "nr_sv": lambda words: [_whole(word, 0) for word in words],
-    "probA": len,  # of the probability estimates, which adoption does not use
+    "probA": len,  # for probability estimates, which are not used
     "probB": len,
     "prob_density_marks": len,
 }
-_ALWAYS = ("svm_type", "kernel_type", "nr_class", "total_sv", "rho", "label", "nr_sv")
-_OF_KERNEL = {
+_REQUIRED_FIELDS = ("svm_type", "kernel_type", "nr_class", "total_sv", "rho", "label", "nr_sv")
+_KERNEL_FIELDS = {
     "linear": (),
     "poly": ("degree", "gamma", "coef0"),
     "rbf": ("gamma",),
@@ -209,26 +150,29 @@ _OF_KERNEL = {
 
 
 def _read_header(lines: _Lines) -> dict[str, Any]:
-    """The fields above the line SV, which agree with each other."""
+    """The fields above the line SV, checked against each other."""
     header: dict[str, Any] = {}
     for field, *words in lines:
         if field == "SV" and not words:
             _check_header(header)
             return header
         if field not in _FIELDS:
-            raise ValueError(f"{field[:40]!r} is no field of a LIBSVM model file.")
+            raise ValueError(f"{field[:40]!r} is not a field of a LIBSVM model file.")
         if field in header:
             raise ValueError(f"{field} is given twice.")
         header[field] = _FIELDS[field](words)
-    raise ValueError("the file ends before its support vectors: it is damaged or no LIBSVM model.")
+    raise ValueError(
+        "the file ends before its support vectors: it is corrupt or not a LIBSVM model."
+    )
 
 
 def _check_header(header: dict[str, Any]) -> None:
-    needed = (*_ALWAYS, *_OF_KERNEL.get(header.get("kernel_type", ""), ()))
+    needed = (*_REQUIRED_FIELDS, *_KERNEL_FIELDS.get(header.get("kernel_type", ""), ()))
     if missing := [field for field in needed if field not in header]:
         raise ValueError(f"the header ends without {', '.join(missing)}.")
     n_classes = header["nr_class"]
-    for field, count in (("label", n_classes), ("nr_sv", n_classes), ("rho", _pairs(n_classes))):
+    n_pairs = n_classes * (n_classes - 1) // 2
+    for field, count in (("label", n_classes), ("nr_sv", n_classes), ("rho", n_pairs)):
         if len(header[field]) != count:
             raise ValueError(
                 f"nr_class {n_classes} needs {count} values of {field}, not {len(header[field])}."
@@ -239,59 +183,54 @@ def _check_header(header: dict[str, Any]) -> None:
         raise ValueError(f"nr_sv adds up to {sum(header['nr_sv'])}, not to {header['total_sv']}.")
 
 
-def _pairs(n_classes: int) -> int:
-    return n_classes * (n_classes - 1) // 2
-
-
-def _read_rows(lines: _Lines, header: dict[str, Any], n_features: int | None) -> _Rows:
-    """The lines below SV: n_classes - 1 coefficients, then feature:value."""
-    rows = _Rows([], [], [], [0])
+def _read_vectors(lines: _Lines, header: dict[str, Any], n_features: int | None) -> LibsvmModel:
+    """The lines below SV, and the model they complete."""
     n_coef, total = header["nr_class"] - 1, header["total_sv"]
+    coef: list[list[float]] = []
+    values: list[float] = []
+    columns: list[int] = []
+    starts = [0]
     for words in lines:
-        if len(rows.coef) == total:
+        if len(coef) == total:
             raise ValueError(f"there are more support vectors than total_sv {total}.")
         if len(words) < n_coef:
             raise ValueError(f"a support vector needs {n_coef} coefficients, not {len(words)}.")
-        rows.coef.append([_number(word) for word in words[:n_coef]])
-        _read_entries(words[n_coef:], rows, n_features or _LARGEST)
-    if len(rows.coef) < total:
-        raise ValueError(f"the file ends after {len(rows.coef)} of {total} support vectors.")
-    if not rows.columns and not n_features:
+        coef.append([_number(word) for word in words[:n_coef]])
+        for feature, value in _entries(words[n_coef:], n_features or _LARGEST_INT):
+            columns.append(feature - 1)
+            values.append(value)
+        starts.append(len(columns))
+    if len(coef) < total:
+        raise ValueError(f"the file ends after {len(coef)} of {total} support vectors.")
+    if not columns and not n_features:
         raise ValueError("no support vector has a nonzero feature. Give n_features.")
-    return rows
-
-
-def _read_entries(words: list[str], rows: _Rows, n_features: int) -> None:
-    last = 0
-    for word in words:
-        feature, colon, value = word.partition(":")
-        if not colon:
-            raise ValueError(f"{word[:40]!r} is no feature:value.")
-        number = _whole(feature, 1)
-        if number > n_features:
-            raise ValueError(f"feature {number} does not fit into n_features={n_features}.")
-        if number <= last:
-            raise ValueError(f"feature {number} comes after feature {last}, out of order.")
-        rows.columns.append(number - 1)
-        rows.values.append(_number(value))
-        last = number
-    rows.starts.append(len(rows.columns))
-
-
-def _model(header: dict[str, Any], rows: _Rows, n_features: int | None) -> LibsvmModel:
+    shape = (total, n_features or max(columns) + 1)
     return LibsvmModel(
         kernel=Kernel.from_dict({**header, "name": header["kernel_type"]}),
-        centers=_centers(rows, n_features or max(rows.columns) + 1),
-        dual_coef=np.array(rows.coef).T,
+        centers=_smaller(sparse.csr_array((values, columns, starts), shape=shape, dtype=float)),
+        dual_coef=np.array(coef).T,
         rho=np.array(header["rho"]),
         labels=np.array(header["label"]),
         n_support=np.array(header["nr_sv"]),
     )
 
 
-def _centers(rows: _Rows, n_features: int) -> Any:
-    """The support vectors, dense where that takes fewer bytes."""
-    shape = (len(rows.coef), n_features)
-    centers = sparse.csr_array((rows.values, rows.columns, rows.starts), shape=shape, dtype=float)
+def _entries(words: list[str], n_features: int) -> Iterator[tuple[int, float]]:
+    last = 0
+    for word in words:
+        feature, colon, value = word.partition(":")
+        if not colon:
+            raise ValueError(f"{word[:40]!r} is not feature:value.")
+        number = _whole(feature, 1)
+        if number > n_features:
+            raise ValueError(f"feature {number} does not fit into n_features={n_features}.")
+        if number <= last:
+            raise ValueError(f"feature {number} comes after feature {last}, out of order.")
+        yield number, _number(value)
+        last = number
+
+
+def _smaller(centers: Any) -> Any:
+    """A sparse matrix, dense where that takes fewer bytes."""
     stored = centers.data.nbytes + centers.indices.nbytes + centers.indptr.nbytes
-    return centers.toarray() if 8 * shape[0] * shape[1] <= stored else centers
+    return centers.toarray() if 8 * centers.shape[0] * centers.shape[1] <= stored else centers

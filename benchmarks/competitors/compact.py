@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.competitors.contract import N_SETTINGS, Shape
 from benchmarks.competitors.expansions import ExpansionMachine
 from kernlet import CompactKernelClassifier
-from kernlet.compact.plan import Layout, candidates, fill
+from kernlet.compact.plan import StoragePlan, largest_within, plans_within
 
 TITLE = "compact"
 IS_KERNLET = True
@@ -23,7 +23,7 @@ _NARROW = ("int4", "int4", "ternary")
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
-    first, second = _layouts(shape, max_bytes)
+    first, second = _plans(shape, max_bytes)
     if not first:
         return []
     few = _few_centers(shape, max_bytes, first[len(first) // 2])
@@ -40,45 +40,47 @@ def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
     return [setting for i, setting in enumerate(found) if setting not in found[:i]][:N_SETTINGS]
 
 
-def _few_centers(shape: Shape, max_bytes: int, usual: Layout) -> list[Layout]:
+def _few_centers(shape: Shape, max_bytes: int, usual: StoragePlan) -> list[StoragePlan]:
     """Very few, medium and many centers, in eight bits; with many rows after a projection."""
     projection = usual.formats[2] if shape.n_features > 32 else "int8"
-    layout = replace(usual, formats=("int8", "int8", projection))
+    plan = replace(usual, formats=("int8", "int8", projection))
     if shape.n_rows <= _FEW_ROWS:
-        layout = replace(layout, rank=None)
-    elif layout.rank is not None:
-        layout = replace(layout, rank=min(16, shape.n_features, layout.rank))
-    room = fill(layout, max_bytes, min(MOST_CENTERS, shape.n_rows // 4))
+        plan = replace(plan, rank=None)
+    elif plan.rank is not None:
+        plan = replace(plan, rank=min(16, shape.n_features, plan.rank))
+    room = largest_within(plan, max_bytes, min(MOST_CENTERS, shape.n_rows // 4))
     if room is None:
         return []
     sizes = np.geomspace(3, max(3, room.n_centers), 3).round().astype(int)
-    return [replace(layout, n_centers=int(n)) for n in np.unique(sizes) if n <= room.n_centers]
+    return [replace(plan, n_centers=int(n)) for n in np.unique(sizes) if n <= room.n_centers]
 
 
-def _layouts(shape: Shape, max_bytes: int) -> tuple[list[Layout], list[Layout]]:
+def _plans(shape: Shape, max_bytes: int) -> tuple[list[StoragePlan], list[StoragePlan]]:
     """What ``max_bytes`` tries; if a projection does not fit, also projections of low rank."""
-    layout = Layout(shape.n_features, shape.n_outputs, 1)
+    plan = StoragePlan(shape.n_features, shape.n_outputs, 1)
     most = min(MOST_CENTERS, shape.n_rows // 2)
-    first, second = candidates(layout, max_bytes, most, "auto", "auto")
+    first, second = plans_within(plan, max_bytes, most, "auto", "auto")
     if all(of.rank is None for of in first):
-        narrow = [replace(layout, rank=r, formats=_NARROW) for r in (2, 3, 4, 6)]
-        filled = [fill(of, max_bytes, most) for of in narrow if of.rank < shape.n_features]
+        narrow = [replace(plan, rank=r, formats=_NARROW) for r in (2, 3, 4, 6)]
+        filled = [
+            largest_within(of, max_bytes, most) for of in narrow if of.rank < shape.n_features
+        ]
         first += [of for of in filled if of is not None]
     return first, second
 
 
-def _setting(layout: Layout, noise: float, loss: str) -> dict[str, Any]:
+def _setting(plan: StoragePlan, noise: float, loss: str) -> dict[str, Any]:
     return {
         "loss": loss,
-        "n_centers": layout.n_centers,
-        "rank": layout.rank,
-        "formats": layout.formats,
+        "n_centers": plan.n_centers,
+        "rank": plan.rank,
+        "formats": plan.formats,
         "noise": noise,
     }
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachine:
-    machine = OneLayout(
+    machine = OnePlan(
         noise=setting["noise"],
         loss=setting["loss"],
         validation_fraction=None,
@@ -88,17 +90,18 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachin
     return ExpansionMachine(machine.fit(X, y).expansion_)
 
 
-class OneLayout(CompactKernelClassifier):
+class OnePlan(CompactKernelClassifier):
     """Trains the storage plan in ``setting`` without a search."""
 
     setting: dict[str, Any]
 
-    def _choose(self, shop: Any, task: Any, initial: Any, context: Any) -> Any:
-        layout = Layout(
-            task.X.shape[1],
-            task.n_outputs,
-            min(self.setting["n_centers"], len(task.kept)),
+    def _choose(self, trainer: Any, initial: Any, progress: Any, describe: Any) -> Any:
+        training = trainer.training
+        plan = StoragePlan(
+            training.X.shape[1],
+            training.n_outputs,
+            min(self.setting["n_centers"], len(training.train)),
             self.setting["rank"],
             tuple(self.setting["formats"]),
         )
-        return self._train_one(shop, task, layout, context)
+        return self._train_one(trainer, plan, progress, describe)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.competitors.contract import Shape
-from kernlet.compact.plan import Layout, fill
+from kernlet.compact.plan import StoragePlan, largest_within
 from kernlet.expansion import KernelExpansion
 from kernlet.model.model import Scheme, predicted_codes
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
@@ -62,8 +62,8 @@ def rounded_rows(rows: Any, format: str) -> tuple[Any, float]:
 
 def room_for(shape: Shape, max_bytes: int, centers: str, coef: str, most: int) -> int:
     """How many centers fit a budget, at most ``most``; 0 if none does."""
-    layout = Layout(shape.n_features, shape.n_outputs, 1, None, (centers, coef, coef))
-    filled = fill(layout, max_bytes, most)
+    plan = StoragePlan(shape.n_features, shape.n_outputs, 1, None, (centers, coef, coef))
+    filled = largest_within(plan, max_bytes, most)
     return 0 if filled is None else filled.n_centers
 
 

@@ -16,13 +16,20 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.competitors.contract import Shape, spread_out
 from kernlet.compact.network import (
+    BatchLoader,
     CrossEntropy,
-    Examples,
     mean_and_deviation,
-    rounded,
-    through_rounding,
+    quantize,
+    straight_through_grad,
 )
-from kernlet.compact.train import SPARE_NOISE, Adam, Arrays, Schedule, State, usual_batch
+from kernlet.compact.train import (
+    NOISE_OFFSETS,
+    Adam,
+    AdamState,
+    Arrays,
+    Schedule,
+    default_batch_size,
+)
 from kernlet.devices import NUMPY, Device, capture_cuda_graph, to_numpy
 from kernlet.quantization import FORMATS, Format, PackedArray, best_step, encode
 
@@ -176,16 +183,16 @@ def forward(arrays: Arrays, rows: Any) -> list[Any]:
 def gradients_of(arrays: Arrays, rows: Any, targets: Any) -> Arrays:
     """Gradients of the mean loss with respect to weights and biases."""
     values = forward(arrays, rows)
-    pull = LOSS.value_and_pull(values[-1], targets)[1] / rows.shape[0]
+    grad_outputs = LOSS.value_and_grad(values[-1], targets)[1] / rows.shape[0]
     gradients = {}
     for i in reversed(range(len(values) - 1)):
-        gradients[f"W{i}"] = values[i].T @ pull
+        gradients[f"W{i}"] = values[i].T @ grad_outputs
         if f"b{i}" in arrays:
-            gradients[f"b{i}"] = pull.sum(0)
+            gradients[f"b{i}"] = grad_outputs.sum(0)
         if i:
-            pull = pull @ arrays[f"W{i}"].T
+            grad_outputs = grad_outputs @ arrays[f"W{i}"].T
             if f"b{i - 1}" in arrays:
-                pull *= values[i] > 0
+                grad_outputs *= values[i] > 0
     return gradients
 
 
@@ -227,8 +234,8 @@ def validated(
 
 def _examples(
     X: Any, codes: Any, shift: float, scale: float, n_classes: int = 2, device: Device = NUMPY
-) -> Examples:
-    return Examples(
+) -> BatchLoader:
+    return BatchLoader(
         X,
         np.asarray(codes, dtype=np.int64),
         np.ones(X.shape[0]),
@@ -257,14 +264,14 @@ def _train(
     arrays: Arrays,
     levels: dict[str, Any],
     setting: Setting,
-    examples: Examples,
+    examples: BatchLoader,
     n_epochs: int,
     speed: float,
     random: np.random.RandomState,
 ) -> Arrays:
     """Adam from the given arrays; those with levels are rounded (straight-through gradients)."""
     n_rows, n_features, device = examples.n_rows, examples.n_features, examples.device
-    batch_size = usual_batch(n_rows)
+    batch_size = default_batch_size(n_rows)
     n_batches = -(-n_rows // batch_size)
     bounds = np.linspace(0, n_rows, n_batches + 1).astype(int).tolist()
     rates = {n: _STEP_RATE if n.endswith("step") else speed * setting.rate for n in arrays}
@@ -273,33 +280,33 @@ def _train(
     noise = device.send(noise)
     tables = [name for name in arrays if name[0] == "W" and name[1:].isdigit()]
 
-    def step(vector: Any, mean: Any, square: Any, batch: Any, piece: Any, size: Any) -> State:
+    def step(vector: Any, mean: Any, square: Any, batch: Any, piece: Any, size: Any) -> AdamState:
         rows = examples.rows(batch)
         if setting.noise:
             rows += piece.reshape(rows.shape)
         arrays = adam.arrays(vector)
         stored = dict(arrays)
         for name, n_levels in levels.items():
-            stored[name] = rounded(arrays[name], arrays[f"{name}_log_step"], n_levels)
+            stored[name] = quantize(arrays[name], arrays[f"{name}_log_step"], n_levels)
         gradients = gradients_of(stored, rows, examples.targets(batch))
         for name, n_levels in levels.items():
-            gradients[name], gradients[f"{name}_log_step"] = through_rounding(
+            gradients[name], gradients[f"{name}_log_step"] = straight_through_grad(
                 gradients[name], arrays[name], arrays[f"{name}_log_step"], n_levels
             )
         if setting.decay:
             for name in tables:
                 gradients[name] = gradients[name] + setting.decay * arrays[name]
-        return adam.moved(State(vector, mean, square), gradients, size)
+        return adam.update(AdamState(vector, mean, square), gradients, size)
 
-    take = capture_cuda_graph(step, device) if examples.is_held else step
+    take = capture_cuda_graph(step, device) if examples.is_cached else step
     state, n_steps = adam.start, 0
     for _ in range(n_epochs):
         order = examples.as_indices(random.permutation(n_rows))
         for start, stop in pairwise(bounds):
-            first = random.randint(SPARE_NOISE)
+            first = random.randint(NOISE_OFFSETS)
             piece = noise[first : first + (stop - start) * n_features * bool(setting.noise)]
-            size = device.send(np.array(adam.size(n_steps)))
-            state = State(*take(*state, order[start:stop], piece, size))
+            size = device.send(np.array(adam.step_size(n_steps)))
+            state = AdamState(*take(*state, order[start:stop], piece, size))
             n_steps += 1
     return adam.arrays(device.namespace.asarray(state.vector, copy=True))
 
@@ -309,7 +316,7 @@ def _noise(deviation: float, n_numbers: int, random: np.random.RandomState) -> A
     if not deviation:
         return np.zeros(0, np.float32)
     generator = np.random.default_rng(random.randint(2**31 - 1))
-    noise = generator.standard_normal(n_numbers + SPARE_NOISE, dtype=np.float32)
+    noise = generator.standard_normal(n_numbers + NOISE_OFFSETS, dtype=np.float32)
     return noise * np.float32(deviation)
 
 

@@ -1,4 +1,6 @@
 import pickle
+import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -7,12 +9,14 @@ import pytest
 from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.base import clone
-from sklearn.datasets import make_blobs
+from sklearn.datasets import make_blobs, make_moons
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernlet.compact.classifier import _temperature
+from kernlet.compact import classifier
+from kernlet.compact.classifier import best_temperature
+from kernlet.datasets import make_checkerboard
 from support.compact_machines import machine
 
 
@@ -209,12 +213,12 @@ def test_the_temperature_makes_new_rows_likelier(digits, loss):
     X, X_test, y, y_test = digits
     small = machine(15, loss=loss, n_epochs=10).fit(X, y)
 
-    def surprise(temperature):
+    def cross_entropy(temperature):
         logs = log_softmax(small.decision_function(X_test) / temperature, axis=1)
         return -np.mean(logs[np.arange(len(y_test)), y_test])
 
     assert small.temperature_ != 1.0
-    assert surprise(small.temperature_) < surprise(1.0)
+    assert cross_entropy(small.temperature_) < cross_entropy(1.0)
 
 
 def test_rows_all_told_apart_do_not_make_the_temperature_extreme():
@@ -222,13 +226,13 @@ def test_rows_all_told_apart_do_not_make_the_temperature_extreme():
     codes = np.arange(60) % 3
     outputs = 4.0 * np.eye(3)[codes]
     weights = np.ones(60)
-    temperature = _temperature(outputs, codes, weights)
+    temperature = best_temperature(outputs, codes, weights)
     right = 1 / 61 / 3 + 60 / 61
     assert np.exp(log_softmax(outputs / temperature, axis=1)).max() == pytest.approx(
         right, abs=1e-4
     )
-    assert _temperature(outputs[:6], codes[:6], weights[:6]) > temperature
-    assert _temperature(outputs[:0], codes[:0], weights[:0]) == 1.0
+    assert best_temperature(outputs[:6], codes[:6], weights[:6]) > temperature
+    assert best_temperature(outputs[:0], codes[:0], weights[:0]) == 1.0
 
 
 def test_without_a_validation_part_there_is_no_temperature(moons):
@@ -286,3 +290,164 @@ def test_heavy_rows_are_not_outvoted_by_batches_of_light_ones():
     weights = np.where(y == 1, 5000.0, 1.0)
     small = machine(8, n_epochs=40).fit(X, y, weights)
     assert small.score(X, y, weights) > 0.9
+
+
+# -- Hard input -------------------------------------------------------------------------------
+
+
+def test_no_more_centers_than_rows():
+    X, y = make_moons(40, noise=0.1, random_state=0)
+    small = machine(1000).fit(X, y)
+    assert small.n_centers_ <= 40
+    assert small.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 4, 5])
+def test_a_handful_of_rows(n_rows):
+    X, y = np.arange(2.0 * n_rows).reshape(-1, 2), np.arange(n_rows) % 2
+    small = machine(n_epochs=5).fit(X, y)
+    assert set(small.predict(X)) <= {0, 1}
+    assert np.isfinite(small.predict_proba(X)).all()
+
+
+def test_equal_rows(moons):
+    X, _, y, _ = moons
+    small = machine(20).fit(np.repeat(X[:10], 20, axis=0), np.repeat(y[:10], 20))
+    assert small.score(X[:10], y[:10]) > 0.85
+    constant = machine(4, n_epochs=5).fit(np.ones((20, 3)), np.array([0] * 14 + [1] * 6))
+    assert constant.predict(np.ones((3, 3))).tolist() == [0, 0, 0]
+
+
+def test_constant_features_and_one_feature(moons):
+    X, X_test, y, y_test = moons
+    wide, wide_test = (np.hstack([part, np.zeros((len(part), 2))]) for part in (X, X_test))
+    assert machine().fit(wide, y).score(wide_test, y_test) > 0.93
+    assert machine().fit(X[:, 1:], y).score(X_test[:, 1:], y_test) > 0.75
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
+@pytest.mark.parametrize("projection", [None, 2])
+def test_scale_and_offset_change_little(moons, scale, offset, projection):
+    X, X_test, y, y_test = moons
+
+    def moved(rows):
+        return scale * (rows + offset)
+
+    small = machine(projection=projection).fit(moved(X), y)
+    assert small.score(moved(X_test), y_test) > 0.93
+
+
+def test_not_a_number_and_one_class_are_refused(moons):
+    X, _, y, _ = moons
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            machine().fit(np.vstack([X[1:], [[bad, 0.0]]]), y)
+    with pytest.raises(ValueError, match="one class only"):
+        machine().fit(X, np.ones(len(X)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"projection": 3}, "projection=3 is more than the 2 features"),
+        ({"max_bytes": 20}, "max_bytes=20 is too little for 2 features"),
+        ({"n_centers": "auto", "validation_fraction": None}, 'n_centers="auto" is chosen on held'),
+        ({"max_bytes": 900, "validation_fraction": None}, "is chosen on held-out rows"),
+        ({"n_centers": 0}, "n_centers"),
+        ({"storage": "int5"}, "storage"),
+        ({"loss": "hinge"}, "loss"),
+        ({"smoothing": 1.0}, "smoothing"),
+        ({"noise": -1.0}, "noise"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"width": "some"}, "width"),
+    ],
+)
+def test_parameters_that_make_no_sense(moons, parameters, message):
+    X, _, y, _ = moons
+    with pytest.raises(ValueError, match=message):
+        machine(**{"n_centers": None, **parameters}).fit(X, y)
+
+
+def test_a_data_set_that_does_not_compress_is_warned_about(monkeypatch):
+    board = make_checkerboard(random_state=0)
+    monkeypatch.setattr(classifier, "_MAX_CENTERS_IN_PATH", 16)
+    with pytest.warns(UserWarning, match="does not compress.*at 16 centers"):
+        small = machine("auto", n_epochs=30).fit(board.X, board.y)
+    assert small.n_centers_ == 16
+
+
+def test_wild_rates_end_in_a_warning_and_not_in_numbers_that_are_none(moons):
+    X, _, y, _ = moons
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        small = machine(learning_rate=100.0).fit(X, y)
+    assert np.isfinite(small.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-50, 1e-200, 1e200])
+def test_numbers_beyond_float32_are_refused(moons, scale):
+    X, _, y, _ = moons
+    with pytest.raises(ValueError, match="beyond what float32 can hold"):
+        machine().fit(scale * X, y)
+
+
+def test_both_ways_to_choose_a_size_are_one_too_many(moons):
+    X, _, y, _ = moons
+    with pytest.raises(ValueError, match="both choose a size"):
+        machine("auto", max_bytes=500).fit(X, y)
+
+
+def test_budgets_larger_than_the_data_say_so(moons):
+    X, _, y, _ = moons
+    small = machine(max_bytes=100_000, n_epochs=2).fit(X, y)
+    assert small.n_centers_ <= 120
+    assert "bytes are left over" in small.choice_ or small.n_centers_ < 120
+
+
+# -- Devices ----------------------------------------------------------------------------------
+
+
+def test_a_device_without_torch_says_what_to_install(moons, monkeypatch):
+    X, _, y, _ = moons
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"needs torch, which is not installed.*kernlet\[torch\]"):
+        machine(device="cuda").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"storage": "int4", "projection": 12, "width": "per_center"}],
+    ids=["plain", "packed"],
+)
+def test_torch_trains_about_the_same_machine(digits, parameters):
+    pytest.importorskip("torch")
+    X, X_test, y, _ = digits
+    ours = machine(15, n_epochs=3, **parameters).fit(X, y)
+    theirs = machine(15, n_epochs=3, device="torch", **parameters).fit(X, y)
+    assert np.mean(ours.predict(X_test) == theirs.predict(X_test)) > 0.98
+    assert isinstance(theirs.expansion_.centers, np.ndarray)
+    assert pickle.loads(pickle.dumps(theirs)).predict(X_test).shape == (len(X_test),)
+
+
+def test_torch_chooses_and_goes_on(moons):
+    pytest.importorskip("torch")
+    X, X_test, y, y_test = moons
+    small = machine(None, max_bytes=200, device="torch", warm_start=True).fit(X, y)
+    small.set_params(early_stopping=True).fit(X, y)
+    assert small.nbytes_ <= 200
+    assert small.score(X_test, y_test) > 0.9
+
+
+@pytest.mark.parametrize("projection", [None, 8])
+@pytest.mark.parametrize("width", ["shared", "per_center"])
+def test_tensors_have_the_values_of_arrays(digits, projection, width):
+    torch = pytest.importorskip("torch")
+    X, X_test, y, _ = digits
+    small = machine(15, n_epochs=2, projection=projection, width=width).fit(X, y)
+    values = small.decision_function(torch.asarray(X_test, dtype=torch.float32))
+    assert isinstance(values, torch.Tensor)
+    np.testing.assert_allclose(values.numpy(), small.decision_function(X_test), atol=1e-3)
+    np.testing.assert_array_equal(
+        small.predict(torch.asarray(X_test, dtype=torch.float32)), small.predict(X_test)
+    )

@@ -161,7 +161,7 @@ def test_starts_that_do_not_fit_are_refused(sine):
     X, y = sine
     wide = np.hstack([X, X])
     for init, kind, message in (
-        (LinearRegression().fit(X, y), TypeError, "no kernel regressor"),
+        (LinearRegression().fit(X, y), TypeError, "not a kernel regressor"),
         (SVR().fit(wide, y), ValueError, "points of 2 features, but X has 1"),
         (machine(n_epochs=1).fit(wide, y), ValueError, "init has 2 features, but X has 1"),
     ):
@@ -219,7 +219,7 @@ def test_without_a_validation_part(sine):
     small = machine(validation_fraction=None).fit(X, y)
     assert small.score(X, y) > 0.97
     assert np.isnan(small.validation_score_)
-    with pytest.raises(ValueError, match="validation part"):
+    with pytest.raises(ValueError, match="held-out rows"):
         machine("auto", validation_fraction=None).fit(X, y)
 
 
@@ -271,7 +271,7 @@ def test_an_offset_of_the_targets_does_not_cost_digits():
 def test_starts_of_another_kind_are_refused(sine):
     X, y = sine
     two = machine(5, n_epochs=2).fit(X, np.stack([y, y], axis=1))
-    with pytest.raises(ValueError, match="predicts 2 numbers a row, but y holds 1"):
+    with pytest.raises(ValueError, match="predicts 2 numbers per row, but y holds 1"):
         machine(init=two).fit(X, y)
-    with pytest.raises(TypeError, match="no kernel regressor"):
+    with pytest.raises(TypeError, match="not a kernel regressor"):
         machine(init=CompactKernelClassifier(5, n_epochs=2).fit(X, y > 0)).fit(X, y)

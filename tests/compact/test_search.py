@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernlet.compact.plan import Layout
-from kernlet.compact.search import spend_bytes, walk_sizes
-from kernlet.compact.train import Trained, Trial
+from kernlet.compact.plan import StoragePlan
+from kernlet.compact.search import search_bytes, search_sizes
+from kernlet.compact.train import Trial
 
 
 class FakeExpansion:
@@ -21,30 +21,30 @@ class FakeRun:
         self.score, self.error = score, error
         self.calls = []
 
-    def __call__(self, layouts, share):
-        self.calls += [(layout, share) for layout in layouts]
-        return [self.trial(layout, share) for layout in layouts]
+    def __call__(self, plans, share):
+        self.calls += [(plan, share) for plan in plans]
+        return [self.trial(plan, share) for plan in plans]
 
-    def trial(self, layout, share):
+    def trial(self, plan, share):
         losses = tuple([1.0] * max(1, round(share * 30)))
-        trained = Trained(FakeExpansion(layout.nbytes), None, losses)
-        score = self.score(layout, share)
-        return Trial(layout, trained, np.empty((0, 1)), score, self.error, share >= 1)
+        score, stored = self.score(plan, share), FakeExpansion(plan.nbytes)
+        outputs = np.empty((0, 1))
+        return Trial(plan, None, stored, outputs, score, self.error, losses, share >= 1)
 
 
 def by_size(scores):
-    return lambda layout, share: scores[layout.n_centers]
+    return lambda plan, share: scores[plan.n_centers]
 
 
 def walk(scores, largest=64, error=0.01, first=2):
     run = FakeRun(by_size(scores), error)
-    return run, *walk_sizes(run, Layout(5, 1, first), largest)
+    return run, *search_sizes(run, StoragePlan(5, 1, first), largest)
 
 
 def test_the_smallest_within_one_standard_error_is_chosen():
     scores = {2: 0.5, 4: 0.7, 8: 0.895, 16: 0.9, 32: 0.9, 64: 0.9}
     _, chosen, path, reason = walk(scores)
-    assert chosen.layout.n_centers == 8
+    assert chosen.plan.n_centers == 8
     assert reason.startswith("8 centers: the smallest of [2, 4, 8, 16, 32, 64]")
     assert [point.n_centers for point in path] == [2, 4, 8, 16, 32, 64]
     assert [point.score for point in path] == list(scores.values())
@@ -52,14 +52,14 @@ def test_the_smallest_within_one_standard_error_is_chosen():
 
 def test_without_a_standard_error_the_best_is_chosen():
     _, chosen, _, _ = walk({2: 0.5, 4: 0.7, 8: 0.89, 16: 0.9, 32: 0.8, 64: 0.8}, error=0.0)
-    assert chosen.layout.n_centers == 16
+    assert chosen.plan.n_centers == 16
 
 
 def test_a_score_that_still_rises_at_the_end_is_warned_about():
     scores = {2: 0.1, 4: 0.2, 8: 0.3, 16: 0.4, 32: 0.5, 64: 0.6}
     with pytest.warns(UserWarning, match="does not compress.*at 64 centers"):
         _, chosen, _, _ = walk(scores)
-    assert chosen.layout.n_centers == 64
+    assert chosen.plan.n_centers == 64
 
 
 @pytest.mark.parametrize("last", [0.505, 0.5, 0.3])
@@ -72,16 +72,16 @@ def test_no_warning_where_the_score_has_settled(last):
 def test_two_sizes_without_a_gain_end_the_walk():
     scores = {16: 0.5, 32: 0.9, 64: 0.9, 128: 0.8, 256: 1.0, 512: 1.0}
     run, chosen, path, _ = walk(scores, largest=512, first=16)
-    assert [layout.n_centers for layout, _ in run.calls] == [16, 32, 64, 128]
+    assert [plan.n_centers for plan, _ in run.calls] == [16, 32, 64, 128]
     assert len(path) == 4
-    assert chosen.layout.n_centers == 32
+    assert chosen.plan.n_centers == 32
 
 
 def test_the_walk_does_not_end_before_64_centers():
     scores = {2: 0.9, 4: 0.9, 8: 0.5, 16: 0.5, 32: 0.9, 64: 0.95, 128: 0.9, 256: 0.9, 512: 1.0}
     run, chosen, _, _ = walk(scores, largest=512)
-    assert [layout.n_centers for layout, _ in run.calls] == [2, 4, 8, 16, 32, 64, 128, 256]
-    assert chosen.layout.n_centers == 64
+    assert [plan.n_centers for plan, _ in run.calls] == [2, 4, 8, 16, 32, 64, 128, 256]
+    assert chosen.plan.n_centers == 64
 
 
 def test_sizes_end_at_the_largest():
@@ -89,18 +89,18 @@ def test_sizes_end_at_the_largest():
     assert [point.n_centers for point in path] == [2, 4, 8, 11]
     _, chosen, path, _ = walk({3: 0.1}, largest=3, first=10)
     assert [point.n_centers for point in path] == [3]
-    assert chosen.layout.n_centers == 3
+    assert chosen.plan.n_centers == 3
 
 
-def spend(score, max_bytes=2000, storage="auto", projection="auto", most=500, n_rows=10_000):
-    run, layout = FakeRun(score), Layout(64, 10, 1)
-    return run, *spend_bytes(run, layout, max_bytes, n_rows, most, storage, projection)
+def spend(score, max_bytes=2000, storage="auto", projection="auto", max_centers=500, n_rows=10_000):
+    run, plan = FakeRun(score), StoragePlan(64, 10, 1)
+    return run, *search_bytes(run, plan, max_bytes, n_rows, max_centers, storage, projection)
 
 
-def made_up(layout, share):
+def made_up(plan, share):
     """A rank near 24 is best, six bits are better than four, and longer is better."""
-    rank = 64 if layout.rank is None else layout.rank
-    return 0.8 - abs(rank - 24) / 1000 + 0.01 * (layout.formats[0] == "int6") + 0.05 * share
+    rank = 64 if plan.rank is None else plan.rank
+    return 0.8 - abs(rank - 24) / 1000 + 0.01 * (plan.formats[0] == "int6") + 0.05 * share
 
 
 def best_rank(run):
@@ -110,58 +110,58 @@ def best_rank(run):
 @pytest.mark.parametrize("max_bytes", [300, 1000, 2000, 10_000])
 def test_every_trial_stays_within_the_bytes(max_bytes):
     run, best, path, reason = spend(made_up, max_bytes)
-    assert all(layout.nbytes <= max_bytes for layout, _ in run.calls)
+    assert all(plan.nbytes <= max_bytes for plan, _ in run.calls)
     assert all(point.nbytes <= max_bytes for point in path)
-    assert f"{best.layout.nbytes} of {max_bytes} bytes" in reason
+    assert f"{best.plan.nbytes} of {max_bytes} bytes" in reason
     assert len(path) == len(run.calls)
     assert [point.is_full for point in path] == [share == 1.0 for _, share in run.calls]
 
 
 def test_the_best_full_trial_wins():
     run, best, path, reason = spend(made_up)
-    full = [layout for layout, share in run.calls if share == 1.0]
+    full = [plan for plan, share in run.calls if share == 1.0]
     assert 2 <= len(full) <= 3
-    assert best.layout in full
-    assert best.layout.rank == best_rank(run)
-    assert best.layout.formats[0] == "int6"
+    assert best.plan in full
+    assert best.plan.rank == best_rank(run)
+    assert best.plan.formats[0] == "int6"
     assert f"{best.score:.4f}" in reason
     assert best.score == max(point.score for point in path)
 
 
 def test_a_short_trial_that_shone_does_not_win_by_itself():
-    def score(layout, share):
-        return 0.99 if layout.rank == 16 and share < 1 else made_up(layout, share)
+    def score(plan, share):
+        return 0.99 if plan.rank == 16 and share < 1 else made_up(plan, share)
 
     run, best, _, _ = spend(score)
     assert best.score < 0.99
-    assert best.layout in [layout for layout, share in run.calls if share == 1.0]
+    assert best.plan in [plan for plan, share in run.calls if share == 1.0]
 
 
 def test_other_formats_are_tried_for_the_best_rank_only():
     run, _, _, _ = spend(made_up)
-    others = [layout for layout, share in run.calls if share < 1 and layout.formats[0] != "int4"]
-    assert {layout.rank for layout in others} == {best_rank(run), None}
+    others = [plan for plan, share in run.calls if share < 1 and plan.formats[0] != "int4"]
+    assert {plan.rank for plan in others} == {best_rank(run), None}
 
 
 def test_nothing_to_choose_is_one_full_trial():
     run, best, path, _ = spend(made_up, storage="int8", projection=None)
     assert [share for _, share in run.calls] == [1.0]
-    assert best.layout.formats == ("int8", "int8", "int8")
+    assert best.plan.formats == ("int8", "int8", "int8")
     assert len(path) == 1
 
 
 def test_no_more_centers_than_allowed():
-    run, _, _, _ = spend(made_up, max_bytes=10_000, most=12)
-    assert {layout.n_centers for layout, _ in run.calls} == {12}
+    run, _, _, _ = spend(made_up, max_bytes=10_000, max_centers=12)
+    assert {plan.n_centers for plan, _ in run.calls} == {12}
 
 
 def test_with_few_rows_half_as_many_centers_are_tried_too():
-    run, best, _, _ = spend(lambda layout, share: -layout.n_centers, 10_000, most=12, n_rows=100)
-    first = [layout for layout, share in run.calls if layout.n_centers == 12 and share < 1]
-    halves = [layout for layout, share in run.calls if layout.n_centers == 6 and share < 1]
-    assert set(halves) <= {replace(layout, n_centers=6) for layout in first}
-    assert None in {layout.rank for layout in halves}
-    assert best.layout.n_centers == 6
+    run, best, _, _ = spend(lambda plan, share: -plan.n_centers, 10_000, max_centers=12, n_rows=100)
+    first = [plan for plan, share in run.calls if plan.n_centers == 12 and share < 1]
+    halves = [plan for plan, share in run.calls if plan.n_centers == 6 and share < 1]
+    assert set(halves) <= {replace(plan, n_centers=6) for plan in first}
+    assert None in {plan.rank for plan in halves}
+    assert best.plan.n_centers == 6
 
 
 @pytest.mark.parametrize("storage", ["auto", "float32"])
@@ -172,11 +172,11 @@ def test_too_few_bytes_are_refused(storage):
 
 def test_points_of_a_path_name_what_is_stored():
     run = FakeRun(made_up)
-    layout = Layout(64, 10, 7, 8, ("int4", "int6", "ternary"))
-    point = run.trial(layout, 1.0).point
+    plan = StoragePlan(64, 10, 7, 8, ("int4", "int6", "ternary"))
+    point = run.trial(plan, 1.0).point
     assert point.storage == ("int4", "int6", "ternary")
-    assert (point.n_centers, point.rank, point.nbytes) == (7, 8, layout.nbytes)
+    assert (point.n_centers, point.rank, point.nbytes) == (7, 8, plan.nbytes)
     assert point.n_epochs == 30
     assert point.is_full
-    assert not run.trial(layout, 0.5).point.is_full
-    assert run.trial(replace(layout, rank=None), 1.0).point.storage == ("int4", "int6")
+    assert not run.trial(plan, 0.5).point.is_full
+    assert run.trial(replace(plan, rank=None), 1.0).point.storage == ("int4", "int6")

@@ -16,7 +16,7 @@ from kernlet import (
     MinimalKernelClassifier,
 )
 from kernlet.chunking import estimator as chunking_synthetic
-from kernlet.compact import network as examples
+from kernlet.compact import network as compact_network
 from kernlet.rows import dask as dask_rows
 from kernlet.rows import open_rows, source
 from kernlet.rows.files import open_npy
@@ -127,7 +127,7 @@ def test_compact_machines_from_a_file(tmp_path, small_blocks, monkeypatch, hold)
     X, y = make_data(3000)
     np.save(tmp_path / "X.npy", X)
     if not hold:
-        monkeypatch.setattr(examples, "HELD_BYTES", 0)
+        monkeypatch.setattr(compact_network, "CACHED_BYTES", 0)
     machine = CompactKernelClassifier(10, n_epochs=15, random_state=0)
     memory = clone(machine).fit(X, y)
     machine.fit(open_npy(tmp_path / "X.npy"), y)

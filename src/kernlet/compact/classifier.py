@@ -1,30 +1,355 @@
-"""The compact kernel classifier."""
+"""The compact kernel classifier, and the fit that it shares with the regressor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from numbers import Real
+import warnings
+from abc import ABC
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import _fit_context
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
-from kernlet.compact.base import COMPACT_CONSTRAINTS, CompactMachine
-from kernlet.compact.initialise import Initial, initial_classifier
-from kernlet.compact.network import CrossEntropy, SquaredHingeLoss, Task
-from kernlet.devices import to_numpy
+from kernlet.compact.display import CompactPathDisplay
+from kernlet.compact.initialise import (
+    Initialiser,
+    InitialModel,
+    initial_classifier,
+)
+from kernlet.compact.network import (
+    BatchLoader,
+    CrossEntropy,
+    RBFNetwork,
+    SquaredHingeLoss,
+    TrainingSet,
+    mean_and_deviation,
+)
+from kernlet.compact.plan import STORAGE, StoragePlan
+from kernlet.compact.search import RunTrials, search_bytes, search_sizes
+from kernlet.compact.train import (
+    LATER_RATE,
+    RATES,
+    EpochMonitor,
+    PathPoint,
+    Trainer,
+    TrainingConfig,
+    Trial,
+    default_batch_size,
+    default_epochs,
+)
+from kernlet.devices import find_device, to_numpy
 from kernlet.quantization import QuantizedExpansion
 from kernlet.rows.source import RowReader, RowSource
 from kernlet.sampling import hold_out
-from kernlet.sklearn_base import ExpansionClassifier, TrainingData, error_weights
+from kernlet.sklearn_base import (
+    CallbackSupportMixin,
+    ExpansionClassifier,
+    Progress,
+    TrainingData,
+    error_weights,
+    fit_method,
+    single_thread,
+    warn_user,
+)
 
-_FIRST_GAP = 5.0  # between the first outputs of the right class and of the others
+_DEFAULT_CENTERS = 100
+_MAX_CENTERS_IN_BUDGET = 4096  # more train slowly and gain little
+_MAX_CENTERS_IN_PATH = 1024
+# Deviations that float32 can hold together with their squares and reciprocals.
+_DEVIATION_RANGE = (1e-30, 1e30)
+# Difference between the initial outputs of the right class and of the others. Ridge regression
+# reaches about half of it, which is where cross-entropy neither saturates nor starts from nothing.
+_INITIAL_OUTPUT_GAP = 5.0
+
+#: The attributes with which an estimator predicts by an expansion, also in the middle of a fit.
+Attributes = Callable[[QuantizedExpansion], dict[str, Any]]
+
+#: Constraints on the parameters that both estimators have.
+COMPACT_CONSTRAINTS: dict[str, list[Any]] = {
+    "n_centers": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
+    "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
+    "storage": [StrOptions({*STORAGE, "auto"})],
+    "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
+    "width": [StrOptions({"shared", "per_center"})],
+    "noise": [Interval(Real, 0, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
+    "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+    "init": [StrOptions({"kmeans"}), "array-like", HasMethods(["fit", "predict"])],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+    "early_stopping": ["boolean"],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "warm_start": ["boolean"],
+    "device": [str, None],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+}
+
+
+class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
+    """A Gaussian machine of few centers, trained as a whole and stored in few bytes."""
+
+    expansion_: Any
+    path_: tuple[PathPoint, ...]
+    history_: list[dict[str, float]]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = COMPACT_CONSTRAINTS
+    _rates: ClassVar[dict[str, float]] = RATES
+    _intercept_bytes: ClassVar[int] = 4
+
+    @property
+    def n_centers_(self) -> int:
+        """Centers: the kernel evaluations that one prediction costs."""
+        return self.expansion_.n_centers
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of everything that is stored."""
+        return self.expansion_.nbytes
+
+    def plot_path(self, *, ax: Any = None, by: str = "n_centers", **line: Any) -> Any:
+        """Draw the validated scores of the sizes that were tried.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            To draw into; new ones unless given.
+        by : {"n_centers", "nbytes"}, default="n_centers"
+            The horizontal axis.
+        **line : dict
+            Passed on to matplotlib's ``errorbar``.
+
+        Returns
+        -------
+        display : CompactPathDisplay
+        """
+        return CompactPathDisplay.from_estimator(self, ax=ax, by=by, **line)
+
+    def _train(
+        self,
+        data: TrainingData,
+        training: TrainingSet,
+        initial: InitialModel | None,
+        attributes: Attributes,
+    ) -> Trial:
+        """Choose a plan, train it, fine-tune it on all rows, and set the fitted attributes."""
+        trainer = self._trainer(training, initial)
+        plain = StoragePlan(
+            data.X.shape[1], training.n_outputs, 1, intercept_bytes=self._intercept_bytes
+        )
+
+        def describe(network: RBFNetwork) -> dict[str, Any]:
+            return attributes(trainer.pack(network, plain, {}))
+
+        with Progress.start(self, data, n_tasks=2) as progress:
+            trial, path, self.choice_ = self._choose(trainer, initial, progress, describe)
+            if trial.n_halvings and len(path) > 1:  # trials of a search do not warn
+                warn_user(
+                    "The loss was not finite in the trial that was chosen; its last steps were "
+                    "undone and the learning rates halved. A smaller learning_rate may do better."
+                )
+            if len(training.held_out) and not trial.was_stopped:
+                with progress.task("fine-tuning") as task:
+                    task.data = None  # all rows are trained on: none are left to score
+                    trial = trainer.finetune(trial, EpochMonitor(task, describe))
+            self.path_, self.history_ = tuple(path), list(trial.history)
+            self.n_iter_, self.validation_score_ = len(trial.losses), trial.score
+            for name, value in attributes(trial.expansion).items():
+                setattr(self, name, value)
+        return trial
+
+    def _trainer(self, training: TrainingSet, initial: InitialModel | None) -> Trainer:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        shift, scale = self._shift_and_scale(training, initial)
+        batches = BatchLoader(
+            training.X,
+            training.targets,
+            training.weights / training.weights.mean(),
+            table=training.target_table,
+            shift=shift,
+            scale=scale,
+            device=find_device(self.device),
+        )
+        n_rows = len(training.train)
+        # A compact machine has been trained before, and is refined at the rates of later stages.
+        is_trained = initial is not None and initial.compact is not None
+        config = TrainingConfig(
+            self.n_epochs or default_epochs(n_rows),
+            self.batch_size or default_batch_size(n_rows),
+            self.noise,
+            self.learning_rate * (LATER_RATE if is_trained else 1.0),
+            self._rates,
+        )
+        kept = batches.subset(training.train)
+        initialiser = Initialiser(training, kept, initial, self.noise)
+        return Trainer(training, batches, initialiser, config, seed)
+
+    def _shift_and_scale(
+        self, training: TrainingSet, initial: InitialModel | None
+    ) -> tuple[float, float]:
+        """One mean and one deviation of all inputs, rounded to float32 as they are stored."""
+        given = None if initial is None else initial.shift_and_scale
+        mean, deviation = given or mean_and_deviation(training.X, training.weights)
+        if np.isnan(deviation):
+            raise ValueError("Input X contains NaN or infinity.")
+        if not _DEVIATION_RANGE[0] < deviation < _DEVIATION_RANGE[1]:
+            raise ValueError(
+                f"The numbers in X have a deviation of {deviation:g}, beyond what float32 can "
+                "hold. Scale the features first, for example with StandardScaler."
+            )
+        return float(np.float32(mean)), float(np.float32(deviation))
+
+    def _split(self, groups: Indices) -> tuple[Indices, Indices]:
+        """Rows to train on and held-out rows, the groups in proportion."""
+        if self.validation_fraction is None:
+            return np.arange(len(groups)), np.arange(0)
+        random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
+        return hold_out(groups, self.validation_fraction, random)
+
+    def _choose(
+        self,
+        trainer: Trainer,
+        initial: InitialModel | None,
+        progress: Progress,
+        describe: Callable[[RBFNetwork], dict[str, Any]],
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Train the plan of the parameters, or the best one where they leave it open."""
+        if initial is not None and initial.compact is not None:
+            plan = self._plan_of(initial.compact)
+            reason = "the size of the machine to start from"
+            return self._train_one(trainer, plan, progress, describe, reason)
+        plan = self._plan(trainer.training)
+        n_rows = len(trainer.training.train)
+        max_centers = n_rows if initial is None else initial.n_centers
+        if self.max_bytes is not None and self.n_centers == "auto":
+            raise ValueError('n_centers="auto" and max_bytes both choose a size; give one of them.')
+        if self.max_bytes is not None:
+            if self.storage == "auto" or self.projection == "auto":
+                self._require_validation(trainer.training, "What max_bytes leaves open")
+            max_centers = min(max_centers, max(1, n_rows // 2), _MAX_CENTERS_IN_BUDGET)
+            if self.n_centers is not None:
+                max_centers = min(max_centers, int(self.n_centers))
+            sizes = plan, int(self.max_bytes), n_rows, max_centers
+            with self._trials(trainer, progress) as run:
+                return search_bytes(run, *sizes, self.storage, self.projection)
+        if self.n_centers == "auto":
+            self._require_validation(trainer.training, 'n_centers="auto"')
+            first = replace(plan, n_centers=max(2, plan.n_outputs))
+            largest = max(1, min(_MAX_CENTERS_IN_PATH, max_centers // 2))
+            with self._trials(trainer, progress) as run:
+                return search_sizes(run, first, largest)
+        n_centers = self.n_centers or (max_centers if initial is not None else _DEFAULT_CENTERS)
+        plan = replace(plan, n_centers=min(n_centers, max_centers))
+        return self._train_one(trainer, plan, progress, describe)
+
+    def _train_one(
+        self,
+        trainer: Trainer,
+        plan: StoragePlan,
+        progress: Progress,
+        describe: Callable[[RBFNetwork], dict[str, Any]],
+        reason: str = "as the parameters say",
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Train one plan and report every epoch, with the held-out rows for scores."""
+        held_out = trainer.training.held_out
+        patience = self.n_iter_no_change if self.early_stopping and len(held_out) else None
+        with progress.task("training") as task:
+            task.data = _subset(progress.data, held_out)
+            monitor = EpochMonitor(task, describe, trainer.score, patience)
+            trial = trainer.trial(plan, monitor=monitor)
+        return trial, [trial.point], f"{trial.plan.describe()}: {reason}."
+
+    @contextmanager
+    def _trials(self, trainer: Trainer, progress: Progress) -> Iterator[RunTrials]:
+        """A function that trains plans in parallel, each as a task of a search."""
+        n_jobs = self.n_jobs if trainer.batches.device.is_numpy else None
+        numbers = count()
+        with progress.task("search", sequential=False) as search:
+
+            def run(plans: Sequence[StoragePlan], epochs: float) -> list[Trial]:
+                tasks = [search.task("trial", next(numbers)) for _ in plans]
+                return Parallel(n_jobs=n_jobs)(
+                    delayed(_run_trial)(trainer, plan, epochs, task)
+                    for plan, task in zip(plans, tasks, strict=True)
+                )
+
+            yield run
+
+    def _plan(self, training: TrainingSet) -> StoragePlan:
+        """The plan of the parameters, with the default number of centers."""
+        n_features = training.X.shape[1]
+        rank = None if self.projection in (None, "auto") else int(self.projection)
+        if rank is not None and rank > n_features:
+            raise ValueError(
+                f"projection={rank} is more than the {n_features} features; give at most that."
+            )
+        formats = STORAGE["float32" if self.storage == "auto" else self.storage]
+        return StoragePlan(
+            n_features,
+            training.n_outputs,
+            _DEFAULT_CENTERS,
+            rank,
+            formats,
+            self.width,
+            self._intercept_bytes,
+        )
+
+    def _plan_of(self, compact: QuantizedExpansion) -> StoragePlan:
+        """The plan of a compact machine to start from, where the parameters allow it."""
+        plan = StoragePlan.of(compact, self._intercept_bytes)
+        if self.storage != "auto":
+            plan = replace(plan, formats=STORAGE[self.storage])
+        if self.width == "per_center":
+            plan = replace(plan, width="per_center")
+        if isinstance(self.projection, Integral) and self.projection != plan.rank:
+            raise ValueError(
+                f"projection={self.projection}, but the machine to start from has {plan.rank}; "
+                "leave projection out, or start afresh."
+            )
+        if isinstance(self.n_centers, Integral) and self.n_centers < plan.n_centers:
+            raise ValueError(
+                f"n_centers={self.n_centers}, but the machine to start from has "
+                f"{plan.n_centers}; leave n_centers out, or start afresh."
+            )
+        if self.max_bytes is not None and plan.nbytes > self.max_bytes:
+            raise ValueError(
+                f"The machine to start from takes {plan.nbytes} bytes, more than "
+                f"max_bytes={self.max_bytes}; give a smaller storage, or start afresh."
+            )
+        return plan
+
+    def _require_validation(self, training: TrainingSet, what: str) -> None:
+        if not len(training.held_out):
+            raise ValueError(
+                f"{what} is chosen on held-out rows: give validation_fraction, and enough rows "
+                "for it."
+            )
+
+
+def _subset(data: TrainingData | None, rows: Indices) -> TrainingData | None:
+    if data is None or not len(rows):
+        return None
+    return data.subset(np.isin(np.arange(len(data.y)), rows))
+
+
+@single_thread()
+def _run_trial(trainer: Trainer, plan: StoragePlan, epochs: float, task: Progress) -> Trial:
+    """A trial in any process; on one thread, so that its round-off is the same everywhere."""
+    with task, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return trainer.trial(plan, epochs)
 
 
 class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
@@ -87,7 +412,9 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     device : str, default=None
         "cuda" trains on a GPU, through torch; None and "cpu" with numpy.
     n_jobs : int, default=None
-        Trials side by side, where a size is chosen.
+        Trials in parallel, where a size is chosen.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -170,6 +497,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         warm_start: bool = False,
         device: str | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_centers = n_centers
@@ -191,17 +519,17 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self.warm_start = warm_start
         self.device = device
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CompactKernelClassifier:
         """Fit the machine.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, RowSource, dask collection} of shape (n_samples, n_features)
-            Rows from a source that take more than 1 GiB in float32 are gone through in
-            shuffled blocks.
+            Rows from a source that take more than 1 GiB in float32 are read in shuffled blocks.
         y : array-like of shape (n_samples,) or str
             The name of a column, where X is a source of rows that has one.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -210,13 +538,19 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         -------
         self : object
         """
-        before = self._machine_before()
+        is_warm = self.warm_start and hasattr(self, "expansion_")
+        previous = (self.classes_, self.expansion_) if is_warm else None
         data = self._check_training_data(X, y, sample_weight)
-        task = self._task(data)
-        trial = self._fit_task(task, self._initial(before, data.X.shape[1]))
-        self.validation_score_ = trial.score
-        codes = task.targets[task.held_out]
-        self.temperature_ = _temperature(trial.outputs, codes, task.weights[task.held_out])
+        weights = error_weights(1.0, data.y, self.classes_, self.class_weight, data.sample_weight)
+        data, weights = data.subset(weights > 0), weights[weights > 0]
+        training = self._training_set(data, weights)
+        initial = self._initial_model(previous, data.X.shape[1])
+        attributes = {"classes_": self.classes_, "temperature_": 1.0}
+        trial = self._train(
+            data, training, initial, lambda expansion: {"expansion_": expansion, **attributes}
+        )
+        codes, weights = training.targets[training.held_out], weights[training.held_out]
+        self.temperature_ = best_temperature(trial.outputs, codes, weights)
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -254,95 +588,73 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
             return np.stack([log_expit(-values), log_expit(values)], axis=1)
         return log_softmax(values, axis=1)
 
-    def _machine_before(self) -> tuple[Any, QuantizedExpansion] | None:
-        """Classes and machine of the last fit, to go on from."""
-        if not self.warm_start or not hasattr(self, "expansion_"):
-            return None
-        check_is_fitted(self)
-        return self.classes_, self.expansion_
-
-    def _initial(
-        self, before: tuple[Any, QuantizedExpansion] | None, n_features: int
-    ) -> Initial | None:
-        if before is not None:
-            classes, machine = before
-            if not np.array_equal(classes, self.classes_) or machine.n_features != n_features:
+    def _initial_model(
+        self, previous: tuple[Any, QuantizedExpansion] | None, n_features: int
+    ) -> InitialModel | None:
+        if previous is not None:
+            classes, expansion = previous
+            if not np.array_equal(classes, self.classes_) or expansion.n_features != n_features:
                 raise ValueError(
-                    "warm_start goes on from the last fit, which had other classes or features; "
+                    "warm_start continues the last fit, which had other classes or features; "
                     "use a new estimator."
                 )
-            return Initial(None, machine)
+            return InitialModel(None, expansion)
         if isinstance(self.init, str):
             return None
         return initial_classifier(self.init, n_features, self.classes_)
 
-    def _task(self, data: TrainingData) -> Task:
-        weights = error_weights(1.0, data.y, self.classes_, self.class_weight, data.sample_weight)
-        rows = np.flatnonzero(weights)
-        X, y = data.X, data.y
-        if len(rows) < len(y):
-            X = X.subset(rows) if isinstance(X, RowSource) else X[rows]
-            y, weights = y[rows], weights[rows]
-        if isinstance(X, RowSource):
-            X = RowReader(X)
+    def _training_set(self, data: TrainingData, weights: Floats) -> TrainingSet:
         n_classes = len(self.classes_)
-        codes = np.searchsorted(self.classes_, y)
-        loss = CrossEntropy(self.smoothing) if self.loss == "cross_entropy" else SquaredHingeLoss()
-        table = loss.target_table(n_classes)
-        kept, held_out = self._split(codes)
-        return Task(X, y, weights, codes, table, self._first_table(n_classes), loss, kept, held_out)
-
-    def _split(self, codes: Indices) -> tuple[Indices, Indices]:
-        everything = np.arange(len(codes))
-        if self.validation_fraction is None:
-            return everything, everything[:0]
-        random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
-        return hold_out(codes, self.validation_fraction, random)
-
-    def _first_table(self, n_classes: int) -> Floats:
+        codes = np.searchsorted(self.classes_, data.y)
+        train, held_out = self._split(codes)
         if self.loss == "squared_hinge":
-            return SquaredHingeLoss().target_table(n_classes)
-        if n_classes == 2:
-            return np.array([[-_FIRST_GAP], [_FIRST_GAP]])
-        return _FIRST_GAP * (np.eye(n_classes) - 1 / n_classes)
-
-    def _judge(self, task: Task) -> Callable[[Floats], tuple[float, float]]:
-        return _Accuracy(task.targets[task.held_out], task.weights[task.held_out])
-
-    def _reconstruction(self, expansion: QuantizedExpansion) -> dict[str, Any]:
-        """What makes an estimator that predicts with a machine under way."""
-        return {"expansion_": expansion, "classes_": self.classes_, "temperature_": 1.0}
-
-
-class _Accuracy:
-    """Accuracy of outputs and its standard error, weighted."""
-
-    def __init__(self, codes: Indices, weights: Floats) -> None:
-        self.codes, self.weights = codes, weights
-
-    def __call__(self, outputs: Floats) -> tuple[float, float]:
-        single = outputs.shape[1] == 1
-        predicted = outputs[:, 0] > 0 if single else outputs.argmax(axis=1)
-        shares = self.weights / self.weights.sum()
-        correct = predicted == self.codes
-        accuracy = float(shares @ correct)
-        spread = float(np.sqrt(np.sum(shares**2 * (correct - accuracy) ** 2)))
-        return accuracy, spread
+            loss: CrossEntropy | SquaredHingeLoss = SquaredHingeLoss()
+            initial_table = loss.target_table(n_classes)
+        else:
+            loss = CrossEntropy(self.smoothing)
+            initial_table = _INITIAL_OUTPUT_GAP * (np.eye(n_classes) - 1 / n_classes)
+            if n_classes == 2:
+                initial_table = np.array([[-_INITIAL_OUTPUT_GAP], [_INITIAL_OUTPUT_GAP]])
+        return TrainingSet(
+            RowReader(data.X) if isinstance(data.X, RowSource) else data.X,
+            weights,
+            codes,
+            loss,
+            accuracy,
+            train,
+            held_out,
+            loss.target_table(n_classes),
+            initial_table,
+        )
 
 
-def _temperature(outputs: Floats, codes: Indices, weights: Floats) -> float:
-    """The temperature at which the classes are likeliest; 1 where there are no rows to tell."""
+def accuracy(outputs: Floats, codes: Indices, weights: Floats) -> tuple[float, float]:
+    """Weighted accuracy of outputs and its standard error."""
+    single = outputs.shape[1] == 1
+    predicted = outputs[:, 0] > 0 if single else outputs.argmax(axis=1)
+    shares = weights / weights.sum()
+    correct = predicted == codes
+    mean = float(shares @ correct)
+    return mean, float(np.sqrt(np.sum(shares**2 * (correct - mean) ** 2)))
+
+
+def best_temperature(outputs: Floats, codes: Indices, weights: Floats) -> float:
+    """The temperature of least cross-entropy on held-out rows; 1 without any.
+
+    Temperature scaling (Guo et al., 2017).
+    """
     if not len(outputs) or not np.isfinite(outputs).all():
         return 1.0
     logits = np.hstack([np.zeros_like(outputs), outputs]) if outputs.shape[1] == 1 else outputs
     logits = logits.astype(np.float64)
     n_rows, n_classes = logits.shape
-    chances = np.full(logits.shape, 1 / (n_classes * (n_rows + 1)))  # one row more, of any class
-    chances[np.arange(n_rows), codes] += n_rows / (n_rows + 1)
+    # One additional row of every class (Laplace smoothing) keeps the optimum finite where all
+    # held-out rows are classified correctly.
+    targets = np.full(logits.shape, 1 / (n_classes * (n_rows + 1)))
+    targets[np.arange(n_rows), codes] += n_rows / (n_rows + 1)
 
-    def surprise(log_temperature: float) -> float:
+    def cross_entropy(log_temperature: float) -> float:
         logs = log_softmax(logits / np.exp(log_temperature), axis=1)
-        return -float(weights @ np.sum(chances * logs, axis=1))
+        return -float(weights @ np.sum(targets * logs, axis=1))
 
-    found = minimize_scalar(surprise, bounds=(-3.0, 3.0), method="bounded")
-    return float(np.exp(found.x))
+    return float(np.exp(minimize_scalar(cross_entropy, bounds=(-3.0, 3.0), method="bounded").x))

@@ -1,4 +1,4 @@
-"""Initial RBF networks: from clusters, from points, or from a given model."""
+"""Initial RBF networks: from clusters of the rows, from given points, or from a given model."""
 
 from __future__ import annotations
 
@@ -17,15 +17,10 @@ from sklearn.svm import SVR, NuSVR
 from sklearn.utils import check_array
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from kernlet._typing import Floats, Indices
-from kernlet.compact.network import (
-    Examples,
-    Machine,
-    Task,
-)
-from kernlet.compact.plan import Layout
+from kernlet.compact.network import BatchLoader, RBFNetwork, TrainingSet
+from kernlet.compact.plan import StoragePlan
 from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import Gram, row_slices
@@ -33,72 +28,56 @@ from kernlet.kernels.rbf import RBF
 from kernlet.model.model import as_classifier
 from kernlet.quantization import QuantizedExpansion
 
+# How this works
+# --------------
+# Training only finds a good local minimum from a good start. In scaled inputs, and behind the
+# principal directions where there is a projection:
+#   centers  k-means in each class, equally many per class, so that small classes are covered;
+#   gamma    2 over the mean squared distance from a row to the nearest center of its class: then
+#            a typical row has a kernel value of exp(-2) = 0.14 with its center, and kernels of
+#            neighbouring centers overlap. In regression wider kernels are often better, so that
+#            four values are compared by ridge regression on a held-out third of the sample;
+#   weights  ridge regression of the initial targets on the kernel values: the optimum of a convex
+#            problem, once the kernel values are fixed;
+#   intercept 0.
+# A sample of the rows is enough for all of it. The recipe is the classical one for RBF networks
+# (Moody and Darken, "Fast learning in networks of locally-tuned processing units", 1989).
 
-def scaled_machine(expansion: KernelExpansion, shift: float, scale: float) -> Machine:
-    """An rbf machine in inputs (x - shift) / scale, as arrays of numpy.
-
-    Parameters
-    ----------
-    expansion : KernelExpansion
-    shift, scale : float
-
-    Returns
-    -------
-    machine : Machine
-    """
-    centers = expansion.centers
-    centers = centers.toarray() if sparse.issparse(centers) else centers
-    gamma = expansion.kernel.gamma * scale**2  # type: ignore[attr-defined]
-    return Machine(
-        (centers - shift) / scale,
-        expansion.coef,
-        expansion.intercept,
-        np.log(np.array([gamma])),
-    )
-
-
-_SAMPLE = 10_000  # rows that a start looks at, or twenty a center if that is more
-_SAMPLE_NUMBERS = 2**26  # in all rows of a sample, unless the centers need more
-_WIDE = 1000  # features from which few directions are found by sampling
-_RIDGE = 1e-3
-_NOTHING = 1e-12
+_SAMPLE_ROWS = 10_000  # in a sample at most, unless the centers need more
+_SAMPLE_ROWS_PER_CENTER = 20
+_SAMPLE_NUMBERS = 2**26  # rows times features, unless there are fewer than two rows per center
+_RANDOMIZED_SVD_FEATURES = 1000  # above which an eigendecomposition is slower than sampling
+_RIDGE = 1e-3  # beside kernel values of at most 1, averaged over the rows
+# Kernel values below this are set to 0: their squares are subnormal numbers, which are slow.
+_KERNEL_UNDERFLOW = 1e-12
+# Rows closer to their centers than this share of the variance are copies of them, and say nothing
+# about the width.
+_DEGENERATE_SPREAD = 1e-3
+#: Factors of the default gamma that are compared in regression.
+_REGRESSION_GAMMA_FACTORS = (1.0, 1 / 4, 1 / 16, 1 / 64)
 
 
+@dataclass(frozen=True, eq=False)
 class Sample:
-    """Some scaled rows, with what the start needs to know of them.
+    """Scaled rows with the targets, weights and groups (classes) that initialisation needs.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-    targets : ndarray of shape (n_rows, n_outputs)
-        What the first outputs should be near.
-    weights : ndarray of shape (n_rows,)
-    groups : ndarray of shape (n_rows,)
-        Rows of a group have centers of their own: the classes.
-    gamma_factors : tuple of float
-        What the usual gamma may be multiplied by; of several, the one at which ridge regression
-        does best on rows it has not seen. Numbers want wider kernels than classes do.
+    Of several ``gamma_factors``, the one with the least held-out error of ridge regression is used.
     """
 
-    def __init__(
-        self,
-        rows: Floats,
-        targets: Floats,
-        weights: Floats,
-        groups: Indices,
-        gamma_factors: tuple[float, ...] = (1.0,),
-    ) -> None:
-        self.rows, self.targets, self.weights, self.groups = rows, targets, weights, groups
-        self.gamma_factors = gamma_factors
+    rows: Floats
+    targets: Floats
+    weights: Floats
+    groups: Indices
+    gamma_factors: tuple[float, ...] = (1.0,)
 
     def projected(self, projection: Floats | None) -> Sample:
-        """The rows behind a projection."""
+        """The sample in the coordinates of a projection."""
         if projection is None:
             return self
         return self._with(self.rows @ projection.T, slice(None))
 
-    def part(self, rows: Any) -> Sample:
-        """Some of the rows."""
+    def subset(self, rows: Any) -> Sample:
+        """The sample of the given rows."""
         return self._with(self.rows[rows], rows)
 
     def _with(self, X: Floats, rows: Any) -> Sample:
@@ -110,30 +89,31 @@ class Sample:
 def sample_rows(
     n_rows: int, n_features: int, n_centers: int, random: np.random.RandomState
 ) -> Indices:
-    """Row numbers of a sample large enough for so many centers, of bounded memory."""
-    size = min(max(_SAMPLE, 20 * n_centers), max(2 * n_centers, _SAMPLE_NUMBERS // n_features))
+    """Row numbers of a sample that is large enough for the centers, in bounded memory."""
+    enough = max(_SAMPLE_ROWS, _SAMPLE_ROWS_PER_CENTER * n_centers)
+    size = min(enough, max(2 * n_centers, _SAMPLE_NUMBERS // n_features))
     if n_rows <= size:
         return np.arange(n_rows)
     return np.sort(random.choice(n_rows, size, replace=False))
 
 
-def principal_projection(sample: Sample, rank: int) -> Floats:
+def principal_directions(sample: Sample, rank: int) -> Floats:
     """The directions of largest variance, as rows; the identity where all are kept.
 
-    Time is n_rows n_features^2 + n_features^3; many features and few directions take about
-    n_rows n_features rank instead.
+    Time is n_rows n_features^2 + n_features^3, or n_rows n_features rank by a randomized SVD.
     """
     n_features = sample.rows.shape[1]
     if rank >= n_features:
         return np.eye(n_features)
     shares = sample.weights / sample.weights.sum()
     rows = sample.rows - (shares @ sample.rows).astype(sample.rows.dtype)
-    if n_features > _WIDE and 4 * rank < n_features:
+    if n_features > _RANDOMIZED_SVD_FEATURES and 4 * rank < n_features:
         rows *= np.sqrt(shares)[:, None].astype(rows.dtype)
         _, _, directions = randomized_svd(rows, rank, random_state=0)
     else:
         _, vectors = np.linalg.eigh((rows * shares[:, None]).T.astype(np.float64) @ rows)
         directions = vectors[:, ::-1][:, :rank].T
+    # The sign of an eigenvector is arbitrary: the largest entry is made positive.
     signs = np.sign(directions[np.arange(rank), np.abs(directions).argmax(axis=1)])
     return np.ascontiguousarray(directions * signs[:, None])
 
@@ -141,136 +121,23 @@ def principal_projection(sample: Sample, rank: int) -> Floats:
 def cluster_centers(
     sample: Sample, n_centers: int, random: np.random.RandomState
 ) -> tuple[Floats, Indices]:
-    """k-means in every group, with equally many centers.
+    """k-means in every group, with the group of each center.
 
-    Parameters
-    ----------
-    sample : Sample
-    n_centers : int
-        With fewer of them than groups, the groups are put together.
-    random : RandomState
-
-    Returns
-    -------
-    centers : ndarray of shape (n_centers, n_features)
-    groups : ndarray of shape (n_centers,)
-        The group of each center; -1 for all.
+    With fewer centers than groups, all rows form one group, of number -1.
     """
     labels, codes = np.unique(sample.groups, return_inverse=True)
     if n_centers < len(labels):
         labels, codes = np.array([-1]), np.zeros_like(codes)
-    shares = _share_out(np.bincount(codes), n_centers)
     centers, groups = [], []
-    for label, share in enumerate(shares):
-        mine = codes == label
-        centers.append(kmeans(sample.rows[mine], int(share), random, sample.weights[mine]))
+    for label, share in enumerate(_equal_shares(np.bincount(codes), n_centers)):
+        in_group = codes == label
+        centers.append(kmeans(sample.rows[in_group], int(share), random, sample.weights[in_group]))
         groups.append(np.full(len(centers[-1]), labels[label]))
     return np.vstack(centers), np.concatenate(groups)
 
 
-def first_gamma(sample: Sample, centers: Floats, groups: Indices, noise: float = 0.0) -> float:
-    """Two over the mean squared distance from a row to the nearest center of its group.
-
-    Every center takes one row out of the mean, since a lone row is its own center; the noise that
-    rows will have in training is added.
-    """
-    distances = np.empty(len(sample.rows))
-    for group in np.unique(groups):
-        mine = sample.groups == group if group >= 0 else np.full(len(distances), True)
-        some = centers[groups == group]
-        distances[mine] = _nearest(sample.rows[mine], some)
-    mean = float(np.average(distances, weights=sample.weights))
-    n_rows, n_features = sample.rows.shape
-    mean *= n_rows / max(1, n_rows - len(centers))
-    mean += noise**2 * n_features
-    spread = float(sample.rows.var(axis=0).sum())
-    if mean > 1e-3 * spread:
-        return 2.0 / mean
-    return 2.0 / spread if spread else 1.0
-
-
-def first_coefficients(sample: Sample, centers: Floats, gamma: float) -> Floats:
-    """Ridge regression of the targets on the kernel values, by blocks of rows."""
-    shares = sample.weights / sample.weights.sum()
-    normal = np.diag(np.full(len(centers), _RIDGE))
-    products = np.zeros((len(centers), sample.targets.shape[1]))
-    for rows in row_slices(len(sample.rows), 8 * len(centers)):
-        K = _kernel(sample.part(rows), centers, gamma)
-        weighted = K * shares[rows, None].astype(K.dtype)
-        normal += weighted.T @ K
-        products += weighted.T @ sample.targets[rows]
-    return solve(normal, products, assume_a="pos").T
-
-
-def cluster_start(
-    sample: Sample,
-    n_centers: int,
-    rank: int | None,
-    random: np.random.RandomState,
-    noise: float = 0.0,
-) -> Machine:
-    """A machine to start from, of k-means centers behind principal directions.
-
-    Parameters
-    ----------
-    sample : Sample
-    n_centers : int
-    rank : int or None
-    random : RandomState
-    noise : float
-        That the rows will have in training.
-
-    Returns
-    -------
-    machine : Machine
-        Of numpy arrays, with one width.
-    """
-    projection = None if rank is None else principal_projection(sample, rank)
-    sample = sample.projected(projection)
-    centers, groups = cluster_centers(sample, n_centers, random)
-    return _complete(sample, centers, first_gamma(sample, centers, groups, noise), projection)
-
-
-def point_start(sample: Sample, points: Floats, rank: int | None, noise: float = 0.0) -> Machine:
-    """A machine to start from, over given centers in scaled inputs."""
-    projection = None if rank is None else principal_projection(sample, rank)
-    sample = sample.projected(projection)
-    centers = points if projection is None else points @ projection.T
-    everyone = np.full(len(centers), -1)
-    return _complete(sample, centers, first_gamma(sample, centers, everyone, noise), projection)
-
-
-def _complete(sample: Sample, centers: Floats, gamma: float, projection: Floats | None) -> Machine:
-    gamma = _best_gamma(sample, centers, gamma)
-    coef = first_coefficients(sample, centers, gamma)
-    intercept = np.zeros(len(coef))
-    return Machine(centers, coef, intercept, np.log(np.array([gamma])), projection)
-
-
-def _best_gamma(sample: Sample, centers: Floats, gamma: float) -> float:
-    """The gamma at which ridge regression on two thirds of the rows does best on the others."""
-    gammas = [factor * gamma for factor in sample.gamma_factors]
-    if len(gammas) == 1 or len(sample.rows) < 3:
-        return gammas[0]
-    thirds = np.arange(len(sample.rows)) % 3
-    seen, unseen = sample.part(thirds > 0), sample.part(thirds == 0)
-    errors = []
-    for tried in gammas:
-        outputs = _kernel(unseen, centers, tried) @ first_coefficients(seen, centers, tried).T
-        squares = np.mean((outputs - unseen.targets) ** 2, axis=1)
-        errors.append(np.average(squares, weights=unseen.weights))
-    return gammas[int(np.argmin(errors))]
-
-
-def _kernel(sample: Sample, centers: Floats, gamma: float) -> Floats:
-    gram = Gram(RBF(gamma), sample.rows, centers.astype(sample.rows.dtype), dtype=np.float32)
-    K = gram.block(slice(None), slice(None))
-    K[K < _NOTHING] = 0.0  # squares of smaller values are too small for fast arithmetic
-    return K
-
-
-def _share_out(counts: Indices, n_centers: int) -> Indices:
-    """Centers of each group: equally many, and no more than it has rows."""
+def _equal_shares(counts: Indices, n_centers: int) -> Indices:
+    """Centers of each group: equally many, but at most its number of rows."""
     shares = np.zeros_like(counts)
     left = min(n_centers, int(counts.sum()))
     while left:
@@ -284,215 +151,248 @@ def _share_out(counts: Indices, n_centers: int) -> Indices:
 
 
 def kmeans(rows: Floats, n_centers: int, random: Any, weights: Floats | None = None) -> Floats:
-    """Centers of clusters; the rows themselves where there are no more of them."""
+    """Centers of clusters; the rows themselves where there are not more of them."""
     if n_centers >= len(rows):
         return rows
     model = KMeans(n_centers, n_init=1, max_iter=10, random_state=random)
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than centers
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centers
         return model.fit(rows, sample_weight=weights).cluster_centers_
 
 
-def _nearest(X: Floats, Z: Floats) -> Floats:
+def initial_gamma(sample: Sample, centers: Floats, groups: Indices, noise: float = 0.0) -> float:
+    """2 / (mean squared distance from a row to the nearest center of its group + noise)."""
+    distances = np.empty(len(sample.rows))
+    for group in np.unique(groups):
+        in_group = sample.groups == group if group >= 0 else np.full(len(distances), True)
+        distances[in_group] = _squared_distances(sample.rows[in_group], centers[groups == group])
+    mean = float(np.average(distances, weights=sample.weights))
+    n_rows, n_features = sample.rows.shape
+    # A center takes one degree of freedom: a row alone in its cluster has distance 0.
+    mean *= n_rows / max(1, n_rows - len(centers))
+    mean += noise**2 * n_features
+    variance = float(sample.rows.var(axis=0).sum())
+    if mean > _DEGENERATE_SPREAD * variance:
+        return 2.0 / mean
+    return 2.0 / variance if variance else 1.0
+
+
+def _squared_distances(X: Floats, Z: Floats) -> Floats:
     """Squared distances from the rows of X to the nearest rows of Z, by blocks of rows."""
     distances = np.empty(len(X))
     norms = (Z * Z).sum(axis=1)
     for rows in row_slices(len(X), 8 * len(Z)):
-        beyond = norms - 2 * (X[rows] @ Z.T)
-        distances[rows] = beyond.min(axis=1) + (X[rows] * X[rows]).sum(axis=1)
+        without_x = norms - 2 * (X[rows] @ Z.T)
+        distances[rows] = without_x.min(axis=1) + (X[rows] * X[rows]).sum(axis=1)
     return np.maximum(distances, 0)
 
 
-# What the usual gamma may be multiplied by where the targets are numbers.
-_REGRESSION_FACTORS = (1.0, 1 / 4, 1 / 16, 1 / 64)
+def ridge_weights(sample: Sample, centers: Floats, gamma: float) -> Floats:
+    """Ridge regression of the targets on the kernel values, by blocks of rows."""
+    shares = sample.weights / sample.weights.sum()
+    normal = np.diag(np.full(len(centers), _RIDGE))
+    products = np.zeros((len(centers), sample.targets.shape[1]))
+    for rows in row_slices(len(sample.rows), 8 * len(centers)):
+        K = _kernel(sample.rows[rows], centers, gamma)
+        weighted = K * shares[rows, None].astype(K.dtype)
+        normal += weighted.T @ K
+        products += weighted.T @ sample.targets[rows]
+    return solve(normal, products, assume_a="pos").T
+
+
+def _kernel(rows: Floats, centers: Floats, gamma: float) -> Floats:
+    gram = Gram(RBF(gamma), rows, centers.astype(rows.dtype), dtype=np.float32)
+    K = gram.block(slice(None), slice(None))
+    K[K < _KERNEL_UNDERFLOW] = 0.0
+    return K
+
+
+def network_from_clusters(
+    sample: Sample,
+    n_centers: int,
+    rank: int | None,
+    random: np.random.RandomState,
+    noise: float = 0.0,
+) -> RBFNetwork:
+    """A network of k-means centers; ``noise`` is that of the inputs in training."""
+    projection = None if rank is None else principal_directions(sample, rank)
+    sample = sample.projected(projection)
+    centers, groups = cluster_centers(sample, n_centers, random)
+    return _with_weights(sample, centers, initial_gamma(sample, centers, groups, noise), projection)
+
+
+def network_from_points(
+    sample: Sample, points: Floats, rank: int | None, noise: float = 0.0
+) -> RBFNetwork:
+    """A network over given centers in scaled inputs."""
+    projection = None if rank is None else principal_directions(sample, rank)
+    sample = sample.projected(projection)
+    centers = points if projection is None else points @ projection.T
+    one_group = np.full(len(centers), -1)
+    gamma = initial_gamma(sample, centers, one_group, noise)
+    return _with_weights(sample, centers, gamma, projection)
+
+
+def _with_weights(
+    sample: Sample, centers: Floats, gamma: float, projection: Floats | None
+) -> RBFNetwork:
+    gamma = _best_gamma(sample, centers, gamma)
+    weights = ridge_weights(sample, centers, gamma)
+    log_gamma = np.log(np.array([gamma]))
+    return RBFNetwork(centers, weights, np.zeros(len(weights)), log_gamma, projection)
+
+
+def _best_gamma(sample: Sample, centers: Floats, gamma: float) -> float:
+    """The gamma whose ridge regression on two thirds of the rows has least error on the others."""
+    gammas = [factor * gamma for factor in sample.gamma_factors]
+    if len(gammas) == 1 or len(sample.rows) < 3:
+        return gammas[0]
+    thirds = np.arange(len(sample.rows)) % 3
+    train, test = sample.subset(thirds > 0), sample.subset(thirds == 0)
+    errors = []
+    for tried in gammas:
+        outputs = _kernel(test.rows, centers, tried) @ ridge_weights(train, centers, tried).T
+        squares = np.mean((outputs - test.targets) ** 2, axis=1)
+        errors.append(np.average(squares, weights=test.weights))
+    return gammas[int(np.argmin(errors))]
+
+
+# -- What the user gives as init -------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Initial:
-    """What a training starts from.
+class InitialModel:
+    """Points in the user's inputs, and the expansion over them where its outputs can be used.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        Centers, in the inputs as the user has them; None for a machine behind a projection.
-    machine : KernelExpansion or None
-        The machine whose centers they are, where its outputs are those wanted.
+    A compact machine has no points in the inputs, since its centers are scaled and projected.
     """
 
     points: Floats | None
-    machine: KernelExpansion | None = None
+    expansion: KernelExpansion | None = None
 
     @property
     def n_centers(self) -> int:
         """Centers to start from."""
         if self.points is not None:
             return len(self.points)
-        assert self.machine is not None
-        return self.machine.n_centers
+        assert self.expansion is not None
+        return self.expansion.n_centers
 
     @property
-    def scaling(self) -> tuple[float, float] | None:
-        """The shift and the scale that the machine carries, where it has them."""
-        if not isinstance(self.machine, QuantizedExpansion):
+    def compact(self) -> QuantizedExpansion | None:
+        """The expansion of a compact machine, which fixes the plan."""
+        return self.expansion if isinstance(self.expansion, QuantizedExpansion) else None
+
+    @property
+    def shift_and_scale(self) -> tuple[float, float] | None:
+        """The input scaling that a compact machine carries."""
+        if self.compact is None:
             return None
-        front = self.machine.input_map
-        assert front is not None
-        return float(front.shift[0]), self.machine.input_scale
-
-    def scaled_points(self, shift: float, scale: float) -> Floats:
-        """The points in scaled inputs."""
-        assert self.points is not None
-        return (self.points - shift) / scale
-
-    def scaled_machine(self, shift: float, scale: float) -> Machine | None:
-        """The machine in scaled inputs."""
-        if isinstance(self.machine, QuantizedExpansion):
-            return decoded_machine(self.machine)
-        return None if self.machine is None else scaled_machine(self.machine, shift, scale)
+        assert self.compact.input_map is not None
+        return float(self.compact.input_map.shift[0]), self.compact.input_scale
 
 
 @dataclass(frozen=True, eq=False)
-class Starts:
-    """Starts for layouts, from the rows to train on or from what the user gave.
+class Initialiser:
+    """Makes initial networks from ``batches``, the rows to train on, or from the user's model."""
 
-    Parameters
-    ----------
-    task : Task
-    kept : Examples
-        The rows to train on.
-    initial : Initial or None
-        None for clusters of the rows.
-    noise : float
-        That the rows will have in training.
-    """
-
-    task: Task
-    kept: Examples
-    initial: Initial | None
+    training: TrainingSet
+    batches: BatchLoader
+    model: InitialModel | None
     noise: float
 
-    def __call__(self, layout: Layout, random: np.random.RandomState) -> Machine:
-        """A machine of a layout to start from, of numpy arrays."""
-        sample = self._sample(layout.n_centers, random)
-        if self.initial is None:
-            return cluster_start(sample, layout.n_centers, layout.rank, random, self.noise)
-        shift, scale = self.kept.shift, self.kept.scale
-        machine = self.initial.scaled_machine(shift, scale)
-        if machine is not None and _has_shape(machine, layout):
-            return machine
-        points = kmeans(self.initial.scaled_points(shift, scale), layout.n_centers, random)
-        return point_start(sample, points, layout.rank, self.noise)
+    def __call__(self, plan: StoragePlan, random: np.random.RandomState) -> RBFNetwork:
+        """The initial network of a plan, as numpy arrays."""
+        sample = self._sample(plan.n_centers, random)
+        if self.model is None:
+            return network_from_clusters(sample, plan.n_centers, plan.rank, random, self.noise)
+        shift, scale = self.batches.shift, self.batches.scale
+        if self.model.expansion is not None:
+            network = RBFNetwork.from_expansion(self.model.expansion, shift, scale)
+            rank = None if network.projection is None else len(network.projection)
+            if (len(network.centers), rank) == (plan.n_centers, plan.rank):
+                return network
+        assert self.model.points is not None
+        points = kmeans((self.model.points - shift) / scale, plan.n_centers, random)
+        return network_from_points(sample, points, plan.rank, self.noise)
 
     def _sample(self, n_centers: int, random: np.random.RandomState) -> Sample:
-        chosen = sample_rows(self.kept.n_rows, self.kept.n_features, n_centers, random)
-        rows = self.task.kept[chosen]
+        batches, training = self.batches, self.training
+        chosen = sample_rows(batches.n_rows, batches.n_features, n_centers, random)
+        rows = training.train[chosen]
+        is_regression = training.target_table is None
         return Sample(
-            to_numpy(self.kept.rows(self.kept.as_indices(chosen))),
-            self.task.first_targets(rows),
-            self.task.weights[rows],
-            self.task.groups[rows],
-            (1.0,) if self.task.table is not None else _REGRESSION_FACTORS,
+            to_numpy(batches.rows(batches.as_indices(chosen))),
+            training.initial_targets(rows),
+            training.weights[rows],
+            training.groups[rows],
+            _REGRESSION_GAMMA_FACTORS if is_regression else (1.0,),
         )
 
 
-def _has_shape(machine: Machine, layout: Layout) -> bool:
-    rank = None if machine.projection is None else len(machine.projection)
-    return len(machine.centers) == layout.n_centers and rank == layout.rank
-
-
-def decoded_machine(expansion: QuantizedExpansion) -> Machine:
-    """The machine that the tables stand for, as arrays of numpy in scaled inputs."""
-    assert expansion.input_map is not None
-    return Machine(
-        expansion.centers,
-        expansion.coef,
-        expansion.intercept,
-        np.log(expansion.gamma),
-        expansion.input_map.matrix,
-    )
-
-
-def initial_classifier(init: Any, n_features: int, classes: Any) -> Initial:
-    """Points or a trained classifier, to start from.
-
-    Parameters
-    ----------
-    init : array-like, or a fitted kernel classifier
-    n_features : int
-    classes : ndarray of shape (n_classes,)
-
-    Returns
-    -------
-    initial : Initial
-    """
+def initial_classifier(init: Any, n_features: int, classes: Any) -> InitialModel:
+    """Points or a fitted kernel classifier to start from."""
     if not hasattr(init, "fit"):
         return _initial_points(init, n_features)
     model = as_classifier(init)
     if model.steps or model.scaler is not None or model.encoding is not None:
         raise ValueError(
-            "init is a Pipeline with steps in front of the machine, whose centers live behind "
-            "them. Put these steps in front of this estimator too, and give the last step as init."
+            "init is a Pipeline with steps before the classifier, whose centers are in the space "
+            "behind them. Put these steps before this estimator too, and give the last one as init."
         )
     if not np.array_equal(model.classes, classes):
         raise ValueError(
             f"init was trained for the classes {list(model.classes)}, but y holds {list(classes)}."
         )
-    usable = model.scheme in ("one output", "one vs rest")
-    return _initial_machine(model.expansion, n_features, usable)
+    has_our_outputs = model.scheme in ("one output", "one vs rest")
+    return _initial_expansion(model.expansion, n_features, has_our_outputs)
 
 
-def initial_regressor(init: Any, n_features: int, n_outputs: int) -> Initial:
-    """Points or a trained regressor, to start from.
-
-    Parameters
-    ----------
-    init : array-like, or a fitted CompactKernelRegressor, SVR or NuSVR
-    n_features : int
-    n_outputs : int
-
-    Returns
-    -------
-    initial : Initial
-    """
+def initial_regressor(init: Any, n_features: int, n_outputs: int) -> InitialModel:
+    """Points or a fitted CompactKernelRegressor, SVR or NuSVR to start from."""
     if not hasattr(init, "fit"):
         return _initial_points(init, n_features)
     init = init.estimator if isinstance(init, FrozenEstimator) else init
     check_is_fitted(init)
     if isinstance(init, SVR | NuSVR):
-        points = init.support_vectors_
-        points = points.toarray() if hasattr(points, "toarray") else points
-        return _initial_points(points, n_features)
+        return _initial_points(_dense(init.support_vectors_), n_features)
     if is_classifier(init) or not isinstance(getattr(init, "expansion_", None), KernelExpansion):
         raise TypeError(
-            f"init={type(init).__name__} is no kernel regressor. Give a fitted "
+            f"init={type(init).__name__} is not a kernel regressor. Give a fitted "
             'CompactKernelRegressor, SVR or NuSVR, an array of points, or "kmeans".'
         )
     expansion = init.expansion_
     if expansion.n_outputs != n_outputs:
         raise ValueError(
-            f"init predicts {expansion.n_outputs} numbers a row, but y holds {n_outputs}."
+            f"init predicts {expansion.n_outputs} numbers per row, but y holds {n_outputs}."
         )
-    return _initial_machine(expansion, n_features, usable=True)
+    return _initial_expansion(expansion, n_features, has_our_outputs=True)
 
 
-def _initial_machine(expansion: KernelExpansion, n_features: int, usable: bool) -> Initial:
+def _initial_expansion(
+    expansion: KernelExpansion, n_features: int, has_our_outputs: bool
+) -> InitialModel:
     if expansion.n_features != n_features:
         raise ValueError(f"init has {expansion.n_features} features, but X has {n_features}.")
     if not expansion.n_centers:
         raise ValueError("init has no centers to start from.")
     if isinstance(expansion, QuantizedExpansion):
-        return Initial(None, expansion)
-    centers = expansion.centers
-    centers = centers.toarray() if hasattr(centers, "toarray") else centers
+        return InitialModel(None, expansion)
+    # Widths of single centers belong to compact machines: their RBF is not a Mercer kernel.
     is_rbf = isinstance(expansion.kernel, RBF) and expansion.kernel.is_mercer
     is_rbf = is_rbf and expansion.input_map is None
-    return Initial(centers, expansion if usable and is_rbf else None)
+    usable = expansion if has_our_outputs and is_rbf else None
+    return InitialModel(_dense(expansion.centers), usable)
 
 
-def _initial_points(init: Any, n_features: int) -> Initial:
+def _initial_points(init: Any, n_features: int) -> InitialModel:
     points = check_array(init, dtype=np.float64, input_name="init")
     if points.shape[1] != n_features:
         raise ValueError(
             f"init holds points of {points.shape[1]} features, but X has {n_features}."
         )
-    return Initial(points)
+    return InitialModel(points)
+
+
+def _dense(points: Any) -> Any:
+    return points.toarray() if sparse.issparse(points) else points

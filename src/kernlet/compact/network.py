@@ -1,8 +1,13 @@
-"""Loss and gradient of a Gaussian RBF network, over batches of rows."""
+"""A Gaussian RBF network: its losses, parameters and gradient, and the batches it is trained on.
+
+f_c(x) = sum_j weights[c, j] exp(-gamma_j |P x - centers[j]|^2) + intercept[c]
+
+Arrays may be those of numpy or of any library that follows the array API standard.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
@@ -13,16 +18,22 @@ from scipy import sparse
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.devices import NUMPY, Device
+from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import canonical_csr, row_slices
 from kernlet.kernels.rbf import augment_centers, augment_rows, gaussian_matmul, row_products
+from kernlet.quantization import QuantizedExpansion
 from kernlet.rows.source import RowReader
+
+Arrays = dict[str, Array]
+
+# -- Losses ----------------------------------------------------------------------------------
 
 
 class Loss(Protocol):
     """A loss of outputs f and targets t, both of shape (n_rows, n_outputs)."""
 
-    def value_and_pull(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
-        """The loss of each row, of shape (n_rows,), and its derivative by the outputs."""
+    def value_and_grad(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
+        """The loss of each row, of shape (n_rows,), and its gradient by the outputs."""
         ...
 
 
@@ -30,12 +41,7 @@ class Loss(Protocol):
 class CrossEntropy:
     """-sum_c t_c log p_c with p the softmax of the outputs (with one output, of (0, f)).
 
-    The targets of a row add up to 1.
-
-    Parameters
-    ----------
-    smoothing : float
-        In [0, 1): the share of the uniform distribution in the targets.
+    ``smoothing`` is the share of the uniform distribution in the targets t, which add up to 1.
     """
 
     smoothing: float = 0.1
@@ -45,15 +51,16 @@ class CrossEntropy:
         table = (1 - self.smoothing) * np.eye(n_classes) + self.smoothing / n_classes
         return table if n_classes > 2 else table[:, 1:]
 
-    def value_and_pull(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
-        """The loss of each row, and its derivative by the outputs."""
+    def value_and_grad(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
+        """Values log sum exp(f) - t.f, with gradient p - t."""
         xp = array_namespace(outputs)
         if outputs.shape[1] == 1:
+            # log(1 + exp(f)) and the sigmoid by exp(-|f|), which cannot overflow
             small = xp.exp(-xp.abs(outputs))
             positive = xp.where(outputs > 0, outputs, xp.zeros_like(outputs))
             values = positive + xp.log1p(small) - targets * outputs
-            chance = xp.where(outputs > 0, 1 / (1 + small), small / (1 + small))
-            return values[:, 0], chance - targets
+            probability = xp.where(outputs > 0, 1 / (1 + small), small / (1 + small))
+            return values[:, 0], probability - targets
         logits = outputs - xp.max(outputs, axis=1, keepdims=True)
         powers = xp.exp(logits)
         sums = xp.sum(powers, axis=1, keepdims=True)
@@ -70,8 +77,8 @@ class SquaredHingeLoss:
         table = 2.0 * np.eye(n_classes) - 1.0
         return table if n_classes > 2 else table[:, 1:]
 
-    def value_and_pull(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
-        """The loss of each row, and its derivative by the outputs."""
+    def value_and_grad(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
+        """The loss of each row and its gradient by the outputs."""
         xp = array_namespace(outputs)
         errors = 1 - targets * outputs
         errors = xp.where(errors > 0, errors, xp.zeros_like(errors))
@@ -82,52 +89,33 @@ class SquaredHingeLoss:
 class SquaredError:
     """The sum over outputs of (f_c - t_c)^2 / 2."""
 
-    def value_and_pull(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
-        """The loss of each row, and its derivative by the outputs."""
+    def value_and_grad(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
+        """The loss of each row and its gradient by the outputs."""
         errors = outputs - targets
         return array_namespace(outputs).sum(errors * errors, axis=1) / 2, errors
 
 
 @dataclass(frozen=True)
 class Huber:
-    """The squared error of small errors, and a line beyond ``delta``.
-
-    Parameters
-    ----------
-    delta : float
-        In the units of the targets.
-    """
+    """The squared error up to ``delta``, linear beyond, in the units of the targets."""
 
     delta: float = 1.0
 
-    def value_and_pull(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
-        """The loss of each row, and its derivative by the outputs."""
+    def value_and_grad(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
+        """The loss of each row and its gradient by the outputs."""
         xp = array_namespace(outputs)
         errors = outputs - targets
-        pull = xp.clip(errors, -self.delta, self.delta)
-        return xp.sum(pull * (errors - pull / 2), axis=1), pull
+        grad = xp.clip(errors, -self.delta, self.delta)
+        return xp.sum(grad * (errors - grad / 2), axis=1), grad
 
 
-def rounded(values: Array, log_step: Array, n_levels: int) -> Array:
+# -- Rounding --------------------------------------------------------------------------------
+
+
+def quantize(values: Array, log_step: Array, n_levels: int) -> Array:
     """The nearest multiples of a step, from -n_levels to n_levels of them.
 
-    Parameters
-    ----------
-    values : array
-    log_step : array of shape (1,)
-        The logarithm of the step.
-    n_levels : int
-        Multiples of the step on either side of 0.
-
-    Returns
-    -------
-    rounded : array of the shape of values
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.compact.network import rounded
-    >>> rounded(np.array([0.2, 0.9, 5.0]), np.array([0.0]), 2)
+    >>> quantize(np.array([0.2, 0.9, 5.0]), np.array([0.0]), 2)
     array([0., 1., 2.])
     """
     xp = array_namespace(values)
@@ -135,51 +123,31 @@ def rounded(values: Array, log_step: Array, n_levels: int) -> Array:
     return xp.clip(xp.round(values / step), -n_levels, n_levels) * step
 
 
-def through_rounding(
-    slopes: Array, values: Array, log_step: Array, n_levels: int
+def straight_through_grad(
+    grad: Array, values: Array, log_step: Array, n_levels: int
 ) -> tuple[Array, Array]:
-    """Derivatives by the numbers and by the log of their step, from those by the rounded numbers.
+    """Gradients by values and log step, from the gradient by the quantized values.
 
-    Learned step size quantisation (Esser et al., 2020): rounding passes a derivative on as if it
-    were not there, except beyond the last level; the step feels the error it makes.
-
-    Parameters
-    ----------
-    slopes : array
-        Derivatives by the rounded numbers.
-    values : array
-        The numbers before rounding.
-    log_step : array of shape (1,)
-    n_levels : int
-
-    Returns
-    -------
-    by_values : array of the shape of values
-    by_log_step : array of shape (1,)
+    Straight-through estimator: d quantize / d value is 1 inside the range and 0 beyond it. With
+    learned steps (LSQ), d quantize / d step is round(v / s) - v / s inside, +-n_levels beyond.
     """
     xp = array_namespace(values)
     step = xp.exp(log_step)
     multiples = values / step
     codes = xp.clip(xp.round(multiples), -n_levels, n_levels)
     inside = xp.astype(xp.abs(multiples) <= n_levels, values.dtype)
-    by_step = xp.sum(slopes * (codes - inside * multiples))
-    return slopes * inside, by_step * step
+    grad_step = xp.sum(grad * (codes - inside * multiples))
+    return grad * inside, grad_step * step
+
+
+# -- The network -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
-    """A Gaussian machine as a few arrays, or a gradient by them.
+class RBFNetwork:
+    """The parameters of f_c(x) = sum_j weights[c, j] exp(-gamma_j |P x - z_j|^2) + intercept[c].
 
-    f_c(x) = sum_j weights[c, j] exp(-gamma_j |P x - centers[j]|^2) + intercept[c], with one
-    gamma for all centers or one for each, and with P the identity where there is no projection.
-
-    Parameters
-    ----------
-    centers : array of shape (n_centers, rank)
-    weights : array of shape (n_outputs, n_centers)
-    intercept : array of shape (n_outputs,)
-    log_gamma : array of shape (1,) or (n_centers,)
-    projection : array of shape (rank, n_features), default=None
+    ``log_gamma`` has shape (1,) or (n_centers,), ``projection`` (rank, n_features) or is None.
     """
 
     centers: Array
@@ -188,116 +156,105 @@ class Machine:
     log_gamma: Array
     projection: Array | None = None
 
-    def arrays(self) -> dict[str, Array]:
-        """The arrays by name, without a projection that is not there."""
+    @classmethod
+    def from_expansion(
+        cls, expansion: KernelExpansion, shift: float = 0.0, scale: float = 1.0
+    ) -> RBFNetwork:
+        """The network of an rbf expansion, for inputs (x - shift) / scale.
+
+        A quantized expansion carries its own shift and scale.
+        """
+        if isinstance(expansion, QuantizedExpansion):
+            assert expansion.input_map is not None
+            centers, log_gamma = expansion.centers, np.log(expansion.gamma)
+            projection = expansion.input_map.matrix
+            return cls(centers, expansion.coef, expansion.intercept, log_gamma, projection)
+        centers = expansion.centers
+        centers = centers.toarray() if sparse.issparse(centers) else centers
+        gamma = expansion.kernel.gamma * scale**2  # type: ignore[attr-defined]
+        log_gamma = np.log(np.array([gamma]))
+        return cls((centers - shift) / scale, expansion.coef, expansion.intercept, log_gamma)
+
+    def arrays(self) -> Arrays:
+        """The parameters by name, without a missing projection."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: array for name, array in named.items() if array is not None}
 
+    def map(self, function: Callable[[Array], Array]) -> RBFNetwork:
+        """The network with a function applied to each parameter, such as a move to a device."""
+        return RBFNetwork(**{name: function(array) for name, array in self.arrays().items()})
 
-@dataclass(frozen=True)
-class JointMargin:
-    """The weighted mean loss of a machine on a batch of rows, and its gradient.
+    def outputs(self, X: Array) -> Array:
+        """Outputs of shape (n_rows, n_outputs)."""
+        K = gaussian_matmul(augment_rows(self._projected(X)), self._augmented_centers())
+        return K @ self.weights.T + self.intercept
 
-    Exponents are one product of matrices, -gamma_j |u - z_j|^2 = a.c_j with a = (u, |u|^2, 1) and
-    c_j = (2 gamma_j z_j, -gamma_j, -gamma_j |z_j|^2); their gradient by all c_j is another one.
-    Apart from these a batch is gone through twice, for the exponential and for its derivative.
-    Arrays may be numpy's or of any library that follows the array API standard.
+    # The exponents of a batch are one matrix product, and so is their gradient:
+    #   -gamma_j |u - z_j|^2 = a.c_j with a   = (u, |u|^2, 1)
+    #                               and   c_j = (2 gamma_j z_j, -gamma_j, -gamma_j |z_j|^2).
+    # With K_ij = exp(a_i.c_j) and E = K * (dL/df @ weights), the gradient by all c_j is E.T @ a,
+    # and the chain rule from c_j to centers and widths touches arrays of n_centers rows only.
+    # Beside the products a batch is traversed twice: for the exponential and for E.
 
-    Parameters
-    ----------
-    loss : Loss
-    """
+    def value_and_grad(
+        self, loss: Loss, X: Array, targets: Array, row_weights: Array
+    ) -> tuple[Array, Arrays]:
+        """The weighted mean loss of a batch, and its gradient by each parameter.
 
-    loss: Loss
-
-    def outputs(self, machine: Machine, X: Array) -> Array:
-        """Outputs of all rows, of shape (n_rows, n_outputs)."""
-        K = gaussian_matmul(augment_rows(_projected(machine, X)), _lifted_centers(machine))
-        return K @ machine.weights.T + machine.intercept
-
-    def value_and_gradient(
-        self, machine: Machine, X: Array, targets: Array, row_weights: Array
-    ) -> tuple[Array, Machine]:
-        """The loss of a batch and its gradient, in the precision of the machine.
-
-        Time is about 4 n_rows n_centers rank, and 4 n_rows rank n_features with a projection;
-        memory two matrices of n_rows x n_centers.
-
-        Parameters
-        ----------
-        machine : Machine
-        X : array of shape (n_rows, n_features)
-        targets : array of shape (n_rows, n_outputs)
-            As the loss wants them.
-        row_weights : array of shape (n_rows,)
-            Of mean 1 over all rows, so that a batch of heavy rows counts for more.
-
-        Returns
-        -------
-        value : array of no dimension
-        gradient : Machine
+        ``row_weights`` have mean 1 over all rows, so that a batch of heavy rows counts for more.
+        Time is about 4 n_rows n_centers rank, plus 4 n_rows rank n_features with a projection.
         """
         xp = array_namespace(X)
-        U = _projected(machine, X)
-        rows, centers = augment_rows(U), _lifted_centers(machine)
+        U = self._projected(X)
+        rows, centers = augment_rows(U), self._augmented_centers()
         K = gaussian_matmul(rows, centers)
-        losses, pull = self.loss.value_and_pull(K @ machine.weights.T + machine.intercept, targets)
+        losses, grad_outputs = loss.value_and_grad(K @ self.weights.T + self.intercept, targets)
         shares = row_weights / X.shape[0]
-        pull = pull * shares[:, None]
-        by_weights, by_intercept = pull.T @ K, xp.sum(pull, axis=0)
-        K *= pull @ machine.weights
-        by_lifted = K.T @ rows
-        by_centers, by_log_gamma = _through_lifted_centers(machine, by_lifted)
-        by_projection = None
-        if machine.projection is not None:
-            by_rows = K @ centers
-            by_projection = (by_rows[:, :-2] + 2 * by_rows[:, -2:-1] * U).T @ X
-        gradient = Machine(by_centers, by_weights, by_intercept, by_log_gamma, by_projection)
-        return xp.sum(shares * losses), gradient
+        grad_outputs = grad_outputs * shares[:, None]
+        grad = {"weights": grad_outputs.T @ K, "intercept": xp.sum(grad_outputs, axis=0)}
+        K *= grad_outputs @ self.weights  # now the gradient by the exponents
+        grad["centers"], grad["log_gamma"] = self._grad_centers(K.T @ rows)
+        if self.projection is not None:
+            grad_rows = K @ centers
+            grad["projection"] = (grad_rows[:, :-2] + 2 * grad_rows[:, -2:-1] * U).T @ X
+        return xp.sum(shares * losses), grad
+
+    def _projected(self, X: Array) -> Array:
+        return X if self.projection is None else X @ self.projection.T
+
+    def _augmented_centers(self) -> Array:
+        xp = array_namespace(self.log_gamma)
+        return augment_centers(self.centers, xp.exp(self.log_gamma))
+
+    def _grad_centers(self, grad_augmented: Array) -> tuple[Array, Array]:
+        """Gradients by centers and log gamma, from the gradient by the augmented centers."""
+        xp = array_namespace(grad_augmented)
+        Z, gamma = self.centers, xp.exp(self.log_gamma)
+        grad_products, grad_norms, grad_squares = (
+            grad_augmented[:, :-2],
+            grad_augmented[:, -2],
+            grad_augmented[:, -1],
+        )
+        grad_centers = grad_products - grad_squares[:, None] * Z
+        grad_centers *= 2 * gamma[:, None]
+        grad_gamma = 2 * row_products(Z, grad_products) - grad_norms
+        grad_gamma = grad_gamma - grad_squares * row_products(Z, Z)
+        if gamma.shape[0] == 1:
+            grad_gamma = xp.sum(grad_gamma)[None]
+        return grad_centers, gamma * grad_gamma
 
 
-def _projected(machine: Machine, X: Array) -> Array:
-    return X if machine.projection is None else X @ machine.projection.T
+# -- Rows ------------------------------------------------------------------------------------
+
+#: Rows that take at most this many bytes in float32 are converted once and cached.
+CACHED_BYTES = 2**30
 
 
-def _lifted_centers(machine: Machine) -> Array:
-    xp = array_namespace(machine.log_gamma)
-    return augment_centers(machine.centers, xp.exp(machine.log_gamma))
-
-
-def _through_lifted_centers(machine: Machine, slopes: Array) -> tuple[Array, Array]:
-    """Derivatives by centers and log gamma, from those by the lifted centers."""
-    xp = array_namespace(slopes)
-    Z, gamma = machine.centers, xp.exp(machine.log_gamma)
-    by_products, by_gamma, by_squares = slopes[:, :-2], slopes[:, -2], slopes[:, -1]
-    by_centers = by_products - by_squares[:, None] * Z
-    by_centers *= 2 * gamma[:, None]
-    by_gamma = 2 * row_products(Z, by_products) - by_gamma
-    by_gamma = by_gamma - by_squares * row_products(Z, Z)
-    if gamma.shape[0] == 1:
-        by_gamma = xp.sum(by_gamma)[None]
-    return by_centers, gamma * by_gamma
-
-
-#: Rows that take no more than this in float32 are converted once and held, others at each use.
-HELD_BYTES = 2**30
-
-
-class Examples:
+class BatchLoader:
     """Rows (x - shift) / scale in float32 on a device, with targets and weights.
 
-    Memory beyond X is at most ``HELD_BYTES`` for the rows, and what the targets take.
-
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix, RowReader} of shape (n_rows, n_features)
-    targets : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        Class numbers where there is a table, otherwise the targets themselves.
-    weights : ndarray of shape (n_rows,)
-    table : ndarray of shape (n_classes, n_outputs), default=None
-        The targets of each class.
-    shift, scale : float
-    device : Device
+    ``targets`` are class numbers where ``table`` holds the targets of each class, otherwise the
+    targets themselves. Rows beyond ``CACHED_BYTES`` are converted at each use.
     """
 
     def __init__(
@@ -320,30 +277,30 @@ class Examples:
             self._targets = device.send(np.asarray(targets, dtype=np.int64), floats=False)
         self._weights = device.send(weights)
         self._X: Any = X
-        self._held: Array = None
-        self._numbers: Indices | None = None
-        if 4 * self.n_rows * self.n_features <= HELD_BYTES:
-            self._held, self._X = device.send(self._all_scaled()), None
+        self._cached: Array = None
+        self._numbers: Indices | None = None  # of a subset
+        if 4 * self.n_rows * self.n_features <= CACHED_BYTES:
+            self._cached, self._X = device.send(self._all_scaled()), None
 
-    def part(self, numbers: Indices) -> Examples:
-        """Some of the rows, by their numbers; they stay where they are."""
-        part = copy(self)
-        part._numbers, part.n_rows = numbers, len(numbers)
-        return part
+    def subset(self, numbers: Indices) -> BatchLoader:
+        """The rows of the given numbers, which share the memory of all."""
+        subset = copy(self)
+        subset._numbers, subset.n_rows = numbers, len(numbers)
+        return subset
 
     @property
-    def is_held(self) -> bool:
+    def is_cached(self) -> bool:
         """Whether all rows are on the device."""
-        return self._held is not None
+        return self._cached is not None
 
     def as_indices(self, rows: Indices) -> Array:
-        """What the methods below want: row numbers of all rows, on the device if they are."""
+        """Row numbers as the methods below take them: of all rows, on the device if cached."""
         if self._numbers is not None:
             rows = self._numbers[rows]
-        return rows if self._held is None else self.device.send(rows, floats=False)
+        return rows if self._cached is None else self.device.send(rows, floats=False)
 
     def shuffled(self, random: np.random.RandomState) -> Array:
-        """All rows in a random order; block by block where the rows are read from a source."""
+        """All rows in random order; block by block where the rows are read from a source."""
         if isinstance(self._X, RowReader):
             numbers = np.arange(self.n_rows) if self._numbers is None else self._numbers
             return self.as_indices(self._X.shuffled(numbers, random))
@@ -356,12 +313,12 @@ class Examples:
 
     def rows(self, indices: Any) -> Array:
         """Scaled rows; a copy."""
-        if self._held is None:
+        if self._cached is None:
             return self.device.send(self._scaled(indices))
-        return self._take(self._held, indices)
+        return self._take(self._cached, indices)
 
     def targets(self, indices: Any) -> Array:
-        """Targets of rows, of shape (n_rows, n_outputs)."""
+        """Targets of shape (n_rows, n_outputs)."""
         targets = self._take(self._targets, indices)
         if self._table is None:
             return targets
@@ -382,10 +339,11 @@ class Examples:
         return scaled
 
     def _scaled(self, rows: Any) -> Floats:
-        chosen = self._X[rows]
-        dense = chosen.toarray() if sparse.issparse(chosen) else chosen
+        block = self._X[rows]
+        dense = block.toarray() if sparse.issparse(block) else block
         if dense.dtype == np.float16:
             dense = dense.astype(np.float32)
+        # Subtracted in the precision of the data: in float32 a large mean would cancel.
         scaled: Floats = (dense - self.shift).astype(np.float32, copy=False)
         scaled *= np.float32(1 / self.scale)
         return scaled
@@ -394,19 +352,6 @@ class Examples:
 def mean_and_deviation(X: Any, weights: Floats | None = None) -> tuple[float, float]:
     """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1.
 
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
-    weights : ndarray of shape (n_rows,), default=None
-
-    Returns
-    -------
-    mean, deviation : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.compact.network import mean_and_deviation
     >>> mean_and_deviation(np.array([[1.0, 3.0]]))
     (2.0, 1.0)
     """
@@ -414,22 +359,30 @@ def mean_and_deviation(X: Any, weights: Floats | None = None) -> tuple[float, fl
     n_rows, n_features = X.shape
     shares = np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
     slices = list(row_slices(n_rows, 8 * n_features))
+    # Numbers are divided by the largest, so that their squares neither overflow nor underflow.
     largest = max(float(np.abs(_stored(X[rows])).max(initial=0.0)) for rows in slices) or 1.0
     mean = square = 0.0
     for rows in slices:
         mean += float(shares[rows] @ (_row_sums(X[rows]) / largest)) / n_features
     for rows in slices:
-        part = X[rows]
-        if sparse.issparse(part):
-            away = part / largest
-            sums = _row_sums(away.multiply(away)) - 2 * mean * _row_sums(away)
-            square += float(shares[rows] @ (sums + n_features * mean**2)) / n_features
-        else:
-            away = part / largest - mean
-            square += float(shares[rows] @ np.einsum("ij,ij->i", away, away)) / n_features
-    if square < 1e-24:  # a constant, up to rounding
+        square += float(shares[rows] @ _squares_about(X[rows], largest, mean)) / n_features
+    if square < 1e-24:  # constant up to round-off
         return largest * mean, 1.0
     return largest * mean, largest * float(np.sqrt(square))
+
+
+def _squares_about(block: Any, unit: float, mean: float) -> Floats:
+    """Sums over each row of (x / unit - mean)^2, without cancellation."""
+    if not sparse.issparse(block):
+        deviations = block / unit - mean
+        return np.einsum("ij,ij->i", deviations, deviations)
+    # Stored entries about the mean, then n_zeros * mean^2. Expanding the square would be shorter,
+    # but the sum of x^2 - 2 mean x + mean^2 cancels where all numbers are nearly equal.
+    block = block.tocsr()
+    squares = (block.data.astype(np.float64) / unit - mean) ** 2
+    n_stored = np.diff(block.indptr)
+    of_stored = np.bincount(np.repeat(np.arange(len(n_stored)), n_stored), squares, len(n_stored))
+    return of_stored + (block.shape[1] - n_stored) * mean**2
 
 
 def _stored(X: Any) -> Any:
@@ -441,55 +394,44 @@ def _row_sums(X: Any) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """What is to be learned.
+class TrainingSet:
+    """What is learned: rows with targets, the loss, the score and the validation split.
 
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix, RowReader} of shape (n_rows, n_features)
-    y : ndarray
-        As the user has it.
-    weights : ndarray of shape (n_rows,)
-    targets : ndarray
-        Class numbers, or the numbers to predict, of shape (n_rows, n_outputs).
-    table : ndarray of shape (n_classes, n_outputs) or None
-        The targets of each class.
-    first_table : ndarray of shape (n_classes, n_outputs) or None
-        Outputs that a start aims at, for each class.
-    loss : Loss
-    kept, held_out : ndarray
-        Rows to train on, and to judge by.
+    ``targets`` are class numbers where ``target_table`` holds the targets of each class, otherwise
+    numbers of shape (n_rows, n_outputs). ``initial_table`` has the outputs that an initial network
+    aims at for each class. ``score(outputs, targets, weights)`` returns a score of rows with its
+    standard error. ``train`` and ``held_out`` are row numbers.
     """
 
     X: Any
-    y: Any
     weights: Floats
     targets: Any
-    table: Floats | None
-    first_table: Floats | None
     loss: Loss
-    kept: Indices
+    score: Callable[[Floats, Any, Floats], tuple[float, float]]
+    train: Indices
     held_out: Indices
+    target_table: Floats | None = None
+    initial_table: Floats | None = None
 
     @property
     def n_outputs(self) -> int:
-        """Outputs of the machine."""
-        return int((self.targets if self.table is None else self.table).shape[1])
+        """Outputs of the network."""
+        return int((self.targets if self.target_table is None else self.target_table).shape[1])
 
     @property
     def groups(self) -> Indices:
-        """Rows that have centers of their own: the classes."""
-        if self.table is None:
+        """Groups of rows that get centers of their own: the classes."""
+        if self.target_table is None:
             return np.zeros(len(self.targets), dtype=np.intp)
         return self.targets
 
-    def first_targets(self, rows: Indices) -> Floats:
-        """What the first outputs should be near."""
+    def initial_targets(self, rows: Indices) -> Floats:
+        """The outputs that an initial network aims at."""
         targets = self.targets[rows]
-        return targets if self.first_table is None else self.first_table[targets]
+        return targets if self.initial_table is None else self.initial_table[targets]
 
-    def validation_for_callbacks(self) -> dict[str, Any]:
-        """The rows held out, as scikit-learn's callbacks take them."""
-        if not len(self.held_out) or isinstance(self.X, RowReader):
-            return {}
-        return {"X": self.X[self.held_out], "y": self.y[self.held_out]}
+    def score_held_out(self, outputs: Floats) -> tuple[float, float]:
+        """Score and standard error of outputs for the held-out rows; NaN without any."""
+        if not len(outputs):
+            return float("nan"), float("nan")
+        return self.score(outputs, self.targets[self.held_out], self.weights[self.held_out])

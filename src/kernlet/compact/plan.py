@@ -1,39 +1,48 @@
-"""What a compact machine stores, and how many bytes that takes."""
+"""What a compact machine stores: sizes, formats and bytes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kernlet.quantization import FORMATS, QuantizedExpansion
+import numpy as np
 
-#: Formats of centers, coefficients and projection that a name stands for.
+from kernlet._typing import Array, Floats
+from kernlet.devices import to_numpy
+from kernlet.quantization import FORMATS, QuantizedExpansion, encode
+
+#: Formats of centers, coefficients and projection for each value of ``storage``.
 STORAGE = {
     "float32": ("float32", "float32", "float32"),
     "float16": ("float16", "float16", "float16"),
     "int8": ("int8", "int8", "int8"),
     "int4": ("int4", "int4", "int4"),
 }
+#: Parameters of a network that are stored as packed tables, in the order of the formats.
+PACKED = ("centers", "weights", "projection")
+
 _RANKS = (8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
-_LARGEST_METRIC = 32  # features up to which a square matrix in front is tried
-_SHARES = (0.03, 0.65)  # of the bytes that a projection should take
-_MOST_RANKS = 5
+_MAX_RANKS_TRIED = 5
+# With few features a square matrix, which is a learned metric, costs little and often pays.
+_MAX_METRIC_FEATURES = 32
+# Share of the budget that a projection may take. With less its rank is too low to carry the
+# classes; with more too few bytes are left for centers.
+_PROJECTION_SHARE = (0.03, 0.65)
+# Formats with fewer levels than int8 are rounded during training: to 127 levels on either side of
+# zero, rounding afterwards costs no accuracy.
+_LEVELS_ROUNDED_AFTERWARDS = 127
+_SHIFT_AND_SCALE_BYTES = 8
+# exp(80) is about the largest number of float32.
+_LARGEST_LOG_GAMMA = 80.0
 
 
 @dataclass(frozen=True)
-class Layout:
+class StoragePlan:
     """Sizes and formats of the tables of a compact machine.
 
-    Parameters
-    ----------
-    n_features, n_outputs : int
-    n_centers : int
-    rank : int or None
-        Of the projection; None without one.
-    formats : tuple of str
-        Of centers, coefficients and projection.
-    width : {"shared", "per_center"}
-    intercept_bytes : int
-        Of each intercept: 4, or 8 where outputs are numbers that may lie far from 0.
+    ``rank`` is that of the projection, None without one; ``formats`` are those of centers,
+    coefficients and projection. An intercept takes 4 bytes, or 8 in regression, where targets may
+    lie far from zero.
     """
 
     n_features: int
@@ -44,151 +53,129 @@ class Layout:
     width: str = "shared"
     intercept_bytes: int = 4
 
+    @classmethod
+    def of(cls, expansion: QuantizedExpansion, intercept_bytes: int = 4) -> StoragePlan:
+        """The plan that an expansion was stored by."""
+        formats = expansion.storage
+        return cls(
+            expansion.n_features,
+            expansion.n_outputs,
+            expansion.n_centers,
+            expansion.rank if "projection" in formats else None,
+            (formats["centers"], formats["coef"], formats.get("projection", "float32")),
+            "per_center" if len(expansion.gamma) > 1 else "shared",
+            intercept_bytes,
+        )
+
     @property
     def nbytes(self) -> int:
         """Bytes of everything stored.
 
-        Examples
-        --------
-        >>> from kernlet.compact.plan import Layout
-        >>> Layout(n_features=256, n_outputs=10, n_centers=100).nbytes
+        >>> StoragePlan(n_features=256, n_outputs=10, n_centers=100).nbytes
         106452
         """
         centers, coef, projection = (FORMATS[name] for name in self.formats)
         rank = self.n_features if self.rank is None else self.rank
-        tables = centers.n_bytes(self.n_centers * rank) + coef.n_bytes(
-            self.n_centers * self.n_outputs
-        )
+        tables = centers.n_bytes(self.n_centers * rank)
+        tables += coef.n_bytes(self.n_centers * self.n_outputs)
         if self.rank is not None:
             tables += projection.n_bytes(self.rank * self.n_features)
         widths = 4 * self.n_centers if self.width == "per_center" else 4
-        return tables + widths + self.intercept_bytes * self.n_outputs + 8
+        return tables + widths + self.intercept_bytes * self.n_outputs + _SHIFT_AND_SCALE_BYTES
 
     @property
     def levels(self) -> dict[str, int]:
-        """The arrays that are rounded while they are trained, and their levels.
-
-        Eight bits lose nothing when rounded after training.
-        """
-        names = ("centers", "weights", "projection")[: 2 if self.rank is None else 3]
-        levels = {
-            name: FORMATS[format].n_levels
-            for name, format in zip(names, self.formats, strict=False)
+        """The parameters that are rounded during training, with their levels on either side."""
+        names = PACKED[: 2 if self.rank is None else 3]
+        levels = {name: FORMATS[f].n_levels for name, f in zip(names, self.formats, strict=False)}
+        return {
+            name: n
+            for name, n in levels.items()
+            if n is not None and n < _LEVELS_ROUNDED_AFTERWARDS
         }
-        return {name: n for name, n in levels.items() if n is not None and n < 127}
 
     def describe(self) -> str:
-        """One line for people."""
+        """The plan in one line."""
         centers, coef, projection = self.formats
-        front = (
+        input_map = (
             "no projection" if self.rank is None else f"projection to {self.rank} ({projection})"
         )
-        return f"{self.n_centers} centers ({centers}), coefficients ({coef}), {front}"
+        return f"{self.n_centers} centers ({centers}), coefficients ({coef}), {input_map}"
+
+    def pack(
+        self, arrays: Mapping[str, Array], steps: Mapping[str, float], shift: float, scale: float
+    ) -> QuantizedExpansion:
+        """Store the parameters of a network; ``steps`` are those that training has learned."""
+        arrays = {name: to_numpy(array) for name, array in arrays.items()}
+        tables = {
+            name: encode(arrays[name], FORMATS[format], steps.get(name))
+            for name, format in zip(PACKED, self.formats, strict=True)
+            if name in arrays
+        }
+        log_gamma = np.clip(arrays["log_gamma"], -_LARGEST_LOG_GAMMA, _LARGEST_LOG_GAMMA)
+        gamma: Floats = np.exp(log_gamma)
+        return QuantizedExpansion(
+            gamma,
+            tables["centers"],
+            tables["weights"],
+            arrays["intercept"].astype(f"float{8 * self.intercept_bytes}"),
+            shift,
+            scale,
+            tables.get("projection"),
+        )
 
 
-def layout_of(machine: QuantizedExpansion, intercept_bytes: int = 4) -> Layout:
-    """The layout of a machine.
-
-    Parameters
-    ----------
-    machine : QuantizedExpansion
-    intercept_bytes : int
-
-    Returns
-    -------
-    layout : Layout
-    """
-    formats = machine.storage
-    return Layout(
-        machine.n_features,
-        machine.n_outputs,
-        machine.n_centers,
-        machine.rank if "projection" in formats else None,
-        (formats["centers"], formats["coef"], formats.get("projection", "float32")),
-        "per_center" if len(machine.gamma) > 1 else "shared",
-        intercept_bytes,
-    )
-
-
-def fill(layout: Layout, max_bytes: int, most: int) -> Layout | None:
-    """The layout with as many centers as fit, at most ``most``; None where none fits.
-
-    Parameters
-    ----------
-    layout : Layout
-    max_bytes : int
-    most : int
-
-    Returns
-    -------
-    layout : Layout or None
-    """
-    fits, too_many = 0, most + 1
+def largest_within(plan: StoragePlan, max_bytes: int, max_centers: int) -> StoragePlan | None:
+    """The plan with as many centers as fit in the bytes; None where not even one fits."""
+    fits, too_many = 0, max_centers + 1
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
-        if replace(layout, n_centers=middle).nbytes <= max_bytes:
+        if replace(plan, n_centers=middle).nbytes <= max_bytes:
             fits = middle
         else:
             too_many = middle
-    return replace(layout, n_centers=fits) if fits else None
+    return replace(plan, n_centers=fits) if fits else None
 
 
-def candidates(
-    layout: Layout, max_bytes: int, most: int, storage: str, projection: object
-) -> tuple[list[Layout], list[Layout]]:
-    """Layouts that fill a number of bytes.
-
-    Parameters
-    ----------
-    layout : Layout
-        Sizes of the problem.
-    max_bytes : int
-    most : int
-        The largest number of centers.
-    storage : str
-        A name in ``STORAGE``, or "auto".
-    projection : None, int or "auto"
-
-    Returns
-    -------
-    first : list of Layout
-        One for each rank worth trying, without a projection first.
-    second : list of Layout
-        The same ranks in other formats.
-    """
-    first: list[Layout] = []
-    second: list[Layout] = []
-    for rank in _ranks(layout.n_features, max_bytes, projection):
-        for number, formats in enumerate(_formats(storage, rank, layout.n_features)):
-            filled = fill(replace(layout, rank=rank, formats=formats), max_bytes, most)
-            if filled is not None:
-                (second if number else first).append(filled)
-    return first, second
+def plans_within(
+    plan: StoragePlan, max_bytes: int, max_centers: int, storage: str, projection: object
+) -> tuple[list[StoragePlan], list[StoragePlan]]:
+    """Plans that fill a number of bytes: one per rank worth trying, and their other formats."""
+    by_rank: list[StoragePlan] = []
+    other_formats: list[StoragePlan] = []
+    for rank in _ranks(plan.n_features, max_bytes, projection):
+        for number, formats in enumerate(_formats(storage, rank, plan.n_features)):
+            filled = replace(plan, rank=rank, formats=formats)
+            largest = largest_within(filled, max_bytes, max_centers)
+            if largest is not None:
+                (other_formats if number else by_rank).append(largest)
+    return by_rank, other_formats
 
 
 def _ranks(n_features: int, max_bytes: int, projection: object) -> list[int | None]:
-    """No projection, and a few ranks whose matrix takes a fair share of the bytes."""
+    """No projection, and a few ranks whose matrix takes a reasonable share of the bytes."""
     if projection != "auto":
         return [projection]  # type: ignore[list-item]
-    format = FORMATS[_fronts(n_features)[0]]
-    low, high = (share * max_bytes for share in _SHARES)
+    format = FORMATS[_projection_formats(n_features)[0]]
+    low, high = (share * max_bytes for share in _PROJECTION_SHARE)
     ranks = [r for r in _RANKS if r < n_features and format.n_bytes(r * n_features) <= high]
-    if n_features <= _LARGEST_METRIC and format.n_bytes(n_features**2) <= high:
+    if n_features <= _MAX_METRIC_FEATURES and format.n_bytes(n_features**2) <= high:
         ranks.append(n_features)
-    fair = [r for r in ranks if format.n_bytes(r * n_features) >= low] or ranks
-    some = fair[-1 :: -max(1, -(-len(fair) // _MOST_RANKS))][::-1]
-    return [None, *some]
+    ranks = [r for r in ranks if format.n_bytes(r * n_features) >= low] or ranks
+    stride = max(1, -(-len(ranks) // _MAX_RANKS_TRIED))
+    return [None, *ranks[-1::-stride][::-1]]
 
 
-def _fronts(n_features: int) -> tuple[str, str]:
-    """Formats of a projection: three values where it is large, eight bits where it is small."""
-    return ("int8", "int4") if n_features <= _LARGEST_METRIC else ("ternary", "int4")
+def _projection_formats(n_features: int) -> tuple[str, str]:
+    """The usual and the other format: ternary for a large matrix, eight bits for a small one."""
+    return ("int8", "int4") if n_features <= _MAX_METRIC_FEATURES else ("ternary", "int4")
 
 
 def _formats(storage: str, rank: int | None, n_features: int) -> list[tuple[str, str, str]]:
+    """Formats to try, the usual ones first."""
     if storage != "auto":
         return [STORAGE[storage]]
     if rank is None:
         return [("int4", "int4", "int4"), ("int8", "int8", "int8"), ("int6", "int4", "int4")]
-    usual, other = _fronts(n_features)
+    usual, other = _projection_formats(n_features)
     return [("int4", "int4", usual), ("int6", "int4", usual), ("int4", "int4", other)]

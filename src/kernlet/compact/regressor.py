@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
-from sklearn.utils import check_random_state
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kernlet._typing import Floats, Indices
-from kernlet.compact.base import COMPACT_CONSTRAINTS, CompactMachine
-from kernlet.compact.initialise import Initial, initial_regressor
-from kernlet.compact.network import Huber, SquaredError, Task
+from kernlet._typing import Floats
+from kernlet.compact.classifier import COMPACT_CONSTRAINTS, CompactMachine
+from kernlet.compact.initialise import InitialModel, initial_regressor
+from kernlet.compact.network import Huber, SquaredError, TrainingSet
 from kernlet.compact.train import RATES
 from kernlet.quantization import QuantizedExpansion, encode
-from kernlet.sklearn_base import check_training_data, expansion_values
+from kernlet.sklearn_base import TrainingData, check_training_data, expansion_values, fit_method
+
+_MIN_ROWS_TO_HOLD_OUT = 8
+_LARGEST_TARGET = 1e30  # its square overflows in float32
+# Deviations of constant targets: round-off over their mean, and of targets that were scaled.
+_CONSTANT_TARGETS, _CONSTANT_SCALED_TARGETS = 1e-12, 1e-9
 
 
 class CompactKernelRegressor(RegressorMixin, CompactMachine):
@@ -53,6 +56,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     warm_start : bool, default=False
     device : str, default=None
     n_jobs : int, default=None
+    verbose : int, default=0
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -120,6 +124,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         warm_start: bool = False,
         device: str | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_centers = n_centers
@@ -140,9 +145,10 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         self.warm_start = warm_start
         self.device = device
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CompactKernelRegressor:
         """Fit the machine.
 
@@ -156,27 +162,30 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         -------
         self : object
         """
-        before = self.expansion_ if self.warm_start and hasattr(self, "expansion_") else None
+        previous = self.expansion_ if self.warm_start and hasattr(self, "expansion_") else None
         data = check_training_data(self, X, y, sample_weight, is_regression=True, order="C")
-        X, y, weights = data.X, data.y, data.sample_weight
-        self._is_flat = y.ndim == 1
-        mean, scale = self._scale_targets(y, weights)
-        targets = (y.reshape(len(y), -1) - mean) / scale
-        if np.abs(targets).max() < 1e-9:  # a constant, up to rounding
-            targets = np.zeros_like(targets)
-        initial = self._initial(before, X.shape[1], targets.shape[1], mean, scale)
-        trial = self._fit_task(self._task(X, y, targets, weights), initial)
-        self.validation_score_ = trial.score
-        self.expansion_ = _in_units(self.expansion_, mean, scale)
+        mean, scale = mean_and_scale(data.y, data.sample_weight)
+        training = self._training_set(data, mean, scale)
+        initial = self._initial_model(previous, data.X.shape[1], mean, scale)
+        is_flat = data.y.ndim == 1
+        self._train(
+            data,
+            training,
+            initial,
+            lambda expansion: {
+                "expansion_": rescaled(expansion, mean, scale),
+                "_is_flat": is_flat,
+            },
+        )
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predict the numbers of the rows of X.
+        """Predict the targets of the rows of X.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A source of rows (:mod:`kernlet.rows`) or a Dask collection goes block by block.
+            A source of rows (:mod:`kernlet.rows`) or a Dask collection is read block by block.
 
         Returns
         -------
@@ -191,93 +200,72 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         tags.target_tags.multi_output = True
         return tags
 
-    def _scale_targets(self, y: Any, weights: Floats) -> tuple[Floats, float]:
-        columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        mean = np.average(columns, axis=0, weights=weights)
-        if np.abs(columns).max() > 1e30:
-            raise ValueError("The numbers in y are too large; divide them by a common factor.")
-        scale = float(np.sqrt(np.average(((columns - mean) ** 2).mean(axis=1), weights=weights)))
-        if scale <= 1e-12 * np.abs(mean).max():  # a constant, up to rounding
-            scale = 0.0
-        self._target_mean, self._target_scale = mean, scale or 1.0
-        return mean, scale or 1.0
-
-    def _initial(
-        self,
-        before: QuantizedExpansion | None,
-        n_features: int,
-        n_outputs: int,
-        mean: Floats,
-        scale: float,
-    ) -> Initial | None:
-        if before is not None:
-            if (before.n_features, before.n_outputs) != (n_features, n_outputs):
-                raise ValueError(
-                    "warm_start goes on from the last fit, which had other features or outputs; "
-                    "use a new estimator."
-                )
-            return Initial(None, _in_units(before, -mean / scale, 1 / scale))
-        if isinstance(self.init, str):
+    def _initial_model(
+        self, previous: QuantizedExpansion | None, n_features: int, mean: Floats, scale: float
+    ) -> InitialModel | None:
+        if previous is None and isinstance(self.init, str):
             return None
-        initial = initial_regressor(self.init, n_features, n_outputs)
-        if isinstance(initial.machine, QuantizedExpansion):
-            return Initial(None, _in_units(initial.machine, -mean / scale, 1 / scale))
-        return initial
+        if previous is None:
+            initial = initial_regressor(self.init, n_features, len(mean))
+            if initial.compact is None:
+                return initial
+            previous = initial.compact
+        elif (previous.n_features, previous.n_outputs) != (n_features, len(mean)):
+            raise ValueError(
+                "warm_start continues the last fit, which had other features or outputs; "
+                "use a new estimator."
+            )
+        return InitialModel(None, rescaled(previous, -mean / scale, 1 / scale))
 
-    def _task(self, X: Any, y: Any, targets: Floats, weights: Floats) -> Task:
+    def _training_set(self, data: TrainingData, mean: Floats, scale: float) -> TrainingSet:
+        n_rows = len(data.y)
+        targets = (data.y.reshape(n_rows, -1) - mean) / scale
+        if np.abs(targets).max() < _CONSTANT_SCALED_TARGETS:
+            targets = np.zeros_like(targets)
+        train, held_out = np.arange(n_rows), np.arange(0)
+        if n_rows >= _MIN_ROWS_TO_HOLD_OUT:
+            train, held_out = self._split(np.zeros(n_rows, dtype=np.intp))
         loss = SquaredError() if self.loss == "squared_error" else Huber(self.delta)
-        kept, held_out = self._split(len(y))
-        return Task(X, y, weights, targets, None, None, loss, kept, held_out)
-
-    def _split(self, n_rows: int) -> tuple[Indices, Indices]:
-        if self.validation_fraction is None or n_rows < 8:
-            return np.arange(n_rows), np.arange(0)
-        random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
-        order = random.permutation(n_rows)
-        count = min(max(1, int(self.validation_fraction * n_rows)), n_rows - 1)
-        return np.sort(order[count:]), np.sort(order[:count])
-
-    def _judge(self, task: Task) -> Callable[[Floats], tuple[float, float]]:
-        return _R2(task.targets[task.held_out], task.weights[task.held_out])
-
-    def _reconstruction(self, expansion: QuantizedExpansion) -> dict[str, Any]:
-        """What makes an estimator that predicts with a machine under way."""
-        units = _in_units(expansion, self._target_mean, self._target_scale)
-        return {"expansion_": units, "_is_flat": self._is_flat}
+        return TrainingSet(data.X, data.sample_weight, targets, loss, r2, train, held_out)
 
 
-class _R2:
-    """R2 of outputs and its standard error, weighted."""
-
-    def __init__(self, targets: Floats, weights: Floats) -> None:
-        self.targets, self.weights = targets, weights
-
-    def __call__(self, outputs: Floats) -> tuple[float, float]:
-        shares = self.weights / self.weights.sum()
-        errors = np.mean((outputs - self.targets) ** 2, axis=1)
-        spread = np.mean((self.targets - shares @ self.targets) ** 2, axis=1)
-        total = float(shares @ spread) or 1.0
-        mean = float(shares @ errors)
-        error = float(np.sqrt(np.sum(shares**2 * (errors - mean) ** 2))) / total
-        return 1 - mean / total, error
+def r2(outputs: Floats, targets: Floats, weights: Floats) -> tuple[float, float]:
+    """Weighted R2 of outputs, over all of them, and its standard error."""
+    shares = weights / weights.sum()
+    errors = np.mean((outputs - targets) ** 2, axis=1)
+    variances = np.mean((targets - shares @ targets) ** 2, axis=1)
+    variance = float(shares @ variances) or 1.0
+    mean = float(shares @ errors)
+    standard_error = float(np.sqrt(np.sum(shares**2 * (errors - mean) ** 2))) / variance
+    return 1 - mean / variance, standard_error
 
 
-def _in_units(expansion: QuantizedExpansion, mean: Floats, scale: float) -> QuantizedExpansion:
-    """The machine whose outputs are times a scale, plus a mean."""
-    coef = expansion.packed["coef"]
+def mean_and_scale(y: Any, weights: Floats) -> tuple[Floats, float]:
+    """The mean of each target and one deviation of all; 1 where they are constant."""
+    columns = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    mean = np.average(columns, axis=0, weights=weights)
+    if np.abs(columns).max() > _LARGEST_TARGET:
+        raise ValueError("The numbers in y are too large; divide them by a common factor.")
+    scale = float(np.sqrt(np.average(((columns - mean) ** 2).mean(axis=1), weights=weights)))
+    is_constant = scale <= _CONSTANT_TARGETS * np.abs(mean).max()
+    return mean, 1.0 if is_constant else scale or 1.0
+
+
+def rescaled(expansion: QuantizedExpansion, mean: Floats, scale: float) -> QuantizedExpansion:
+    """The expansion with outputs scale * f(x) + mean, by the step of its coefficients if any."""
+    coef, input_map = expansion.packed["coef"], expansion.input_map
     assert coef is not None
-    assert expansion.input_map is not None
+    assert input_map is not None
     if coef.format.has_step:
-        scaled = replace(coef, step=float(np.float32(coef.step * scale)))
+        coef = replace(coef, step=float(np.float32(coef.step * scale)))
     else:
-        scaled = encode(scale * coef.decoded().astype(np.float64), coef.format)
-    intercept = expansion.intercept.astype(np.float64) * scale + mean
+        coef = encode(scale * coef.decoded().astype(np.float64), coef.format)
     return QuantizedExpansion(
         expansion.gamma,
         expansion.packed["centers"],
-        scaled,
-        intercept,
-        float(expansion.input_map.shift[0]),
+        coef,
+        expansion.intercept.astype(np.float64) * scale + mean,
+        float(input_map.shift[0]),
         expansion.input_scale,
         expansion.packed["projection"],
     )

@@ -1,49 +1,85 @@
-"""Training of a Gaussian RBF network."""
+"""Training of a Gaussian RBF network in stages, and its storage."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
-from sklearn.exceptions import ConvergenceWarning
 
 from kernlet._typing import Array, Floats
-from kernlet.compact.initialise import decoded_machine
-from kernlet.compact.network import Examples, JointMargin, Machine, rounded, through_rounding
-from kernlet.compact.plan import Layout
+from kernlet.compact.network import (
+    Arrays,
+    BatchLoader,
+    Loss,
+    RBFNetwork,
+    TrainingSet,
+    quantize,
+    straight_through_grad,
+)
+from kernlet.compact.plan import PACKED, STORAGE, StoragePlan
 from kernlet.devices import Function, capture_cuda_graph, to_numpy
-from kernlet.quantization import FORMATS, QuantizedExpansion, best_step, encode
+from kernlet.quantization import QuantizedExpansion, best_step
 from kernlet.sampling import derive_seed
+from kernlet.sklearn_base import Progress, warn_user
 
-Arrays = dict[str, Array]
+# How this works
+# --------------
+# An RBF network of few centers is not convex in its centers, so that it is trained like a neural
+# network: all parameters together (centers, output weights, intercepts, log gamma and, where there
+# is one, a projection), by Adam on mini-batches, from a good initial network (initialise.py).
+#
+# 1. Train in float32, for clip(2.16e6 / n_rows, 10, 120) epochs: small data need many passes, large
+#    data reach the same number of steps in few. Each parameter has its own learning rate, since
+#    Adam's steps are about the rate whatever the size of the gradient, and centers (in units of
+#    the inputs), weights (in units of the outputs) and log gamma differ by orders of magnitude.
+#    The rate rises linearly over the first 5 % of the steps, while Adam's moments are still noise,
+#    and then falls along a half cosine to zero. Noise on the inputs and smoothed labels regularise.
+# 2. Quantisation-aware training, for half as many epochs at 0.3 of the rates, where a table is
+#    stored in less than eight bits. The forward pass uses the rounded parameters, so that the
+#    others adapt to them. Rounding has a zero derivative almost everywhere; the straight-through
+#    estimator replaces it by 1 inside the range, so that small gradients add up in the float32
+#    parameters until a value moves to the next level. The step between levels is learned too
+#    (LSQ), by its logarithm, which keeps it positive. The first step is the one of least squared
+#    rounding error.
+# 3. The held-out rows now give the score that sizes are compared by, and the temperature.
+# 4. Fine-tune on all rows, for a quarter of the epochs at 0.3 of the rates, rounded as in stage 2.
+#    The result is kept only if it lowers the loss over all rows.
+#
+# Divergence: every 32 steps, and after each epoch, the loss is checked. If it is not finite, the
+# parameters return to the last good state and all rates are halved; after ten halvings training
+# ends. A check waits for the device, which is why not every step has one.
+#
+# Everything random comes from one RandomState per trial, seeded by the size of the plan, so that
+# trials give the same result in any order and process.
+#
+# Sources: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015. Bengio, Leonard
+# and Courville, "Estimating or propagating gradients through stochastic neurons", 2013
+# (straight-through). Esser et al., "Learned step size quantization", ICLR 2020 (LSQ). Loshchilov
+# and Hutter, "SGDR", ICLR 2017 (cosine schedule). Bishop, "Training with noise is equivalent to
+# Tikhonov regularization", 1995. Szegedy et al., CVPR 2016 (label smoothing).
 
-# Keeps the moments of numbers that no row moves from fading into ever smaller numbers, with which
-# processors are slow. Far below the 1e-8 that a moment is compared with.
-_TINY = 1e-15
+# -- Adam ------------------------------------------------------------------------------------
+
+_MEAN_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # those of the paper
+# Added to every gradient. Without it the moments of a parameter that no row moves decay into
+# subnormal numbers, with which processors are slow. Far below the epsilon they are compared with.
+_SUBNORMAL_GUARD = 1e-15
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Learning rates over a number of steps: up in a line, then down along a cosine.
-
-    Parameters
-    ----------
-    n_steps : int
-    warm_up : float
-        Share of the steps in which the rate rises.
-    """
+    """Factors of the learning rates: a linear rise over a share of the steps, then a cosine."""
 
     n_steps: int
     warm_up: float = 0.05
 
     def factor(self, step: int) -> float:
-        """What the rates are multiplied by at a step, counted from 0."""
+        """The factor at a step, counted from 0."""
         rising = max(1, round(self.warm_up * self.n_steps))
         if step < rising:
             return (step + 1) / rising
@@ -51,41 +87,30 @@ class Schedule:
         return 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
-class State(NamedTuple):
-    """All arrays as one vector, and the running moments of its gradient."""
+class AdamState(NamedTuple):
+    """All parameters as one vector, and the running moments of its gradient."""
 
     vector: Array
     mean: Array
     square: Array
 
-    def copy(self) -> State:
+    def copy(self) -> AdamState:
         """The same numbers in other memory."""
         xp = array_namespace(self.vector)
-        return State(*(xp.asarray(array, copy=True) for array in self))
+        return AdamState(*(xp.asarray(array, copy=True) for array in self))
 
 
 class Adam:
-    """Adam (Kingma and Ba, 2015) with a rate of its own for each array.
+    """Adam with one learning rate per array.
 
-    All arrays live in one vector, so that a step is a dozen operations however many arrays there
-    are; :meth:`State.copy` keeps a state that a step would write over.
+    All arrays are concatenated to one vector, so that an update is a dozen operations for any
+    number of arrays.
 
-    Parameters
-    ----------
-    arrays : dict of str to array
-        Starting values, of any array library; they are copied.
-    rates : dict of str to float
-    schedule : Schedule
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.compact.train import Adam, Schedule
     >>> adam = Adam({"x": np.array([3.0])}, {"x": 0.3}, Schedule(200))
     >>> state = adam.start
     >>> for step in range(200):
     ...     x = adam.arrays(state.vector)["x"]
-    ...     state = adam.moved(state, {"x": 2 * x}, adam.size(step))
+    ...     state = adam.update(state, {"x": 2 * x}, adam.step_size(step))
     >>> bool(abs(state.vector[0]) < 1e-3)
     True
     """
@@ -93,11 +118,11 @@ class Adam:
     def __init__(self, arrays: Arrays, rates: dict[str, float], schedule: Schedule) -> None:
         self.schedule = schedule
         self._shapes = {name: tuple(array.shape) for name, array in arrays.items()}
-        vector = self._joined(arrays)
+        vector = self._concatenated(arrays)
         xp = array_namespace(vector)
         scales = {name: xp.full_like(array, rates[name]) for name, array in arrays.items()}
-        self._rates = self._joined(scales)
-        self.start = State(vector, xp.zeros_like(vector), xp.zeros_like(vector))
+        self._rates = self._concatenated(scales)
+        self.start = AdamState(vector, xp.zeros_like(vector), xp.zeros_like(vector))
 
     def arrays(self, vector: Array) -> Arrays:
         """The arrays in a vector, by name."""
@@ -109,42 +134,44 @@ class Adam:
             start = stop
         return arrays
 
-    def size(self, step: int) -> float:
-        """What the rates are multiplied by at a step: the schedule, and Adam's own correction."""
-        bias = math.sqrt(1 - 0.999 ** (step + 1)) / (1 - 0.9 ** (step + 1))
-        return self.schedule.factor(step) * bias
+    def step_size(self, step: int) -> float:
+        """The factor of the rates at a step: the schedule times Adam's bias correction."""
+        mean_bias, square_bias = 1 - _MEAN_DECAY ** (step + 1), 1 - _SQUARE_DECAY ** (step + 1)
+        return self.schedule.factor(step) * (math.sqrt(square_bias) / mean_bias)
 
-    def moved(self, state: State, gradient: Arrays, size: Array) -> State:
-        """The state after a step of a size against a gradient, which has an entry for each array.
+    def update(self, state: AdamState, grad: Arrays, step_size: Array) -> AdamState:
+        """The state after a step, which overwrites the given one.
 
-        The state that is given is written over. A size may be an array of no dimension, so that
-        the step can be recorded.
+        ``step_size`` may be an array of no dimension, so that the step can be captured in a graph.
         """
+        # In place throughout: a step of a small network is limited by memory, not by arithmetic.
         xp = array_namespace(state.vector)
         vector, mean, square = state
-        slope = self._joined(gradient)
-        slope += _TINY
-        change = slope - mean
-        change *= 0.1
+        gradient = self._concatenated(grad)
+        gradient += _SUBNORMAL_GUARD
+        change = gradient - mean
+        change *= 0.1  # 1 - _MEAN_DECAY
         mean += change
-        slope *= slope
-        slope -= square
-        slope *= 0.001
-        square += slope
+        gradient *= gradient
+        gradient -= square
+        gradient *= 0.001  # 1 - _SQUARE_DECAY
+        square += gradient
         root = xp.sqrt(square)
-        root += 1e-8
-        step = size * self._rates
+        root += _EPSILON
+        step = step_size * self._rates
         step *= mean
         step /= root
         vector -= step
-        return State(vector, mean, square)
+        return AdamState(vector, mean, square)
 
-    def _joined(self, arrays: Arrays) -> Array:
-        first = next(iter(arrays.values()))
-        xp = array_namespace(first)
+    def _concatenated(self, arrays: Arrays) -> Array:
+        xp = array_namespace(next(iter(arrays.values())))
         return xp.concat([xp.reshape(arrays[name], (-1,)) for name in self._shapes])
 
 
+# -- One stage -------------------------------------------------------------------------------
+
+#: Learning rates in units of the scaled inputs, of the outputs and of log gamma.
 RATES = {
     "centers": 0.1,
     "weights": 0.5,
@@ -152,183 +179,179 @@ RATES = {
     "log_gamma": 0.05,
     "projection": 0.003,
 }
-_STEP_RATE = 0.02  # of the logarithms of rounding steps
-_CHECK_EVERY = 32  # steps between looks at the loss: each look waits for a device
-#: Places at which a batch may begin in the list of noise; few, so that it stays near the processor.
-SPARE_NOISE = 65_537
+_LOG_STEP_RATE = 0.02  # of the logarithms of rounding steps
+_STEPS_PER_CHECK = 32
 _MAX_HALVINGS = 10
+#: Offsets at which the noise of a batch may begin in one long vector of noise. Fresh noise for each
+#: batch would take about as long as its matrix products; few offsets keep the vector in the cache.
+NOISE_OFFSETS = 65_537
+
+_ROW_VISITS = 2_160_000  # rows times epochs
+_EPOCHS = (10, 120)
+_LARGE_BATCH_ROWS = 50_000  # rows at which batches of twice the size still make enough steps
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How long and how fast to train.
-
-    Parameters
-    ----------
-    n_epochs : int
-    batch_size : int
-    noise : float
-        Deviation of the noise on the inputs.
-    rates : dict of str to float
-        Learning rates of the arrays.
-    levels : dict of str to int
-        Arrays that are rounded while they are trained, and their multiples of a step on either
-        side of 0.
-    """
+class TrainingConfig:
+    """How long and how fast to train; ``noise`` is the deviation of the noise on the inputs."""
 
     n_epochs: int
     batch_size: int = 256
     noise: float = 0.1
+    learning_rate: float = 1.0
     rates: dict[str, float] = field(default_factory=lambda: dict(RATES))
-    levels: dict[str, int] = field(default_factory=dict)
+
+    def scaled(self, learning_rate: float, epochs: float) -> TrainingConfig:
+        """The config with a share of the learning rate and of the epochs."""
+        n_epochs = max(1, math.ceil(epochs * self.n_epochs))
+        return replace(self, n_epochs=n_epochs, learning_rate=learning_rate * self.learning_rate)
+
+    def rates_of(self, names: Any) -> dict[str, float]:
+        """The learning rate of each parameter."""
+        return {name: self.learning_rate * self.rates[name] for name in names}
+
+
+def default_epochs(n_rows: int) -> int:
+    """Number of epochs: clip(2.16e6 / n_rows, 10, 120)."""
+    return int(np.clip(_ROW_VISITS // n_rows, *_EPOCHS))
+
+
+def default_batch_size(n_rows: int) -> int:
+    """Rows per batch: clip(n_rows / 8, 16, 256), and 512 with at least 50,000 rows."""
+    if n_rows >= _LARGE_BATCH_ROWS:
+        return 512
+    return int(np.clip(n_rows // 8, 16, 256))
+
+
+#: Called after each epoch with its mean loss and the network; True ends the stage.
+OnEpoch = Callable[[float, RBFNetwork], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class Descent:
-    """What a training found.
+class Trained:
+    """A trained network, quantized where its stage is; ``steps`` are its rounding steps.
 
-    Parameters
-    ----------
-    machine : Machine
-        As it is stored: rounded where the recipe says so.
-    steps : dict of str to float
-        Rounding steps of the arrays.
-    losses : tuple of float
-        Mean loss of each epoch.
-    n_halvings : int
-        Times that the rates were halved because the loss was no longer finite.
+    ``losses`` are the mean losses of the epochs, ``n_halvings`` the times that the rates were
+    halved because the loss was not finite.
     """
 
-    machine: Machine
+    network: RBFNetwork
     steps: dict[str, float]
     losses: tuple[float, ...]
     n_halvings: int
 
 
-def descend(
-    problem: JointMargin,
-    start: Machine,
-    examples: Examples,
-    recipe: Recipe,
+def train_network(
+    network: RBFNetwork,
+    loss: Loss,
+    batches: BatchLoader,
+    config: TrainingConfig,
     random: np.random.RandomState,
     *,
+    levels: dict[str, int] | None = None,
     steps: dict[str, float] | None = None,
-    on_epoch: Callable[[int, float, Machine], bool] | None = None,
-) -> Descent:
-    """Train a machine from where it is.
+    on_epoch: OnEpoch | None = None,
+) -> Trained:
+    """Train a network on the device of the batches, in one stage.
 
-    Where the loss is no longer finite, the machine goes back to its last good state, the rates
-    are halved and a warning says so. Time is n_epochs times about 4 n_rows n_centers n_features;
-    memory a few matrices of batch_size x n_centers, and copies of the machine.
-
-    Parameters
-    ----------
-    problem : JointMargin
-    start : Machine
-        On the device of the examples.
-    examples : Examples
-    recipe : Recipe
-    random : RandomState
-    steps : dict of str to float, default=None
-        First rounding steps of the arrays that the recipe rounds.
-    on_epoch : callable, default=None
-        Told the number of the epoch, its mean loss and the machine; training ends where it
-        returns True.
-
-    Returns
-    -------
-    descent : Descent
+    The parameters in ``levels`` are rounded, from the rounding ``steps`` given for them. Time is
+    about 4 n_rows n_centers n_features per epoch, memory a few matrices of batch_size x n_centers.
     """
-    search = _Search(problem, start, examples, recipe, random, steps or {})
+    stage = _Stage(network, loss, batches, config, random, levels or {}, steps or {})
     losses: list[float] = []
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
-        for epoch in range(recipe.n_epochs):
-            losses.append(search.epoch())
-            if search.n_halvings > _MAX_HALVINGS:
+        for _ in range(config.n_epochs):
+            losses.append(stage.run_epoch())
+            if stage.n_halvings > _MAX_HALVINGS:
                 break
-            if on_epoch is not None and on_epoch(epoch, losses[-1], search.machine):
+            if on_epoch is not None and on_epoch(losses[-1], stage.network):
                 break
-        search.finish()
-    return Descent(search.machine, search.steps, tuple(losses), search.n_halvings)
+        stage.check_last_step()
+    return Trained(stage.network, stage.rounding_steps, tuple(losses), stage.n_halvings)
 
 
-class _Search:
-    """A training under way."""
+class _Stage:
+    """A training stage in progress: the state of Adam and the last good state before it."""
 
     def __init__(
         self,
-        problem: JointMargin,
-        start: Machine,
-        examples: Examples,
-        recipe: Recipe,
+        network: RBFNetwork,
+        loss: Loss,
+        batches: BatchLoader,
+        config: TrainingConfig,
         random: np.random.RandomState,
+        levels: dict[str, int],
         steps: dict[str, float],
     ) -> None:
-        self.problem, self.examples, self.recipe, self.random = problem, examples, recipe, random
-        self.n_batches = -(-examples.n_rows // recipe.batch_size)
-        self.bounds = np.linspace(0, examples.n_rows, self.n_batches + 1).astype(int).tolist()
-        arrays, rates = start.arrays(), dict(recipe.rates)
-        for name in recipe.levels:
-            arrays[_step_of(name)] = examples.device.send(np.log([steps[name]]))
-            rates[_step_of(name)] = _STEP_RATE
-        self.adam = Adam(arrays, rates, Schedule(recipe.n_epochs * self.n_batches))
+        self.loss, self.batches, self.random, self.levels = loss, batches, random, levels
+        self.noise_deviation = config.noise
+        self.n_batches = -(-batches.n_rows // config.batch_size)
+        self.bounds = np.linspace(0, batches.n_rows, self.n_batches + 1).astype(int).tolist()
+        arrays = network.arrays()
+        rates = config.rates_of(arrays)
+        for name in levels:
+            arrays[_log_step(name)] = batches.device.send(np.log([steps[name]]))
+            rates[_log_step(name)] = _LOG_STEP_RATE
+        self.adam = Adam(arrays, rates, Schedule(config.n_epochs * self.n_batches))
         self.state, self.good = self.adam.start, self.adam.start.copy()
         self.n_steps = self.n_halvings = 0
-        self.last_batch: Array = examples.as_indices(np.arange(1))
-        self._noise = self._make_noise()
+        self.last_batch: Array = batches.as_indices(np.arange(1))
+        self.noise = self._draw_noise(min(config.batch_size, batches.n_rows))
         self._step: Function = self._take_step
-        if examples.is_held:
-            self._step = capture_cuda_graph(self._take_step, examples.device)
+        if batches.is_cached:
+            self._step = capture_cuda_graph(self._take_step, batches.device)
 
     @property
-    def machine(self) -> Machine:
-        """The machine as it is stored."""
-        return self._stored(self.adam.arrays(self.state.copy().vector))
+    def network(self) -> RBFNetwork:
+        """The network as it is stored: quantized where it will be."""
+        return self._quantized(self.adam.arrays(self.state.copy().vector))
 
     @property
-    def steps(self) -> dict[str, float]:
-        """Rounding steps."""
+    def rounding_steps(self) -> dict[str, float]:
+        """Steps of the parameters that are rounded."""
         arrays = self.adam.arrays(self.state.vector)
-        return {name: math.exp(float(arrays[_step_of(name)][0])) for name in self.recipe.levels}
+        return {name: math.exp(float(arrays[_log_step(name)][0])) for name in self.levels}
 
-    def epoch(self) -> float:
-        """Go through all rows once; the mean loss of the batches."""
-        order = self.examples.shuffled(self.random)
+    def run_epoch(self) -> float:
+        """Visit all rows once and return the mean loss of the batches."""
+        order = self.batches.shuffled(self.random)
         sums: list[float] = []
-        n_summed = n_window = 0
-        total: Array = self.examples.device.send(np.zeros(()))
+        n_summed = n_unchecked = 0
+        total: Array = self.batches.device.send(np.zeros(()))
         for number, (start, stop) in enumerate(pairwise(self.bounds), start=1):
             self.last_batch = order[start:stop]
-            is_last = number == self.n_batches or n_window == _CHECK_EVERY - 1
-            before = self.state.copy() if is_last else self.state
-            *state, total = self._step(*self.state, total, *self._inputs(self.last_batch))
-            self.state = State(*state)
+            is_check = number == self.n_batches or n_unchecked == _STEPS_PER_CHECK - 1
+            # A step overwrites the state. The last loss of a window is that before its step, so
+            # that the state before it is the one known to be good.
+            before = self.state.copy() if is_check else self.state
+            *state, total = self._step(*self.state, total, *self._step_inputs(self.last_batch))
+            self.state = AdamState(*state)
             self.n_steps += 1
-            n_window += 1
-            if is_last:
+            n_unchecked += 1
+            if is_check:
                 loss = float(total)
                 self._guard(loss, before)
                 if math.isfinite(loss):
                     sums.append(loss)
-                    n_summed += n_window
-                total, n_window = self.examples.device.send(np.zeros(())), 0
+                    n_summed += n_unchecked
+                total, n_unchecked = self.batches.device.send(np.zeros(())), 0
             if self.n_halvings > _MAX_HALVINGS:
                 break
         return sum(sums) / n_summed if n_summed else math.nan
 
-    def finish(self) -> None:
-        """Take the last step back where it made the loss of the last batch infinite."""
-        batch, noise, _ = self._inputs(self.last_batch)
-        value, _ = self._value_and_slopes(self.adam.arrays(self.state.vector), batch, noise)
+    def check_last_step(self) -> None:
+        """Undo the last step, which no loss has checked yet, if the last batch diverges."""
+        batch, noise, _ = self._step_inputs(self.last_batch)
+        value, _ = self._value_and_grad(self.adam.arrays(self.state.vector), batch, noise)
         self._guard(float(value), self.state.copy())
 
-    def _inputs(self, batch: Array) -> tuple[Array, Array, Array]:
-        """What changes from step to step: rows, noise and size."""
-        device = self.examples.device
-        size = self.adam.size(self.n_steps) / 2**self.n_halvings
-        n_numbers = batch.shape[0] * self.examples.n_features if self.recipe.noise else 0
-        start = self.random.randint(SPARE_NOISE)
-        return batch, self._noise[start : start + n_numbers], device.send(np.array(size))
+    def _step_inputs(self, batch: Array) -> tuple[Array, Array, Array]:
+        """What changes from step to step: rows, noise and step size."""
+        size = self.adam.step_size(self.n_steps) / 2**self.n_halvings
+        n_numbers = batch.shape[0] * self.batches.n_features if self.noise_deviation else 0
+        start = self.random.randint(NOISE_OFFSETS)
+        noise = self.noise[start : start + n_numbers]
+        return batch, noise, self.batches.device.send(np.array(size))
 
     def _take_step(
         self,
@@ -338,252 +361,110 @@ class _Search:
         total: Array,
         batch: Array,
         noise: Array,
-        size: Array,
+        step_size: Array,
     ) -> tuple[Array, ...]:
-        """The next state, in place of this one, and the sum of losses with that of the batch."""
-        value, slopes = self._value_and_slopes(self.adam.arrays(vector), batch, noise)
-        moved = self.adam.moved(State(vector, mean, square), slopes, size)
-        return (*moved, total + value)
+        """The next state, which overwrites the given one, and the total with this batch's loss."""
+        value, grad = self._value_and_grad(self.adam.arrays(vector), batch, noise)
+        return (*self.adam.update(AdamState(vector, mean, square), grad, step_size), total + value)
 
-    def _value_and_slopes(self, arrays: Arrays, batch: Array, noise: Array) -> tuple[Array, Arrays]:
-        rows = self.examples.rows(batch)
+    def _value_and_grad(self, arrays: Arrays, batch: Array, noise: Array) -> tuple[Array, Arrays]:
+        rows = self.batches.rows(batch)
         if noise.shape[0]:
-            rows += self.examples.device.namespace.reshape(noise, rows.shape)
-        value, gradient = self.problem.value_and_gradient(
-            self._stored(arrays), rows, self.examples.targets(batch), self.examples.weights(batch)
-        )
-        slopes = gradient.arrays()
-        for name, n_levels in self.recipe.levels.items():
-            slopes[name], slopes[_step_of(name)] = through_rounding(
-                slopes[name], arrays[name], arrays[_step_of(name)], n_levels
+            rows += self.batches.device.namespace.reshape(noise, rows.shape)
+        targets, weights = self.batches.targets(batch), self.batches.weights(batch)
+        value, grad = self._quantized(arrays).value_and_grad(self.loss, rows, targets, weights)
+        for name, n_levels in self.levels.items():
+            grad[name], grad[_log_step(name)] = straight_through_grad(
+                grad[name], arrays[name], arrays[_log_step(name)], n_levels
             )
-        return value, slopes
+        return value, grad
 
-    def _guard(self, loss: float, before: State) -> None:
-        """Keep a state whose loss was finite; go back to the last one kept after other losses."""
+    def _guard(self, loss: float, before: AdamState) -> None:
+        """Keep a state of finite loss; otherwise return to the last one and halve the rates."""
         if math.isfinite(loss) and self._is_finite():
             self.good = before
             return
         self.n_halvings += 1
         self.state = self.good.copy()
-        warnings.warn(
-            f"The loss was no longer finite: the last steps were undone, and the learning rates "
-            f"are now 1/{2**self.n_halvings} of what they were.",
-            ConvergenceWarning,
-            stacklevel=4,
+        warn_user(
+            "The loss is not finite: the last steps were undone, and the learning rates are now "
+            f"1/{2**self.n_halvings} of what they were."
         )
 
     def _is_finite(self) -> bool:
-        xp = self.examples.device.namespace
+        xp = self.batches.device.namespace
         return bool(xp.all(xp.isfinite(self.state.vector)))
 
-    def _stored(self, arrays: Arrays) -> Machine:
-        steps = {_step_of(name) for name in self.recipe.levels}
-        stored = {name: array for name, array in arrays.items() if name not in steps}
-        for name, n_levels in self.recipe.levels.items():
-            stored[name] = rounded(arrays[name], arrays[_step_of(name)], n_levels)
-        return Machine(**stored)
+    def _quantized(self, arrays: Arrays) -> RBFNetwork:
+        log_steps = {_log_step(name) for name in self.levels}
+        parameters = {name: array for name, array in arrays.items() if name not in log_steps}
+        for name, n_levels in self.levels.items():
+            parameters[name] = quantize(arrays[name], arrays[_log_step(name)], n_levels)
+        return RBFNetwork(**parameters)
 
-    def _make_noise(self) -> Array:
-        """One long list of noise, of which each batch takes a piece at random."""
+    def _draw_noise(self, batch_size: int) -> Array:
         generator = np.random.default_rng(self.random.randint(2**31 - 1))
-        largest = min(self.recipe.batch_size, self.examples.n_rows) * self.examples.n_features
-        n_numbers = largest + SPARE_NOISE if self.recipe.noise else 0
+        largest = batch_size * self.batches.n_features
+        n_numbers = largest + NOISE_OFFSETS if self.noise_deviation else 0
         noise = generator.standard_normal(n_numbers, dtype=np.float32)
-        return self.examples.device.send(noise * np.float32(self.recipe.noise))
+        return self.batches.device.send(noise * np.float32(self.noise_deviation))
 
 
-def _step_of(name: str) -> str:
-    """What the rounding step of an array is called among the arrays."""
+def _log_step(name: str) -> str:
+    """The name of the logarithm of a parameter's rounding step."""
     return f"{name}_log_step"
 
 
-#: Rates of the second training, over those of the first.
-SECOND_RATE = 0.3
-_VISITS = 2_160_000  # rows seen in a training of large data
-_LARGE = 50_000  # rows from which batches are twice as large
+# -- All stages ------------------------------------------------------------------------------
+
+#: Learning rate of every stage after the first, over that of the first.
+LATER_RATE = 0.3
+_QUANTIZED_EPOCHS = 0.5  # of those of the first stage
+_FINETUNE_EPOCHS = 0.25
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How long and how fast to train.
+class EpochMonitor:
+    """Records every epoch, reports it to callbacks, and decides when to stop.
 
-    Parameters
-    ----------
-    n_epochs : int
-    batch_size : int
-    noise : float
-    learning_rate : float
-        Multiplies all rates.
-    rates : dict of str to float
-        Of the arrays.
+    ``score`` is the validated score of a network, where there is one to record; with ``patience``,
+    training stops after that many epochs without a better one.
     """
 
-    n_epochs: int
-    batch_size: int
-    noise: float = 0.1
-    learning_rate: float = 1.0
-    rates: dict[str, float] = field(default_factory=lambda: dict(RATES))
+    def __init__(
+        self,
+        progress: Progress,
+        attributes: Callable[[RBFNetwork], dict[str, Any]],
+        score: Callable[[RBFNetwork], float] | None = None,
+        patience: int | None = None,
+    ) -> None:
+        self.progress, self.attributes = progress, attributes
+        self.score, self.patience = score, patience
+        self.history: list[dict[str, float]] = []
+        self.was_stopped = False
+        self._best: tuple[float, RBFNetwork | None] = (-math.inf, None)
+        self._n_worse = 0
 
-    def recipe(self, factor: float = 1.0, share: float = 1.0) -> Recipe:
-        """The recipe of a training, with rates times a factor and a share of the epochs."""
-        rates = {name: factor * self.learning_rate * rate for name, rate in self.rates.items()}
-        return Recipe(max(1, math.ceil(share * self.n_epochs)), self.batch_size, self.noise, rates)
+    def __call__(self, loss: float, network: RBFNetwork) -> bool:
+        """Record an epoch; True to stop."""
+        score = self.score(network) if self.score is not None else math.nan
+        self.history.append({"loss": loss, "score": score})
+        stop = self.progress.step("epoch", lambda: self.attributes(network))
+        self.was_stopped |= stop
+        return stop or self._is_out_of_patience(score, network)
 
+    def end_stage(self, trained: RBFNetwork) -> RBFNetwork:
+        """The network to continue with: the best one with early stopping, which ends here."""
+        self.patience = None
+        return trained if self._best[1] is None else self._best[1]
 
-def usual_epochs(n_rows: int) -> int:
-    """Epochs for so many rows: 120 for few, ten for many, 2.2 million visits in between."""
-    return int(np.clip(_VISITS // n_rows, 10, 120))
-
-
-def usual_batch(n_rows: int) -> int:
-    """Rows of a batch: 256, twice that for many rows, and an eighth of few rows."""
-    if n_rows >= _LARGE:
-        return 512
-    return int(np.clip(n_rows // 8, 16, 256))
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """A stored machine and how it came about.
-
-    Parameters
-    ----------
-    expansion : QuantizedExpansion
-    machine : Machine
-        The same numbers, on the device they were trained on.
-    losses : tuple of float
-        Mean loss of each epoch.
-    n_halvings : int
-        Times that the rates were halved because the loss was no longer finite.
-    """
-
-    expansion: QuantizedExpansion
-    machine: Machine
-    losses: tuple[float, ...]
-    n_halvings: int = 0
-
-
-OnEpoch = Callable[[int, float, Machine], bool]
-
-
-def train(
-    problem: JointMargin,
-    layout: Layout,
-    start: Machine,
-    examples: Examples,
-    effort: Effort,
-    random: np.random.RandomState,
-    *,
-    on_epoch: OnEpoch | None = None,
-    pick: Callable[[Machine], Machine] | None = None,
-) -> Trained:
-    """Train a machine and store it as a layout says.
-
-    Tables of few bits are rounded in a second training, of half as many epochs.
-
-    Parameters
-    ----------
-    problem : JointMargin
-    layout : Layout
-    start : Machine
-        Of numpy arrays.
-    examples : Examples
-    effort : Effort
-    random : RandomState
-    on_epoch : callable, default=None
-        Told the number of the epoch, its mean loss and the machine; ends a training where it
-        returns True.
-    pick : callable, default=None
-        Replaces the machine that the first training ended with.
-
-    Returns
-    -------
-    trained : Trained
-    """
-    machine = on_device(start, examples, layout.width)
-    found = descend(problem, machine, examples, effort.recipe(), random, on_epoch=on_epoch)
-    losses, n_halvings = found.losses, found.n_halvings
-    if pick is not None:
-        found = replace(found, machine=pick(found.machine))
-    if layout.levels:
-        steps = {
-            name: best_step(to_numpy(found.machine.arrays()[name]), n_levels)
-            for name, n_levels in layout.levels.items()
-        }
-        recipe = replace(effort.recipe(SECOND_RATE, share=0.5), levels=layout.levels)
-        found = descend(
-            problem,
-            found.machine,
-            examples,
-            recipe,
-            random,
-            steps=steps,
-            on_epoch=on_epoch and _later(on_epoch, len(losses)),
-        )
-        losses += found.losses
-        n_halvings += found.n_halvings
-    expansion = pack(found.machine, found.steps, layout, examples.shift, examples.scale)
-    return Trained(expansion, found.machine, losses, n_halvings)
-
-
-def on_device(machine: Machine, examples: Examples, width: str) -> Machine:
-    """A machine of numpy arrays where the examples are, with as many widths as asked for."""
-    arrays = machine.arrays()
-    if width == "per_center" and len(arrays["log_gamma"]) == 1:
-        arrays["log_gamma"] = np.repeat(arrays["log_gamma"], len(arrays["centers"]))
-    return Machine(**{name: examples.device.send(array) for name, array in arrays.items()})
-
-
-def pack(
-    machine: Machine, steps: dict[str, float], layout: Layout, shift: float, scale: float
-) -> QuantizedExpansion:
-    """The tables of a machine.
-
-    Parameters
-    ----------
-    machine : Machine
-        On any device.
-    steps : dict of str to float
-        Rounding steps of the arrays that have one already.
-    layout : Layout
-    shift, scale : float
-
-    Returns
-    -------
-    expansion : QuantizedExpansion
-    """
-    arrays = {name: to_numpy(array) for name, array in machine.arrays().items()}
-    names = ("centers", "weights", "projection")
-    tables = {
-        name: encode(arrays[name], FORMATS[format], steps.get(name))
-        for name, format in zip(names, layout.formats, strict=True)
-        if name in arrays
-    }
-    intercept = arrays["intercept"].astype(f"float{8 * layout.intercept_bytes}")
-    gamma: Floats = np.exp(np.clip(arrays["log_gamma"], -80.0, 80.0))
-    return QuantizedExpansion(
-        gamma,
-        tables["centers"],
-        tables["weights"],
-        intercept,
-        shift,
-        scale,
-        tables.get("projection"),
-    )
-
-
-def _later(on_epoch: OnEpoch, n_epochs: int) -> OnEpoch:
-    """The same, for epochs that come after others."""
-    return lambda epoch, loss, machine: on_epoch(n_epochs + epoch, loss, machine)
-
-
-#: A score of outputs against what they should be, and its standard error.
-Judge = Callable[[Floats], tuple[float, float]]
-#: A start for a layout, with a source of chance.
-MakeStart = Callable[[Layout, np.random.RandomState], Machine]
-
-_SETTLING = 0.25  # of the epochs: the last training, on all rows
+    def _is_out_of_patience(self, score: float, network: RBFNetwork) -> bool:
+        if self.patience is None:
+            return False
+        if score > self._best[0]:
+            self._best, self._n_worse = (score, network), 0
+            return False
+        self._n_worse += 1
+        return self._n_worse >= self.patience
 
 
 @dataclass(frozen=True)
@@ -596,7 +477,7 @@ class PathPoint:
     nbytes : int
         Everything stored.
     score : float
-        On the validation part.
+        On the held-out rows.
     standard_error : float
         Of the score.
     rank : int or None
@@ -606,8 +487,7 @@ class PathPoint:
     n_epochs : int
         Epochs of the trial.
     is_full : bool
-        Whether the trial was as long as the training of a machine; short ones only tell what to
-        try in full.
+        Whether the trial had all epochs; short ones only select what is tried in full.
     """
 
     n_centers: int
@@ -622,150 +502,159 @@ class PathPoint:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A layout, trained on the rows that are not held out.
+    """A plan, trained without the held-out rows, with its ``outputs`` and score on these.
 
-    Parameters
-    ----------
-    layout : Layout
-    trained : Trained
-    outputs : ndarray of shape (n_held_out, n_outputs)
-        Of the rows held out.
-    score, standard_error : float
-        Of these outputs; not a number where nothing is held out.
-    is_full : bool
+    The score is that of the stored ``expansion``; ``network`` has the same parameters on the CPU.
     """
 
-    layout: Layout
-    trained: Trained
+    plan: StoragePlan
+    network: RBFNetwork
+    expansion: QuantizedExpansion
     outputs: Floats
     score: float
     standard_error: float
-    is_full: bool
+    losses: tuple[float, ...]
+    is_full: bool = True
+    n_halvings: int = 0
+    history: tuple[dict[str, float], ...] = ()
+    was_stopped: bool = False
 
     @property
     def point(self) -> PathPoint:
-        """The trial as users see it."""
-        layout = self.layout
-        formats = layout.formats if layout.rank is not None else layout.formats[:2]
+        """What users see of the trial."""
+        formats = self.plan.formats
         return PathPoint(
-            layout.n_centers,
-            self.trained.expansion.nbytes,
+            self.plan.n_centers,
+            self.expansion.nbytes,
             self.score,
             self.standard_error,
-            layout.rank,
-            formats,
-            len(self.trained.losses),
+            self.plan.rank,
+            formats if self.plan.rank is not None else formats[:2],
+            len(self.losses),
             self.is_full,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Workshop:
-    """All that trials share.
+class Trainer:
+    """Trains plans on one training set, from the networks that ``initialise`` makes."""
 
-    Parameters
-    ----------
-    problem : JointMargin
-    kept, held_out, everything : Examples
-        Rows to train on, rows to judge by, and both.
-    make_start : callable
-    judge : callable
-    effort : Effort
-    seed : int
-    """
-
-    problem: JointMargin
-    kept: Examples
-    held_out: Examples
-    everything: Examples
-    make_start: MakeStart
-    judge: Judge
-    effort: Effort
+    training: TrainingSet
+    batches: BatchLoader
+    initialise: Callable[[StoragePlan, np.random.RandomState], RBFNetwork]
+    config: TrainingConfig
     seed: int
 
     def trial(
-        self,
-        layout: Layout,
-        share: float = 1.0,
-        on_epoch: OnEpoch | None = None,
-        pick: Callable[[Machine], Machine] | None = None,
+        self, plan: StoragePlan, epochs: float = 1.0, monitor: EpochMonitor | None = None
     ) -> Trial:
-        """Train one layout, for a share of the usual epochs."""
-        random = np.random.RandomState(derive_seed(self.seed, layout.n_centers, layout.rank or 0))
-        effort = replace(self.effort, n_epochs=max(1, round(share * self.effort.n_epochs)))
-        start = self.make_start(layout, random)
-        layout = replace(layout, n_centers=len(start.centers))
-        trained = train(
-            self.problem, layout, start, self.kept, effort, random, on_epoch=on_epoch, pick=pick
+        """Train a plan on the rows that are not held out, for a share of the epochs."""
+        random = np.random.RandomState(derive_seed(self.seed, plan.n_centers, plan.rank or 0))
+        config = replace(self.config, n_epochs=max(1, round(epochs * self.config.n_epochs)))
+        network = self.initialise(plan, random)
+        plan = replace(plan, n_centers=len(network.centers))
+        trained = self._train(network, plan, config, random, monitor)
+        expansion = self.pack(trained.network, plan, trained.steps)
+        stored = RBFNetwork.from_expansion(expansion).map(self.batches.device.send)
+        outputs = self._held_out_outputs(stored)
+        return Trial(
+            plan,
+            trained.network.map(to_numpy),
+            expansion,
+            outputs,
+            *self.training.score_held_out(outputs),
+            trained.losses,
+            epochs >= 1,
+            trained.n_halvings,
+            () if monitor is None else tuple(monitor.history),
+            monitor is not None and monitor.was_stopped,
         )
-        return self._judged(layout, trained, share >= 1)
 
-    def settle(self, trial: Trial, on_epoch: OnEpoch | None = None) -> Trained:
-        """Go on with a trial on all rows, at small rates and for few epochs, if that helps."""
-        random = np.random.RandomState(derive_seed(self.seed, 1))
-        recipe = replace(self.effort.recipe(SECOND_RATE, _SETTLING), levels=trial.layout.levels)
-        machine = on_device(
-            Machine(**{n: to_numpy(a) for n, a in trial.trained.machine.arrays().items()}),
-            self.everything,
-            trial.layout.width,
+    def finetune(self, trial: Trial, monitor: EpochMonitor | None = None) -> Trial:
+        """Continue a trial on all rows; its parameters stay where that does not lower the loss."""
+        network = trial.network.map(self.batches.device.send)
+        tables = zip(PACKED, trial.expansion.packed.values(), strict=True)
+        trained = train_network(
+            network,
+            self.training.loss,
+            self.batches,
+            self.config.scaled(LATER_RATE, _FINETUNE_EPOCHS),
+            np.random.RandomState(derive_seed(self.seed, 1)),
+            levels=trial.plan.levels,
+            steps={name: table.step for name, table in tables if table is not None},
+            on_epoch=monitor,
         )
-        tables = trial.trained.expansion.packed
-        steps = {
-            name: table.step
-            for name, table in zip(
-                ("centers", "weights", "projection"), tables.values(), strict=True
-            )
-            if table is not None
-        }
-        found = descend(
-            self.problem,
-            machine,
-            self.everything,
-            recipe,
-            random,
-            steps=steps,
-            on_epoch=on_epoch,
+        trial = replace(
+            trial,
+            losses=trial.losses + trained.losses,
+            history=trial.history + (() if monitor is None else tuple(monitor.history)),
         )
-        losses = trial.trained.losses + found.losses
-        if not self._loss(found.machine) < self._loss(machine):
-            return replace(trial.trained, losses=losses)
-        expansion = pack(
-            found.machine, found.steps, trial.layout, self.everything.shift, self.everything.scale
-        )
-        return Trained(expansion, found.machine, losses, found.n_halvings)
+        if not self.total_loss(trained.network) < self.total_loss(network):
+            return trial
+        expansion = self.pack(trained.network, trial.plan, trained.steps)
+        return replace(trial, network=trained.network.map(to_numpy), expansion=expansion)
 
-    def outputs(self, machine: Machine, examples: Examples) -> Floats:
-        """Outputs of all rows, as numpy's."""
-        blocks = [
-            to_numpy(self.problem.outputs(machine, examples.rows(rows)))
-            for rows in examples.blocks()
-        ]
-        return np.concatenate([np.empty((0, machine.weights.shape[0]), np.float32), *blocks])
+    def pack(
+        self, network: RBFNetwork, plan: StoragePlan, steps: dict[str, float]
+    ) -> QuantizedExpansion:
+        """Store a network by a plan."""
+        return plan.pack(network.arrays(), steps, self.batches.shift, self.batches.scale)
 
-    def _loss(self, machine: Machine) -> float:
-        """The sum of the losses of all rows."""
+    def pack_float32(self, network: RBFNetwork, plan: StoragePlan) -> QuantizedExpansion:
+        """Store a network that is still in training, without further rounding."""
+        return self.pack(network, replace(plan, formats=STORAGE["float32"]), {})
+
+    def score(self, network: RBFNetwork) -> float:
+        """The score of a network on the held-out rows; NaN without any."""
+        return self.training.score_held_out(self._held_out_outputs(network))[0]
+
+    def total_loss(self, network: RBFNetwork) -> float:
+        """The weighted sum of the losses of all rows."""
         total = 0.0
-        for rows in self.everything.blocks():
-            outputs = self.problem.outputs(machine, self.everything.rows(rows))
-            losses, _ = self.problem.loss.value_and_pull(outputs, self.everything.targets(rows))
-            weights = to_numpy(self.everything.weights(rows)).astype(np.float64)
+        for rows in self.batches.blocks():
+            outputs = network.outputs(self.batches.rows(rows))
+            losses, _ = self.training.loss.value_and_grad(outputs, self.batches.targets(rows))
+            weights = to_numpy(self.batches.weights(rows)).astype(np.float64)
             total += float(weights @ to_numpy(losses))
         return total
 
-    def score(self, machine: Machine) -> float:
-        """The score of a machine on the rows held out."""
-        if not self.held_out.n_rows:
-            return float("nan")
-        return self.judge(self.outputs(machine, self.held_out))[0]
+    def _train(
+        self,
+        network: RBFNetwork,
+        plan: StoragePlan,
+        config: TrainingConfig,
+        random: np.random.RandomState,
+        monitor: EpochMonitor | None,
+    ) -> Trained:
+        """Stage 1 in float32, and stage 2 with rounding where the plan has few bits."""
+        batches, loss = self.batches.subset(self.training.train), self.training.loss
+        if plan.width == "per_center" and len(network.log_gamma) == 1:
+            widths = np.repeat(network.log_gamma, len(network.centers))
+            network = replace(network, log_gamma=widths)
+        network = network.map(batches.device.send)
+        trained = train_network(network, loss, batches, config, random, on_epoch=monitor)
+        if monitor is not None:
+            trained = replace(trained, network=monitor.end_stage(trained.network))
+        if not plan.levels:
+            return trained
+        arrays = trained.network.arrays()
+        quantized = train_network(
+            trained.network,
+            loss,
+            batches,
+            config.scaled(LATER_RATE, _QUANTIZED_EPOCHS),
+            random,
+            levels=plan.levels,
+            steps={name: best_step(to_numpy(arrays[name]), n) for name, n in plan.levels.items()},
+            on_epoch=monitor,
+        )
+        return replace(
+            quantized,
+            losses=trained.losses + quantized.losses,
+            n_halvings=trained.n_halvings + quantized.n_halvings,
+        )
 
-    def _judged(self, layout: Layout, trained: Trained, is_full: bool) -> Trial:
-        stored = decoded_machine(trained.expansion)
-        machine = on_device(stored, self.held_out, layout.width)
-        outputs = self.outputs(machine, self.held_out)
-        score, error = self.judge(outputs) if len(outputs) else (float("nan"), float("nan"))
-        trained = replace(trained, machine=_on_cpu(trained.machine))
-        return Trial(layout, trained, outputs, score, error, is_full)
-
-
-def _on_cpu(machine: Machine) -> Machine:
-    return Machine(**{name: to_numpy(array) for name, array in machine.arrays().items()})
+    def _held_out_outputs(self, network: RBFNetwork) -> Floats:
+        held_out = self.batches.subset(self.training.held_out)
+        outputs = [to_numpy(network.outputs(held_out.rows(rows))) for rows in held_out.blocks()]
+        return np.concatenate([np.empty((0, network.weights.shape[0]), np.float32), *outputs])

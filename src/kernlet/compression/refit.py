@@ -9,16 +9,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernlet._typing import Floats, Indices
-from kernlet.compact.initialise import scaled_machine
 from kernlet.compact.network import (
+    BatchLoader,
     CrossEntropy,
-    Examples,
-    JointMargin,
-    Machine,
+    RBFNetwork,
     SquaredHingeLoss,
     mean_and_deviation,
 )
-from kernlet.compact.train import RATES, Recipe, descend
+from kernlet.compact.train import RATES, TrainingConfig, train_network
 from kernlet.devices import find_device, to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
@@ -196,7 +194,7 @@ def refine(
     shift, scale = mean_and_deviation(X)
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
     rows = np.flatnonzero(weights)
-    examples = Examples(
+    batches = BatchLoader(
         X[rows],
         np.asarray(codes)[rows],
         weights[rows] / weights[rows].mean(),
@@ -205,11 +203,10 @@ def refine(
         scale=scale,
         device=find_device(device),
     )
-    start = scaled_machine(expansion, shift, scale)
-    start = Machine(**{name: examples.device.send(a) for name, a in start.arrays().items()})
-    recipe = Recipe(n_epochs, batch_size, noise, {**RATES, **(rates or {})})
-    found = descend(JointMargin(kind), start, examples, recipe, check_random_state(random_state))
-    return Refinement(_unscaled(found.machine, expansion, shift, scale), found.losses)
+    network = RBFNetwork.from_expansion(expansion, shift, scale).map(batches.device.send)
+    config = TrainingConfig(n_epochs, batch_size, noise, rates={**RATES, **(rates or {})})
+    trained = train_network(network, kind, batches, config, check_random_state(random_state))
+    return Refinement(_unscaled(trained.network, expansion, shift, scale), trained.losses)
 
 
 def _check(expansion: KernelExpansion, codes: Any) -> None:
@@ -226,10 +223,10 @@ def _check(expansion: KernelExpansion, codes: Any) -> None:
 
 
 def _unscaled(
-    machine: Machine, expansion: KernelExpansion, shift: float, scale: float
+    network: RBFNetwork, expansion: KernelExpansion, shift: float, scale: float
 ) -> KernelExpansion:
-    machine = Machine(**{name: to_numpy(array) for name, array in machine.arrays().items()})
-    gamma = float(np.exp(machine.log_gamma[0])) / scale**2
-    centers = (machine.centers.astype(np.float64) * scale + shift).astype(expansion.centers.dtype)
-    coef, intercept = machine.weights.astype(np.float64), machine.intercept.astype(np.float64)
+    network = network.map(to_numpy)
+    gamma = float(np.exp(network.log_gamma[0])) / scale**2
+    centers = (network.centers.astype(np.float64) * scale + shift).astype(expansion.centers.dtype)
+    coef, intercept = network.weights.astype(np.float64), network.intercept.astype(np.float64)
     return KernelExpansion(RBF(gamma), centers, coef, intercept)

@@ -1,0 +1,588 @@
+"""Adam, stages of training on a toy of three clouds of points, fine-tuning and callbacks."""
+
+import warnings
+from dataclasses import replace
+
+import array_api_strict
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.callback import ProgressBar, ScoringMonitor
+from sklearn.exceptions import ConvergenceWarning
+
+from kernlet.compact.classifier import accuracy
+from kernlet.compact.initialise import Initialiser
+from kernlet.compact.network import (
+    BatchLoader,
+    CrossEntropy,
+    RBFNetwork,
+    SquaredError,
+    TrainingSet,
+)
+from kernlet.compact.plan import STORAGE, StoragePlan
+from kernlet.compact.train import (
+    RATES,
+    Adam,
+    Schedule,
+    Trainer,
+    TrainingConfig,
+    default_batch_size,
+    default_epochs,
+    train_network,
+)
+from kernlet.devices import NUMPY, Device, find_device, to_numpy
+from support.compact_machines import machine
+
+# -- Adam ------------------------------------------------------------------------------------
+
+CONSTANT = Schedule(10**9, warm_up=0.0)
+
+
+def two_arrays():
+    return {"x": np.array([[1.0, -2.0], [0.5, 3.0]]), "y": np.array([4.0])}
+
+
+def test_rates_rise_in_a_line_and_fall_to_nothing():
+    schedule = Schedule(100, warm_up=0.1)
+    factors = [schedule.factor(step) for step in range(100)]
+    np.testing.assert_allclose(factors[:10], np.arange(1, 11) / 10)
+    assert factors[10] == 1.0
+    assert np.all(np.diff(factors[10:]) < 0)
+    assert factors[-1] < 0.01
+
+
+@settings(max_examples=40, deadline=None)
+@given(n_steps=st.integers(1, 300), warm_up=st.floats(0, 1))
+def test_factors_are_between_nothing_and_one(n_steps, warm_up):
+    schedule = Schedule(n_steps, warm_up)
+    assert all(0 <= schedule.factor(step) <= 1 for step in range(n_steps))
+
+
+def descend(adam, gradient_of, n_steps, state=None):
+    """The state after some steps; gradient_of are a function of the arrays."""
+    state = adam.start if state is None else state
+    for step in range(n_steps):
+        state = adam.update(state, gradient_of(adam.arrays(state.vector)), adam.step_size(step))
+    return state
+
+
+def doubled(arrays):
+    return {name: 2 * array for name, array in arrays.items()}
+
+
+def test_steps_are_those_of_the_paper():
+    """With a constant schedule: m and v by hand, bias corrected."""
+    adam = Adam({"x": np.array([1.0, -2.0])}, {"x": 0.1}, CONSTANT)
+    x, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
+    state = adam.start
+    for step in range(1, 6):
+        gradient = 2 * x + 1
+        state = adam.update(state, {"x": 2 * state.vector + 1}, adam.step_size(step - 1))
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        x = x - 0.1 * (m / (1 - 0.9**step)) / np.sqrt(v / (1 - 0.999**step))
+        np.testing.assert_allclose(state.vector, x, rtol=1e-5)
+
+
+def test_step_sizes_are_the_schedule_with_the_correction_of_the_paper():
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, Schedule(50))
+    for step in (0, 1, 7, 49):
+        bias = np.sqrt(1 - 0.999 ** (step + 1)) / (1 - 0.9 ** (step + 1))
+        assert adam.step_size(step) == pytest.approx(Schedule(50).factor(step) * bias)
+
+
+def test_every_array_has_its_own_rate():
+    """The first step is the rate, against the sign of the gradient."""
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 2.0}, CONSTANT)
+    gradient = {"y": np.array([3.0]), "x": np.array([[1.0, -1.0], [5.0, 0.0]])}
+    arrays = adam.arrays(adam.update(adam.start, gradient, adam.step_size(0)).vector)
+    np.testing.assert_allclose(arrays["x"], [[0.9, -1.9], [0.4, 3.0]], rtol=1e-6)
+    np.testing.assert_allclose(arrays["y"], [2.0], rtol=1e-6)
+
+
+def test_many_arrays_go_as_each_alone():
+    start, rates = two_arrays(), {"x": 0.1, "y": 0.3}
+    together = Adam(start, rates, Schedule(10))
+    arrays = together.arrays(descend(together, doubled, 10).vector)
+    for name, array in start.items():
+        alone = Adam({name: array}, rates, Schedule(10))
+        single = alone.arrays(descend(alone, doubled, 10).vector)
+        np.testing.assert_array_equal(arrays[name], single[name])
+
+
+def test_arrays_of_a_vector_are_those_it_was_made_of():
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, CONSTANT)
+    for name, array in adam.arrays(adam.start.vector).items():
+        np.testing.assert_array_equal(array, two_arrays()[name])
+
+
+def test_starting_values_are_left_alone():
+    start = {"x": np.ones(2)}
+    adam = Adam(start, {"x": 0.1}, Schedule(5))
+    assert not np.shares_memory(adam.start.vector, start["x"])
+    descend(adam, doubled, 3)
+    np.testing.assert_array_equal(start["x"], np.ones(2))
+
+
+def test_a_copy_of_a_state_does_not_change():
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, CONSTANT)
+    state = descend(adam, doubled, 1)
+    kept, before = state.copy(), [array.copy() for array in state]
+    descend(adam, doubled, 3, state)
+    for array, copy in zip(kept, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_going_back_to_a_state_goes_the_same_way_again():
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, Schedule(20))
+    kept = descend(adam, doubled, 1)
+    for one, two in zip(*(descend(adam, doubled, 3, kept.copy()) for _ in range(2)), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_half_the_size_goes_half_as_far_with_the_same_moments():
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.2}, CONSTANT)
+    start = adam.start
+    whole, half = (adam.update(start.copy(), two_arrays(), size) for size in (1.0, 0.5))
+    np.testing.assert_allclose(half.vector - start.vector, (whole.vector - start.vector) / 2)
+    np.testing.assert_array_equal(half.mean, whole.mean)
+    np.testing.assert_array_equal(half.square, whole.square)
+
+
+def test_a_size_may_be_an_array_of_no_dimension():
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.2}, CONSTANT)
+    one, two = (adam.update(adam.start.copy(), two_arrays(), size) for size in (0.7, np.array(0.7)))
+    np.testing.assert_array_equal(one.vector, two.vector)
+
+
+def test_moments_without_gradients_do_not_fade_into_subnormal_numbers():
+    start = {"x": np.ones(1, dtype=np.float32)}
+    adam = Adam(start, {"x": 0.1}, CONSTANT)
+    state = descend(adam, doubled, 1)
+    state = descend(adam, lambda arrays: {"x": 0 * arrays["x"]}, 2000, state)
+    assert abs(state.mean[0]) >= np.finfo(np.float32).tiny
+    assert state.square[0] >= np.finfo(np.float32).tiny
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_keep_their_shape_and_precision(dtype):
+    start = {name: array.astype(dtype) for name, array in two_arrays().items()}
+    adam = Adam(start, {"x": 0.1, "y": 0.1}, Schedule(4))
+    arrays = adam.arrays(descend(adam, doubled, 1).vector)
+    assert {name: a.shape for name, a in arrays.items()} == {"x": (2, 2), "y": (1,)}
+    assert {a.dtype for a in arrays.values()} == {np.dtype(dtype)}
+
+
+def test_strict_arrays_go_the_way_of_numpy():
+    def end(convert):
+        start = {name: convert(array) for name, array in two_arrays().items()}
+        adam = Adam(start, {"x": 0.1, "y": 0.3}, Schedule(8))
+        return adam.arrays(descend(adam, doubled, 8).vector)
+
+    ours, theirs = end(np.asarray), end(array_api_strict.asarray)
+    for name, array in theirs.items():
+        np.testing.assert_allclose(np.from_dlpack(array), ours[name], rtol=1e-12)
+
+
+# -- One stage --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "batch_size"),
+    [(1, 16), (128, 16), (136, 17), (800, 100), (2048, 256), (49_999, 256), (50_000, 512)],
+)
+def test_batches_are_an_eighth_of_few_rows(n_rows, batch_size):
+    assert default_batch_size(n_rows) == batch_size
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_epochs"), [(1, 120), (18_000, 120), (60_000, 36), (1_000_000, 10)]
+)
+def test_epochs_become_fewer_with_more_rows(n_rows, n_epochs):
+    assert default_epochs(n_rows) == n_epochs
+
+
+def test_a_later_stage_has_a_share_of_the_rates_and_epochs():
+    config = TrainingConfig(10, 32, noise=0.3, learning_rate=2.0).scaled(0.5, epochs=0.25)
+    assert (config.n_epochs, config.batch_size, config.noise) == (3, 32, 0.3)
+    assert config.rates_of(RATES) == pytest.approx(RATES)
+
+
+LOSS = CrossEntropy(0.1)
+N_ROWS, N_CENTERS, N_FEATURES, RANK = 150, 6, 4, 2
+SHORT = TrainingConfig(n_epochs=6, batch_size=32)
+WILD = {**RATES, "centers": 1e30, "weights": 1e30}
+
+
+def toy(device=NUMPY):
+    random = np.random.default_rng(0)
+    codes = random.integers(3, size=N_ROWS)
+    X = random.normal(size=(N_ROWS, N_FEATURES)) + 2 * np.eye(3, N_FEATURES)[codes]
+    return BatchLoader(X, codes, np.ones(N_ROWS), table=LOSS.target_table(3), device=device)
+
+
+def start(device=NUMPY, *, projected=False, widths=1):
+    random = np.random.default_rng(1)
+    rank = RANK if projected else N_FEATURES
+    arrays = {
+        "centers": random.normal(size=(N_CENTERS, rank)),
+        "weights": 0.1 * random.normal(size=(3, N_CENTERS)),
+        "intercept": np.zeros(3),
+        "log_gamma": np.full(widths, -1.5),
+    }
+    if projected:
+        arrays["projection"] = random.normal(size=(rank, N_FEATURES)) / 2
+    return RBFNetwork(**{name: device.send(array) for name, array in arrays.items()})
+
+
+def train(config=SHORT, device=NUMPY, random_state=0, form=None, **options):
+    random = np.random.RandomState(random_state)
+    begin = start(device, **(form or {}))
+    return train_network(begin, LOSS, toy(device), config, random, **options)
+
+
+def in_numpy(network):
+    return {name: to_numpy(array) for name, array in network.arrays().items()}
+
+
+def assert_finite(network):
+    assert all(np.isfinite(array).all() for array in in_numpy(network).values())
+
+
+FORMS = [{}, {"widths": N_CENTERS}, {"projected": True}, {"projected": True, "widths": N_CENTERS}]
+every_network_form = pytest.mark.parametrize(
+    "form", FORMS, ids=lambda form: " ".join(form) or "plain"
+)
+
+
+@every_network_form
+def test_the_loss_falls_and_every_array_moves(form):
+    trained = train(form=form)
+    assert len(trained.losses) == 6
+    assert trained.losses[-1] < 0.8 * trained.losses[0]
+    assert trained.n_halvings == 0
+    for name, array in in_numpy(trained.network).items():
+        first = in_numpy(start(**form))[name]
+        assert array.dtype == np.float32
+        assert array.shape == first.shape
+        assert not np.array_equal(array, first)
+
+
+def test_targets_may_be_numbers():
+    random = np.random.default_rng(2)
+    X = random.normal(size=(N_ROWS, N_FEATURES))
+    batches = BatchLoader(X, np.sin(X[:, :3]), np.ones(N_ROWS))
+    trained = train_network(start(), SquaredError(), batches, SHORT, np.random.RandomState(0))
+    assert trained.losses[-1] < trained.losses[0]
+
+
+@every_network_form
+def test_same_random_state_same_network_bit_for_bit(form):
+    one, two = (train(random_state=3, form=form) for _ in range(2))
+    assert one.losses == two.losses
+    for name, array in in_numpy(one.network).items():
+        np.testing.assert_array_equal(array, in_numpy(two.network)[name])
+
+
+def test_another_random_state_is_another_network():
+    one, two = (train(random_state=seed).network for seed in (3, 4))
+    assert not np.array_equal(one.centers, two.centers)
+
+
+def test_start_is_left_alone():
+    begin = start()
+    before = in_numpy(start())
+    train_network(begin, LOSS, toy(), SHORT, np.random.RandomState(0))
+    for name, array in in_numpy(begin).items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_the_loss_of_an_epoch_is_the_mean_of_its_batches(monkeypatch):
+    """Without rates nothing moves, and batches of one size make the mean over all rows."""
+    monkeypatch.setattr("kernlet.compact.train._STEPS_PER_CHECK", 2)
+    still = TrainingConfig(1, batch_size=30, noise=0.0, rates=dict.fromkeys(RATES, 0.0))
+    batches = toy()
+    everything = np.arange(batches.n_rows)
+    value, _ = start().value_and_grad(
+        LOSS, *(read(everything) for read in (batches.rows, batches.targets, batches.weights))
+    )
+    assert train(still).losses[0] == pytest.approx(float(value), rel=1e-5)
+
+
+def test_noise_changes_the_network_and_no_noise_does_not_fail():
+    quiet = TrainingConfig(2, batch_size=32, noise=0.0)
+    assert not np.array_equal(
+        train(quiet).network.centers, train(TrainingConfig(2, batch_size=32)).network.centers
+    )
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 150, 1000])
+def test_batches_of_any_size(batch_size):
+    trained = train(TrainingConfig(2, batch_size))
+    assert np.isfinite(trained.losses).all()
+    assert_finite(trained.network)
+
+
+# Rounding
+
+LEVELS = {"centers": 7, "weights": 7, "projection": 1}
+STEPS = {"centers": 0.4, "weights": 0.1, "projection": 0.5}
+
+
+@pytest.mark.parametrize("names", [("weights",), ("centers", "weights"), tuple(LEVELS)])
+def test_rounded_arrays_lie_on_the_grid_of_the_steps_returned(names):
+    levels, steps = ({name: numbers[name] for name in names} for numbers in (LEVELS, STEPS))
+    trained = train(SHORT, form={"projected": True}, levels=levels, steps=steps)
+    assert trained.steps.keys() == set(names)
+    for name in names:
+        codes = in_numpy(trained.network)[name].astype(float) / trained.steps[name]
+        np.testing.assert_allclose(codes, np.round(codes), atol=1e-4)
+        assert np.abs(codes).max() <= LEVELS[name] + 1e-4
+    assert trained.losses[-1] < trained.losses[0]
+
+
+def test_rounding_steps_are_trained_too():
+    trained = train(levels={"weights": 7}, steps={"weights": 0.1})
+    assert trained.steps["weights"] != pytest.approx(0.1, rel=1e-3)
+
+
+def test_without_rounding_there_are_no_steps():
+    assert train().steps == {}
+
+
+# The guard
+
+
+def test_divergence_is_noticed_undone_and_warned_of():
+    with pytest.warns(ConvergenceWarning, match="learning rates are now 1/2 of what they were"):
+        trained = train(TrainingConfig(3, 32, rates=WILD))
+    assert trained.n_halvings >= 1
+    assert_finite(trained.network)
+
+
+def test_hopeless_rates_end_the_training():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trained = train(TrainingConfig(40, 32, rates=WILD))
+    messages = [str(w.message) for w in caught if w.category is ConvergenceWarning]
+    assert len(messages) == trained.n_halvings == 11
+    assert "1/2048 " in messages[-1]
+    assert len(trained.losses) < 40
+    assert_finite(trained.network)
+
+
+def test_training_goes_on_after_a_halving(monkeypatch):
+    """A batch of rows that are not numbers costs one window of steps, and no more."""
+    seen = []
+    plain = RBFNetwork.value_and_grad
+
+    def once_nan(self, loss, X, targets, weights):
+        seen.append(len(X))
+        value, gradient = plain(self, loss, X, targets, weights)
+        return (value * np.nan if len(seen) == 7 else value), gradient
+
+    monkeypatch.setattr(RBFNetwork, "value_and_grad", once_nan)
+    with pytest.warns(ConvergenceWarning, match="1/2 of what they were"):
+        trained = train()
+    assert trained.n_halvings == 1
+    assert trained.losses[-1] < trained.losses[0]
+    assert len(trained.losses) == 6
+    assert np.isfinite(trained.losses[0])
+
+
+def test_good_rates_are_not_warned_about():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        train()
+
+
+@pytest.mark.parametrize("rates", [{"log_gamma": 1e3}, {"weights": 1e38}], ids=str)
+def test_a_step_too_long_at_the_end_of_a_window_is_undone_too(rates):
+    """With one batch an epoch, the first step is taken after the only look at the loss."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        trained = train(TrainingConfig(3, N_ROWS, rates={**RATES, **rates}))
+    assert np.isfinite(trained.losses[-1])
+
+
+# Epochs
+
+
+def test_on_epoch_hears_of_every_epoch_and_may_stop():
+    heard = []
+
+    def stop_at_third(loss, network):
+        heard.append((loss, network))
+        return len(heard) == 3
+
+    trained = train(on_epoch=stop_at_third)
+    assert len(heard) == 3
+    assert tuple(loss for loss, _ in heard) == trained.losses
+    np.testing.assert_array_equal(heard[-1][1].centers, trained.network.centers)
+    assert not np.array_equal(heard[0][1].centers, trained.network.centers)
+
+
+def test_on_epoch_sees_the_network_as_it_is_stored():
+    seen = []
+
+    def see(_, network):
+        seen.append(network.weights)
+
+    train(TrainingConfig(2, 32), levels={"weights": 1}, steps={"weights": 0.1}, on_epoch=see)
+    assert all(len(np.unique(weights)) <= 3 for weights in seen)
+
+
+# Other libraries
+
+ROUNDED = {"levels": {"centers": 31, "weights": 31}, "steps": {"centers": 0.1, "weights": 0.03}}
+
+
+def assert_alike(device):
+    form = {"projected": True, "widths": N_CENTERS}
+    ours, theirs = (train(device=place, form=form, **ROUNDED) for place in (NUMPY, device))
+    np.testing.assert_allclose(theirs.losses, ours.losses, rtol=1e-2)
+    assert type(theirs.network.centers) is type(device.send(np.ones(1)))
+    batches = toy()
+    X = batches.rows(np.arange(batches.n_rows))
+    outputs = [f.network.map(to_numpy).outputs(X) for f in (ours, theirs)]
+    np.testing.assert_allclose(*outputs, atol=0.2)
+
+
+def test_strict_arrays_give_about_the_network_of_numpy():
+    assert_alike(Device(array_api_strict))
+
+
+def test_torch_gives_about_the_network_of_numpy():
+    pytest.importorskip("torch")
+    assert_alike(find_device("torch"))
+
+
+@pytest.mark.parametrize("name", ["strict", "torch"])
+def test_divergence_is_undone_in_other_libraries(name):
+    if name == "torch":
+        pytest.importorskip("torch")
+    device = Device(array_api_strict) if name == "strict" else find_device("torch")
+    with pytest.warns(ConvergenceWarning, match="learning rates are now 1/2"):
+        trained = train(TrainingConfig(2, 32, rates=WILD), device)
+    assert_finite(trained.network)
+
+
+# -- All stages, and callbacks ----------------------------------------------------------------
+
+
+class Recorder:
+    """A callback that counts epochs, and stops at a given epoch."""
+
+    def __init__(self, stop_at=None):
+        self.epochs, self.stop_at, self.names = 0, stop_at, set()
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.names.add(context.task_name)
+        if context.task_name == "epoch":
+            self.epochs += 1
+            return self.epochs == self.stop_at
+        return False
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def test_callbacks_hear_of_every_epoch(moons):
+    X, _, y, _ = moons
+    listener = Recorder()
+    small = machine(storage="int4").set_callbacks(listener).fit(X, y)
+    assert listener.epochs == len(small.history_) == small.n_iter_ == 20 + 10 + 5
+    assert {"epoch", "training", "fine-tuning"} <= listener.names
+
+
+def test_callbacks_can_stop(moons):
+    X, _, y, _ = moons
+    stopper = Recorder(stop_at=3)
+    small = machine(validation_fraction=None).set_callbacks(stopper).fit(X, y)
+    assert stopper.epochs == len(small.history_) == small.n_iter_ == 3
+    assert set(small.predict(X)) <= {0, 1}
+
+
+@pytest.mark.parametrize("storage", ["float32", "int4"])
+def test_no_last_training_where_a_callback_asked_to_stop(moons, storage):
+    """Rounded tables still have their training, which goes on until it is stopped too."""
+    X, X_test, y, y_test = moons
+    stopper = Recorder(stop_at=3)
+    small = machine(storage=storage).set_callbacks(stopper).fit(X, y)
+    n_epochs = 3 if storage == "float32" else 3 + 10
+    assert stopper.epochs == len(small.history_) == small.n_iter_ == n_epochs
+    assert "training" in stopper.names
+    assert "fine-tuning" not in stopper.names
+    assert np.isfinite([epoch["score"] for epoch in small.history_]).all()
+    assert small.score(X_test, y_test) == pytest.approx(small.validation_score_, abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def trainer(moons):
+    X, _, y, _ = moons
+    loss, rows = CrossEntropy(), np.arange(len(y))
+    table = loss.target_table(2)
+    split = rows[rows % 5 > 0], rows[rows % 5 == 0]
+    training = TrainingSet(X, np.ones(len(y)), y, loss, accuracy, *split, table, 10 * table - 5)
+    batches = BatchLoader(X, y, np.ones(len(y)), table=table)
+    initialiser = Initialiser(training, batches.subset(training.train), None, 0.1)
+    return Trainer(training, batches, initialiser, TrainingConfig(20, 32), seed=0)
+
+
+@pytest.mark.parametrize("storage", ["float32", "int4"])
+def test_fine_tuning_lowers_the_loss_on_all_rows(trainer, storage):
+    trial = trainer.trial(StoragePlan(2, 1, 8, formats=STORAGE[storage]), epochs=0.05)
+    tuned = trainer.finetune(trial)
+    assert trainer.total_loss(tuned.network) < trainer.total_loss(trial.network)
+    assert len(tuned.losses) == len(trial.losses) + 5
+    assert (tuned.score, tuned.plan) == (trial.score, trial.plan)
+
+
+def test_fine_tuning_that_makes_the_loss_larger_is_discarded(trainer):
+    trial = trainer.trial(StoragePlan(2, 1, 8))
+    wild = replace(trainer, config=replace(trainer.config, noise=30.0))
+    tuned = wild.finetune(trial)
+    assert tuned.expansion is trial.expansion
+    assert tuned.network is trial.network
+    assert len(tuned.losses) == len(trial.losses) + 5
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("n_centers", [5, "auto"])
+def test_scoring_monitor_and_progress_bar(moons, n_centers):
+    X, _, y, _ = moons
+    monitor = ScoringMonitor(scoring="accuracy")
+    small = machine(n_centers, n_epochs=4)
+    small.set_callbacks(monitor, ProgressBar()).fit(X, y)
+    assert monitor.get_logs()
+
+
+def test_the_history_has_a_falling_loss_and_scores(digits):
+    X, _, y, _ = digits
+    history = machine(15).fit(X, y).history_
+    assert all(set(epoch) == {"loss", "score"} for epoch in history)
+    assert history[19]["loss"] < history[0]["loss"]
+    assert history[19]["score"] >= history[0]["score"]
+    assert np.isfinite([epoch["score"] for epoch in history[:20]]).all()
+    assert len(history[20:]) == 5
+    assert np.isnan([epoch["score"] for epoch in history[20:]]).all()
+
+
+@pytest.mark.parametrize("storage", ["float32", "int4"])
+def test_early_stopping_ends_the_first_training_earlier(digits, storage):
+    X, X_test, y, y_test = digits
+    parameters = {"n_epochs": 40, "storage": storage, "n_iter_no_change": 3}
+    full = machine(15, **parameters).fit(X, y)
+    short = machine(15, **parameters, early_stopping=True).fit(X, y)
+    rest = 10 + (20 if storage == "int4" else 0)
+    assert rest < short.n_iter_ < full.n_iter_ == 40 + rest
+    first = short.history_[: short.n_iter_ - rest]
+    best = max(range(len(first)), key=lambda epoch: first[epoch]["score"])
+    assert len(first) == best + 4
+    assert short.score(X_test, y_test) > 0.94

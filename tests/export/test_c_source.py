@@ -1,6 +1,5 @@
 """Every export is compiled with sanitizers and compared with Python on real rows."""
 
-import shutil
 import subprocess
 
 import numpy as np
@@ -18,6 +17,7 @@ from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
+from support.c_programs import compiled, needs_gcc, run
 from support.shipped_machines import (
     CLASSIFIERS,
     DIGITS,
@@ -29,34 +29,6 @@ from support.shipped_machines import (
     regressor,
     transformer,
 )
-
-needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc to compile with")
-STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-g0"]
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-FLOAT_ONLY = ["-Wdouble-promotion", "-Wconversion", "-Wno-sign-conversion", "-pedantic"]
-
-
-def compiled(source, *, sanitize=True):
-    """The test program of an export."""
-    options = STRICT + (SANITIZERS if sanitize else [])
-    model, test = f"{source.name}.c", f"test_{source.name}.c"
-    commands = [
-        ["gcc", *options, *FLOAT_ONLY, "-c", model, "-o", "model.o"],
-        ["gcc", *options, test, "model.o", "-o", "run", "-lm"],
-    ]
-    for command in commands:
-        made = subprocess.run(command, cwd=source.folder, capture_output=True, text=True)
-        assert made.returncode == 0, made.stderr[:2000]
-    return source.folder / "run"
-
-
-def run(program, X, n_scores):
-    """Class numbers and scores of rows."""
-    lines = "\n".join(" ".join(c_float(v)[:-1] for v in row) for row in np.float32(X))
-    ran = subprocess.run([program, "-"], input=lines, capture_output=True, text=True, check=True)
-    table = np.array([line.split() for line in ran.stdout.splitlines()], dtype=float)
-    assert table.shape == (len(X), table.shape[1])
-    return (table[:, 0].astype(int), table[:, 1:]) if n_scores else table
 
 
 def close_calls(values):

@@ -72,6 +72,6 @@ class Polynomial(Kernel):
 
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """(gamma X Z' + coef0)^degree."""
-        offset = graph.floats(np.full(len(centers), self.coef0))
-        q = graph.node("Gemm", x, graph.floats(self.gamma * centers.T), offset)
+        scaled = graph.floats(self.gamma * centers.T)
+        q = graph.node("Gemm", x, scaled, graph.floats(np.full(len(centers), self.coef0)))
         return str(graph.node("Pow", q, graph.scalar(float(self.degree))))

@@ -56,6 +56,6 @@ class Sigmoid(Kernel):
 
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """tanh(gamma X Z' + coef0)."""
-        offset = graph.floats(np.full(len(centers), self.coef0))
-        q = graph.node("Gemm", x, graph.floats(self.gamma * centers.T), offset)
+        scaled = graph.floats(self.gamma * centers.T)
+        q = graph.node("Gemm", x, scaled, graph.floats(np.full(len(centers), self.coef0)))
         return str(graph.node("Tanh", q))

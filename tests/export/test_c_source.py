@@ -1,5 +1,6 @@
 """Every export is compiled with sanitizers and compared with Python on real rows."""
 
+import shutil
 import subprocess
 
 import numpy as np
@@ -17,7 +18,7 @@ from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
-from support.c_programs import compiled, needs_gcc, run
+from support.c_programs import SANITIZERS, STRICT, compiled, needs_gcc, run
 from support.shipped_machines import (
     CLASSIFIERS,
     DIGITS,

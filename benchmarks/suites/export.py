@@ -25,8 +25,8 @@ from benchmarks.tables import Table
 from benchmarks.timing import median_seconds
 from kernlet import CompactKernelClassifier, to_c, to_onnx
 from kernlet.datasets import load
-from kernlet.export.c import c_float
-from kernlet.export.c_tables import close_calls
+from kernlet.export.rounding import close_calls
+from kernlet.kernels.base import c_float
 from kernlet.model.model import as_model
 from papers.tasks import Task, usps
 

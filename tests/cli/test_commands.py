@@ -311,7 +311,7 @@ def test_files_that_hold_no_machine_are_refused(iris, tmp_path):
     (tmp_path / "zip").write_bytes(b"PK\x03\x04 nothing")
     assert "corrupt" in kernlet_command("predict", tmp_path / "zip", table, status=1)
     (tmp_path / "cut").write_bytes(model.read_bytes()[:-9])
-    assert "damaged" in kernlet_command("predict", tmp_path / "cut", table, status=1)
+    assert "corrupt" in kernlet_command("predict", tmp_path / "cut", table, status=1)
     skops.io.dump(StandardScaler().fit(IRIS), tmp_path / "scaler.skops")
     assert "not a kernel classifier" in kernlet_command(
         "predict", tmp_path / "scaler.skops", table, status=1

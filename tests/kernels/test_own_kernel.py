@@ -44,11 +44,11 @@ class RationalQuadratic(Kernel):
     def onnx_nodes(self, graph, x, centers):
         distances = graph.node(
             "Sub",
-            graph.node("Unsqueeze", x, graph.wholes([1])),
+            graph.node("Unsqueeze", x, graph.integers([1])),
             graph.floats(centers[None]),
         )
         squares = graph.node("Mul", distances, distances)
-        sums = graph.node("ReduceSum", squares, graph.wholes([2]), keepdims=0)
+        sums = graph.node("ReduceSum", squares, graph.integers([2]), keepdims=0)
         below = graph.node("Div", sums, graph.scalar(self.scale))
         return graph.node("Reciprocal", graph.node("Add", below, graph.scalar(1.0)))
 
@@ -72,9 +72,9 @@ class Laplacian(Kernel):
         return f"return EXP(-{self.c_parameter('gamma')} * {s});"
 
     def onnx_nodes(self, graph, x, centers):
-        rows = graph.node("Unsqueeze", x, graph.wholes([1]))
+        rows = graph.node("Unsqueeze", x, graph.integers([1]))
         sizes = graph.node("Abs", graph.node("Sub", rows, graph.floats(centers[None])))
-        sums = graph.node("ReduceSum", sizes, graph.wholes([2]), keepdims=0)
+        sums = graph.node("ReduceSum", sizes, graph.integers([2]), keepdims=0)
         return graph.node("Exp", graph.node("Mul", sums, graph.scalar(-self.gamma)))
 
 

@@ -3,18 +3,18 @@
 from kernlet.export.c import CodeSize, CSource, size_report, to_c
 from kernlet.export.file import ModelFileError, load, save
 from kernlet.export.onnx import to_onnx
-from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
+from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
 from kernlet.export.skl2onnx import register_skl2onnx
 from kernlet.model.model import Model, as_model
 
 __all__ = [
     "CSource",
     "CodeSize",
+    "LoadedClassifier",
+    "LoadedRegressor",
+    "LoadedTransformer",
     "Model",
     "ModelFileError",
-    "ShippedClassifier",
-    "ShippedRegressor",
-    "ShippedTransformer",
     "as_model",
     "load",
     "register_skl2onnx",

@@ -1,13 +1,15 @@
-"""Export to C."""
+"""Export to C99: a model's numbers in packed arrays, and the code that evaluates them."""
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,232 +19,33 @@ import numpy as np
 
 from kernlet import __version__
 from kernlet._typing import Floats
+from kernlet.affine import AffineMap, compose
 from kernlet.atomic import atomic_write
-from kernlet.export.c_tables import Rounding, StoredMachine, compare, require_float32, store
-from kernlet.kernels.base import c_float
+from kernlet.expansion import KernelExpansion
+from kernlet.export.rounding import (
+    FLOAT32_TOLERANCE,
+    Rounding,
+    close_calls,
+    compare,
+    dense_points,
+    require_close,
+)
+from kernlet.kernels.base import Kernel, c_float
 from kernlet.model.model import Model, as_model
-from kernlet.quantization import PackedArray
+from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion, encode
 from kernlet.tables.encode import NumberColumn
-
-#: target -> compiler, its size tool and its options
-TARGETS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "host": ("gcc", "size", ()),
-    "Cortex-M0": ("arm-none-eabi-gcc", "arm-none-eabi-size", ("-mcpu=cortex-m0", "-mthumb")),
-    "Cortex-M4F": (
-        "arm-none-eabi-gcc",
-        "arm-none-eabi-size",
-        ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"),
-    ),
-    "ATmega328P": ("avr-gcc", "avr-size", ("-mmcu=atmega328p",)),
-}
-
-
-@dataclass(frozen=True)
-class CodeSize:
-    """Sizes for one target.
-
-    Parameters
-    ----------
-    target : str
-    compiler : str
-    flash : int or None
-        Bytes of code and constants in the object file; None where it does not compile.
-    ram : int or None
-        Bytes of variables in it, and on AVR of the constants that are copied there at the start.
-    stack : int or None
-        Bytes that a prediction takes on the stack: the sum over its functions, at most.
-    problem : str
-        Why there are no sizes.
-    """
-
-    target: str
-    compiler: str
-    flash: int | None
-    ram: int | None
-    stack: int | None
-    problem: str = ""
-
-
-def size_report(source: str | PathLike[str]) -> list[CodeSize]:
-    """Compile a source file for every target whose compiler is installed.
-
-    Parameters
-    ----------
-    source : str or path
-        A C file, beside its header.
-
-    Returns
-    -------
-    sizes : list of CodeSize
-        Empty where there is no compiler at all.
-    """
-    return [
-        _size(Path(source), target, compiler, size, options)
-        for target, (compiler, size, options) in TARGETS.items()
-        if shutil.which(compiler) and shutil.which(size)
-    ]
-
-
-def _size(
-    source: Path, target: str, compiler: str, size: str, options: tuple[str, ...]
-) -> CodeSize:
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "model.o"
-        arguments = ["-std=c99", "-Os", *options, "-fstack-usage", "-c", str(source.absolute())]
-        run = subprocess.run(
-            [compiler, *arguments, "-o", str(made)],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if run.returncode:
-            errors = [line for line in run.stderr.splitlines() if "error" in line] or ["?"]
-            return CodeSize(target, compiler, None, None, None, errors[0].split("error: ")[-1])
-        text, data, bss = (int(word) for word in _said(size, str(made))[1].split()[:3])
-        copied = _constants(size, made) if compiler == "avr-gcc" else 0
-        stack = sum(
-            int(line.split("\t")[1])
-            for usage in Path(folder).glob("*.su")
-            for line in usage.read_text("utf-8").splitlines()
-        )
-    return CodeSize(target, compiler, text + data, data + bss + copied, stack)
-
-
-def _said(*command: str) -> list[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-
-
-def _constants(size: str, made: Path) -> int:
-    """Bytes of constants that are not in the flash of an AVR alone: texts, which it copies."""
-    words = [line.split() for line in _said(size, "-A", str(made))]
-    return sum(int(line[1]) for line in words if line and line[0].startswith(".rodata"))
-
-
-def c_string(text: str) -> str:
-    r"""A string constant, in UTF-8, of printable ASCII alone.
-
-    Examples
-    --------
-    >>> from kernlet.export.c import c_string
-    >>> print(c_string('a"b'))
-    "a\042b"
-    """
-    return '"' + "".join(_c_character(byte) for byte in text.encode("utf-8", "replace")) + '"'
-
-
-def _c_character(byte: int) -> str:
-    if 32 <= byte < 127 and chr(byte) not in '"\\?':
-        return chr(byte)
-    return f"\\{byte:03o}"
-
-
-def c_comment(text: Any, longest: int = 100) -> str:
-    """A line of text that can stand in a comment and cannot end it.
-
-    Examples
-    --------
-    >>> from kernlet.export.c import c_comment
-    >>> c_comment("ends here */ int x;")
-    'ends here * / int x;'
-    """
-    line = " ".join(str(text).encode("ascii", "backslashreplace").decode().split())
-    line = line.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *")
-    line = re.sub(r"\?(?=\?)", "? ", line)  # no trigraphs
-    line = line.replace("*/", "* /").replace("/*", "/ *")
-    return line if len(line) <= longest else line[: longest - 3] + "..."
-
-
-def c_identifier(text: str) -> str:
-    """A name for C made of a text.
-
-    Examples
-    --------
-    >>> from kernlet.export.c import c_identifier
-    >>> c_identifier("my model-2"), c_identifier("7")
-    ('my_model_2', 'model_7')
-    """
-    name = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_").lower()
-    if not name:
-        return "model"
-    return f"model_{name}" if name[0].isdigit() else name
-
-
-def rows_of(words: Iterable[str], width: int = 12) -> list[str]:
-    """Constants, some a line."""
-    words = list(words)
-    return [", ".join(words[i : i + width]) for i in range(0, len(words), width)]
-
-
-def table_words(table: PackedArray) -> list[str]:
-    """The entries of a table: numbers, codes, or packed bytes."""
-    if table.format.name == "float32":
-        return [c_float(value) for value in (table.data * np.float32(table.step)).ravel()]
-    if table.format.name == "float16":
-        return [f"{bits}u" for bits in table.data.ravel().view(np.uint16).tolist()]
-    if table.format.name == "int8":
-        return [str(code) for code in table.codes().ravel().tolist()]
-    return [f"{byte}u" for byte in table.data.tolist()]
-
-
-def n_scores(model: Model) -> int:
-    """Numbers that a prediction gives besides its class."""
-    if model.kind != "classifier" or model.scheme != "one vs one" or not model.votes:
-        return model.expansion.n_outputs
-    return 1 if len(model.classes) == 2 else len(model.classes)
-
-
-def feature_names(model: Model) -> list[str]:
-    """Names of the features, numbers where they have none."""
-    if model.feature_names is not None:
-        return list(model.feature_names)
-    return [f"feature {i}" for i in range(model.n_features)]
-
-
-def facts(model: Model, machine: StoredMachine) -> Iterator[str]:
-    """What the machine is."""
-    yield f"Kernel: {model.expansion.kernel.describe()}."
-    rank = machine.centers.shape[1]
-    through = f", projected to {rank} numbers" if machine.projection is not None else ""
-    yield f"{model.n_features} features{through}; {len(machine.intercept)} outputs."
-    yield f"Tables: {machine.nbytes} bytes."
-    if model.summary.get("estimator"):
-        yield f"Trained as {model.summary['estimator']}."
-
-
-def meaning(model: Model) -> str:
-    """What the scores are."""
-    if model.kind == "regressor":
-        return "The numbers that are predicted."
-    if model.kind == "transformer":
-        return "The features of a row."
-    if model.kind == "expansion":
-        return "The outputs of the machine."
-    if n_scores(model) == 1:
-        return "There is one score, positive for class 1."
-    if model.scheme == "one vs one" and not model.votes:
-        return "There is a score for each pair i < j of classes, positive for i."
-    return "There is a score for each class."
-
-
-def encoding_lines(model: Model) -> Iterator[str]:
-    """How the columns of a table become features."""
-    for column in model.encoding.columns if model.encoding else ():
-        if isinstance(column, NumberColumn):
-            yield f"{column.name}: the number; {column.fill:g} where it is missing"
-        else:
-            yield (
-                f"{column.name}: 1 for the feature of its category, 0 for the others; a category "
-                "that is not there is 0 everywhere"
-            )
-
 
 #: Relative error of the exponential that needs no library.
 EXP_ERROR = 3e-7
-_TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}
-_TEST_ROWS = 16
+STORAGES = ("float32", "float16", "int8", "stored")
+_C_TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}  # bytes otherwise
 _MATH_CALL = re.compile(r"\b[a-z]\w*f\(")  # float functions of <math.h> end in f
+_TEST_ROWS = 16
 _LISTED_FEATURES = 1000
+# Rows that the float32 check evaluates in NumPy: enough to meet most centers, few enough that the
+# rows times the numbers of all centers stay below half a second of work.
+_CHECKED_ROWS = (16, 300)
+_CHECKED_DIFFERENCES = 500_000_000
 
 
 @dataclass(frozen=True)
@@ -334,21 +137,20 @@ def to_c(
     (80, 1.0)
     """
     if exp not in ("libm", "polynomial"):
-        raise ValueError(f"exp={exp!r} is none of libm, polynomial.")
+        raise ValueError(f"exp={exp!r} is not one of libm, polynomial.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        raise ValueError(f"name={name!r} is no name in C: give letters, digits and underscores.")
-    shipped = as_model(model)
-    machine = store(shipped, storage)
-    rounding, rows = compare(shipped, machine.expansion, X, y)
-    values = _values(shipped, machine, storage, rounding, exp, name)
-    require_float32(shipped, machine, rows)
-    values |= _test_values(shipped, machine, rows)
+        raise ValueError(f"name={name!r} is not a name in C: give letters, digits and underscores.")
+    original = as_model(model)
+    rounded, packed = pack(original, storage)
+    rounding, rows = compare(original, rounded, X, y)
+    require_float32(rounded, packed, rows)
+    code = _Code(name, storage, exp, original, rounded, packed, rounding, rows[:_TEST_ROWS])
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    source = CSource(folder, name, storage, machine.nbytes, rounding)
+    source = CSource(folder, name, storage, code.table_bytes, rounding)
     templates = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "Makefile.jinja")
     environment = _environment()
-    texts = [environment.get_template(template).render(values) for template in templates]
+    texts = [environment.get_template(template).render(code=code) for template in templates]
     for path, text in zip(source.files, texts, strict=True):
         with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="ascii")
@@ -368,105 +170,488 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _values(
-    model: Model,
-    machine: StoredMachine,
-    storage: str,
-    rounding: Rounding,
-    exp: str,
-    name: str,
-) -> dict[str, Any]:
-    """All that header and source say."""
-    kernel_code = machine.kernel.c_code("((a + b) + (c + d))")
-    uses_tanh = "hyperbolic_tangent(" in kernel_code
-    uses_exp = "EXP(" in kernel_code or uses_tanh or model.temperature is not None
-    uses_libm = (uses_exp and exp == "libm") or bool(
-        _MATH_CALL.search(kernel_code + machine.kernel.c_term)
+# -- Packing ---------------------------------------------------------------------------------------
+#
+# The code evaluates, for a row x of features,
+#
+#     u = projection ((x - shift) * scale),
+#     f_c(x) = sum_j coef[j, c] k(u, centers[j]) + intercept[c].
+#
+# Every packed array is a table of codes times a step. The step of the centers would cost one
+# multiplication for every number of every center. It is therefore moved into what is computed
+# once: u and the centers are both divided by it, the kernel is replaced by the one in these units,
+# and the codes of the centers are used as they are. Kernels of x.z need only the centers divided.
+#
+# Rounding to float16 or int8 is finest near 0, so the centers are first shifted to the middle of
+# their range where the kernel is translation invariant.
+
+
+def pack(model: Model, storage: str) -> tuple[Model, dict[str, PackedArray]]:
+    """The model after its numbers were rounded, and these numbers: centers, coef, projection."""
+    expansion = model.expansion
+    expansion.kernel.to_dict()  # refuses a kernel without a name
+    if storage not in STORAGES:
+        raise ValueError(f"storage={storage!r} is not one of {', '.join(STORAGES)}.")
+    if not expansion.n_centers:
+        raise ValueError("A machine without centers is a constant; there is nothing to export.")
+    own = getattr(expansion, "storage", {})
+    if storage == "stored" or set(own.values()) == {storage} != {"float32"}:
+        map, kernel, packed = model.input_map, expansion.kernel, _stored(expansion)
+    else:
+        map, centers, kernel = _frame(model, storage)
+        arrays = {"centers": centers, "coef": expansion.coef.T}
+        if map is not None and map.matrix is not None:
+            arrays["projection"] = map.matrix
+        packed = {name: encode(array, FORMATS[storage]) for name, array in arrays.items()}
+    map, kernel, packed = _in_steps_of_the_centers(map, kernel, packed)
+    rounded = KernelExpansion(
+        kernel,
+        packed["centers"].decoded(),
+        packed["coef"].decoded().T,
+        np.asarray(expansion.intercept, dtype=np.float32),
+        map,
     )
-    names = feature_names(model)
-    class_names = [] if model.classes is None else [str(label) for label in model.classes.tolist()]
-    return {
-        "name": name,
-        "title": f"{machine.centers.shape[0]} centers, by kernlet {__version__}.",
-        "facts": facts(model, machine),
-        "storage": storage,
-        "record": rounding,
-        "quantization": rounding.lines(),
-        "encoding": list(encoding_lines(model)),
-        "features": names[:_LISTED_FEATURES],
-        "n_more_features": max(0, len(names) - _LISTED_FEATURES),
-        "class_names": class_names,
-        "has_scaler": model.scaler is not None,
-        "n_features": model.n_features,
-        "n_scores": n_scores(model),
-        "n_outputs": len(machine.intercept),
-        "n_centers": machine.centers.shape[0],
-        "rank": machine.centers.shape[1],
-        "table_bytes": machine.nbytes,
-        "meaning": meaning(model),
-        "temperature": model.temperature,
-        "scheme": model.scheme,
-        "votes": model.votes,
-        "break_ties": model.break_ties,
-        "exp": exp,
-        "exp_error": EXP_ERROR,
-        "uses_exp": uses_exp,
-        "uses_libm": uses_libm,
-        "uses_tanh": uses_tanh,
-        "kernel": machine.kernel,
-        "kernel_code": kernel_code,
-        "coef_step": _step(machine.coef),
-        "projection": machine.projection is not None,
-        "projection_step": _step(machine.projection),
-        **_arrays(machine),
-    }
+    return replace(model, expansion=rounded, scaler=None), packed
 
 
-def _step(table: PackedArray | None) -> float:
-    """What multiplies the entries of a table; numbers of float32 are written with it."""
-    return 1.0 if table is None or not table.format.has_step else table.step
+def _stored(expansion: KernelExpansion) -> dict[str, PackedArray]:
+    """The packed arrays of a compact machine, the coefficients transposed for the code."""
+    if not isinstance(expansion, QuantizedExpansion):
+        raise ValueError(
+            'storage="stored" is for machines that hold packed arrays, of CompactKernelClassifier '
+            'and CompactKernelRegressor; give "float32", "float16" or "int8".'
+        )
+    coef = expansion.packed["coef"]
+    step = coef.step if coef.format.has_step else None
+    packed = expansion.packed | {"coef": encode(coef.decoded().T, coef.format, step)}
+    return {name: array for name, array in packed.items() if array is not None}
 
 
-def _arrays(machine: StoredMachine) -> dict[str, Any]:
-    """Constant arrays, and how the code gets at their entries."""
-    arrays = [
-        _array(key, _TYPES.get(table.format.name, "uint8_t"), table_words(table))
-        for key, table in machine.tables.items()
-    ]
-    arrays.append(_array("intercept", "float", map(c_float, machine.intercept)))
-    where: dict[str, Any] = {}
-    gamma = getattr(machine.kernel, "gamma", 0.0)
-    parts = {"shift": machine.shift, "scale": machine.scale, "gamma": np.atleast_1d(gamma)}
-    for key, part in parts.items():
-        if part is not None and len(part) > 1:
-            arrays.append(_array(key, "float", map(c_float, part)))
-            where[f"{key}_at"] = f"READ_FLOAT({key} + {'j' if key == 'gamma' else 'i'})"
+def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel]:
+    """Input map, centers and kernel about 0, where the kernel allows it."""
+    map, kernel = model.input_map, model.expansion.kernel
+    centers = dense_points(model.expansion.centers)
+    if not kernel.is_translation_invariant or (map is not None and map.matrix is not None):
+        return map, centers, kernel
+    if storage == "float32":
+        if map is not None and len(map.scale) == len(map.shift) == 1:
+            # One scale and one shift for all features can be taken into the centers.
+            scale = float(map.scale[0])
+            return None, centers / scale + map.shift.astype(float), kernel.scaled(scale)[0]
+        return map, centers, kernel
+    middle = _middle(centers)
+    around = AffineMap(middle, np.ones(1))
+    return compose(map, around), centers - middle, kernel
+
+
+def _middle(centers: Floats) -> Floats:
+    """The middle of all numbers, or of each feature where that halves the largest."""
+    low, high = centers.min(axis=0), centers.max(axis=0)
+    if 2 * (high - low).max() < high.max() - low.min():
+        return (low + high) / 2
+    return np.array([(low.min() + high.max()) / 2])
+
+
+def _in_steps_of_the_centers(
+    map: AffineMap | None, kernel: Kernel, packed: dict[str, PackedArray]
+) -> tuple[AffineMap | None, Kernel, dict[str, PackedArray]]:
+    """The same function with centers of step 1, and the input map rounded to float32."""
+    packed, step = dict(packed), packed["centers"].step
+    if step != 1.0:
+        kernel, factor = kernel.scaled(step)
+        packed["centers"] = replace(packed["centers"], step=1.0)
+        packed["coef"] = replace(packed["coef"], step=packed["coef"].step * factor)
+        if not kernel.is_translation_invariant:
+            pass
+        elif "projection" in packed:
+            projection = packed["projection"]
+            packed["projection"] = replace(projection, step=projection.step / step)
         else:
-            where[f"{key}_at"] = "" if part is None else c_float(part[0])
-    return {
-        **where,
-        "arrays": arrays,
-        "tables": [{"name": k, "format": t.format.name} for k, t in machine.tables.items()],
-        "has_float16": any(t.format.name == "float16" for t in machine.tables.values()),
-        "has_front": machine.shift is not None,
-    }
+            shrink = AffineMap(np.zeros(1), np.array([1 / step]))
+            map = compose(map, shrink)
+    if map is not None:
+        matrix = packed["projection"].decoded() if "projection" in packed else None
+        map = AffineMap(map.shift.astype(np.float32), map.scale.astype(np.float32), matrix)
+    return map, kernel, packed
 
 
-def _array(name: str, kind: str, words: Any) -> dict[str, Any]:
-    words = list(words)
-    return {"name": name, "type": kind, "length": len(words), "lines": rows_of(words)}
+def require_float32(rounded: Model, packed: dict[str, PackedArray], rows: Floats) -> None:
+    """Refuse a model that needs more than float32, by trying some hundreds of rows."""
+    fewest, most = _CHECKED_ROWS
+    work = math.prod(packed["centers"].shape)
+    n_rows = min(most, max(fewest, _CHECKED_DIFFERENCES // max(1, work)))
+    with np.errstate(over="ignore"):
+        sample = rows[:: -(-len(rows) // n_rows)].astype(np.float32)
+    exact = rounded.outputs(sample.astype(np.float64))
+    outputs = float32_outputs(rounded.expansion, packed, sample).astype(np.float64)
+    same = True
+    if rounded.kind == "classifier" and np.isfinite(outputs).all():
+        clear = np.setdiff1d(np.arange(len(sample)), close_calls(rounded, exact))
+        same = np.array_equal(rounded.codes(outputs)[clear], rounded.codes(exact)[clear])
+    require_close("code", outputs, exact, same, FLOAT32_TOLERANCE)
 
 
-def _test_values(model: Model, machine: StoredMachine, rows: Floats) -> dict[str, Any]:
-    some = np.asarray(rows[:_TEST_ROWS], dtype=np.float32)
-    outputs = machine.expansion.decision_values(some.astype(np.float64))
-    scores = model.scores(outputs).reshape(len(some), -1)
-    values = {
-        "n_rows": len(some),
-        "rows": [", ".join(map(c_float, row)) for row in some],
-        "expected": [", ".join(map(c_float, row)) for row in scores],
-        "tolerance": 1e-3 * max(1.0, float(np.abs(scores).max())),
-    }
-    if model.classes is not None:
-        values["classes"] = ", ".join(map(str, model.codes(outputs).tolist()))
-    return values
+def float32_outputs(
+    expansion: KernelExpansion, packed: dict[str, PackedArray], rows: Floats
+) -> Floats:
+    """Outputs of the expansion in float32, operation by operation as the code computes them."""
+    coef, coef_step = _codes(packed["coef"])
+    map = expansion.input_map
+    with np.errstate(all="ignore"):
+        if map is not None:
+            rows = (rows - map.shift) * map.scale
+            if "projection" in packed:
+                projection, step = _codes(packed["projection"])
+                rows = step * (rows @ projection.T)
+        values = np.stack([_kernel_values(expansion.kernel, u, expansion.centers) for u in rows])
+        return coef_step * (values @ coef) + expansion.intercept
+
+
+def _kernel_values(kernel: Kernel, u: Floats, centers: Floats) -> Floats:
+    """k(u, z) for every center z, in float32, by differences where the code takes them."""
+    if kernel.is_translation_invariant:  # k(u, z) = k(0, z - u): the formula sees |z - u|^2 alone
+        u, centers = np.zeros_like(u), centers - u
+    x_norms, z_norms = (np.square(A).sum(axis=1)[None] for A in (u[None], centers))
+    if type(kernel).of_products is Kernel.of_products:
+        return kernel.evaluate(u[None], centers, x_norms, z_norms)[0]
+    return kernel.of_products((centers @ u)[None], x_norms, z_norms)[0]
+
+
+def _codes(array: PackedArray) -> tuple[Floats, Any]:
+    """Entries of a packed array, and what multiplies their sums."""
+    step = array.step if array.format.has_step else 1.0
+    return replace(array, step=1.0).decoded(), np.float32(step)
+
+
+# -- What the templates ask for --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Array:
+    """A constant array of the code."""
+
+    name: str
+    type: str
+    entries: list[str]
+
+    @property
+    def lines(self) -> list[str]:
+        return [", ".join(self.entries[i : i + 12]) for i in range(0, len(self.entries), 12)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Code:
+    """A model to be written, and what can be said of it."""
+
+    name: str
+    storage: str
+    exp: str
+    model: Model
+    rounded: Model
+    packed: dict[str, PackedArray]
+    rounding: Rounding
+    rows: Floats
+
+    exp_error = EXP_ERROR
+
+    @property
+    def expansion(self) -> KernelExpansion:
+        """What the code evaluates."""
+        return self.rounded.expansion
+
+    @property
+    def kernel(self) -> Kernel:
+        """Its kernel, in steps of the centers."""
+        return self.expansion.kernel
+
+    @property
+    def title(self) -> str:
+        """The first line of the files."""
+        return f"{self.expansion.n_centers} centers, by kernlet {__version__}."
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of all tables: codes, widths, input map and intercepts."""
+        map = self.expansion.input_map
+        numbers = [self.expansion.intercept, getattr(self.kernel, "gamma", ())]
+        numbers += [] if map is None else [map.shift, map.scale]
+        packed = sum(int(array.data.nbytes) for array in self.packed.values())
+        return packed + 4 * sum(np.size(values) for values in numbers)
+
+    @property
+    def facts(self) -> Iterator[str]:
+        """What the model is."""
+        yield f"Kernel: {self.model.expansion.kernel.describe()}."
+        rank = self.expansion.centers.shape[1]
+        projected = f", projected to {rank} numbers" if "projection" in self.packed else ""
+        yield f"{self.model.n_features} features{projected}; {self.expansion.n_outputs} outputs."
+        yield f"Tables: {self.table_bytes} bytes."
+        if self.model.summary.get("estimator"):
+            yield f"Trained as {self.model.summary['estimator']}."
+
+    @property
+    def encoding_lines(self) -> Iterator[str]:
+        """How the columns of a table become features."""
+        for column in self.model.encoding.columns if self.model.encoding else ():
+            if isinstance(column, NumberColumn):
+                yield f"{column.name}: the number; {column.fill:g} where it is missing"
+            else:
+                yield (
+                    f"{column.name}: 1 for the feature of its category, 0 for the others; a "
+                    "category that is not there is 0 everywhere"
+                )
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the first features, numbers where they have none."""
+        names = self.model.feature_names
+        if names is None:
+            names = tuple(f"feature {i}" for i in range(self.model.n_features))
+        return list(names[:_LISTED_FEATURES])
+
+    @property
+    def class_names(self) -> list[str]:
+        """Names of the classes; none unless it is a classifier."""
+        return [] if self.model.classes is None else [str(c) for c in self.model.classes.tolist()]
+
+    @property
+    def n_scores(self) -> int:
+        """Numbers that a prediction returns besides its class."""
+        model = self.model
+        if model.kind != "classifier" or model.scheme != "one vs one" or not model.votes:
+            return model.expansion.n_outputs
+        return 1 if len(model.classes) == 2 else len(model.classes)
+
+    @property
+    def meaning(self) -> str:
+        """What the scores are."""
+        kinds = {
+            "regressor": "The numbers that are predicted.",
+            "transformer": "The features of a row.",
+            "expansion": "The outputs of the machine.",
+        }
+        if self.model.kind in kinds:
+            return kinds[self.model.kind]
+        if self.n_scores == 1:
+            return "There is one score, positive for class 1."
+        if self.model.scheme == "one vs one" and not self.model.votes:
+            return "There is a score for each pair i < j of classes, positive for i."
+        return "There is a score for each class."
+
+    @cached_property
+    def kernel_code(self) -> str:
+        """Statements that return the kernel's value."""
+        return self.kernel.c_code("((a + b) + (c + d))")
+
+    @property
+    def uses_tanh(self) -> bool:
+        """Whether the kernel needs the template's hyperbolic tangent."""
+        return "hyperbolic_tangent(" in self.kernel_code
+
+    @property
+    def uses_exp(self) -> bool:
+        """Whether kernel or probabilities need an exponential."""
+        is_called = "EXP(" in self.kernel_code or self.uses_tanh
+        return is_called or self.model.temperature is not None
+
+    @property
+    def uses_libm(self) -> bool:
+        """Whether the code needs <math.h>."""
+        calls_math = _MATH_CALL.search(self.kernel_code + self.kernel.c_term) is not None
+        return calls_math or (self.uses_exp and self.exp == "libm")
+
+    @cached_property
+    def arrays(self) -> list[_Array]:
+        """Constant arrays: packed numbers, intercepts, and maps and widths of several numbers."""
+        arrays = [
+            _Array(name, _C_TYPES.get(packed.format.name, "uint8_t"), c_entries(packed))
+            for name, packed in self.packed.items()
+        ]
+        map = self.expansion.input_map
+        floats = {"intercept": self.expansion.intercept}
+        if map is not None:
+            floats |= {name: getattr(map, name) for name in ("shift", "scale")}
+        floats |= {n: v for n, v in self.kernel.to_dict().items() if isinstance(v, np.ndarray)}
+        several = {n: v for n, v in floats.items() if n == "intercept" or np.size(v) > 1}
+        return arrays + [_Array(n, "float", [c_float(v) for v in vs]) for n, vs in several.items()]
+
+    def map_entry(self, name: str) -> str:
+        """Shift or scale of feature i, as an expression."""
+        values = getattr(self.expansion.input_map, name)
+        return c_float(values[0]) if len(values) == 1 else f"READ_FLOAT({name} + i)"
+
+    def step(self, name: str) -> float:
+        """What multiplies sums over a packed array; float32 numbers are written with theirs."""
+        array = self.packed[name]
+        return array.step if array.format.has_step else 1.0
+
+    @cached_property
+    def test(self) -> dict[str, Any]:
+        """Rows of the test program, and what Python computes for them."""
+        rows = np.asarray(self.rows, dtype=np.float32)
+        outputs = self.rounded.outputs(rows.astype(np.float64))
+        scores = self.model.scores(outputs).reshape(len(rows), -1)
+        codes = [] if self.model.classes is None else self.model.codes(outputs).tolist()
+        return {
+            "rows": [", ".join(map(c_float, row)) for row in rows],
+            "scores": [", ".join(map(c_float, row)) for row in scores],
+            "classes": ", ".join(map(str, codes)),
+            "tolerance": 1e-3 * max(1.0, float(np.abs(scores).max())),
+        }
+
+
+def c_entries(array: PackedArray) -> list[str]:
+    """The entries of a packed array as C constants: numbers, codes, or packed bytes."""
+    if array.format.name == "float32":
+        return [c_float(value) for value in (array.data * np.float32(array.step)).ravel()]
+    if array.format.name == "float16":
+        return [f"{bits}u" for bits in array.data.ravel().view(np.uint16).tolist()]
+    if array.format.name == "int8":
+        return [str(code) for code in array.codes().ravel().tolist()]
+    return [f"{byte}u" for byte in array.data.tolist()]
+
+
+def c_string(text: str) -> str:
+    r"""A string constant, in UTF-8, of printable ASCII alone.
+
+    Examples
+    --------
+    >>> from kernlet.export.c import c_string
+    >>> print(c_string('a"b'))
+    "a\042b"
+    """
+    return '"' + "".join(_c_character(byte) for byte in text.encode("utf-8", "replace")) + '"'
+
+
+def _c_character(byte: int) -> str:
+    if 32 <= byte < 127 and chr(byte) not in '"\\?':
+        return chr(byte)
+    return f"\\{byte:03o}"
+
+
+def c_comment(text: Any, longest: int = 100) -> str:
+    """A line of text that can stand in a comment and cannot end it.
+
+    Examples
+    --------
+    >>> from kernlet.export.c import c_comment
+    >>> c_comment("ends here */ int x;")
+    'ends here * / int x;'
+    """
+    line = " ".join(str(text).encode("ascii", "backslashreplace").decode().split())
+    line = line.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *")
+    line = re.sub(r"\?(?=\?)", "? ", line)  # no trigraphs
+    line = line.replace("*/", "* /").replace("/*", "/ *")
+    return line if len(line) <= longest else line[: longest - 3] + "..."
+
+
+def c_identifier(text: str) -> str:
+    """A name for C made of a text.
+
+    Examples
+    --------
+    >>> from kernlet.export.c import c_identifier
+    >>> c_identifier("my model-2"), c_identifier("7")
+    ('my_model_2', 'model_7')
+    """
+    name = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_").lower()
+    if not name:
+        return "model"
+    return f"model_{name}" if name[0].isdigit() else name
+
+
+# -- Sizes -----------------------------------------------------------------------------------------
+
+#: target -> compiler, its size tool and its options
+TARGETS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "host": ("gcc", "size", ()),
+    "Cortex-M0": ("arm-none-eabi-gcc", "arm-none-eabi-size", ("-mcpu=cortex-m0", "-mthumb")),
+    "Cortex-M4F": (
+        "arm-none-eabi-gcc",
+        "arm-none-eabi-size",
+        ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"),
+    ),
+    "ATmega328P": ("avr-gcc", "avr-size", ("-mmcu=atmega328p",)),
+}
+
+
+@dataclass(frozen=True)
+class CodeSize:
+    """Sizes for one target.
+
+    Parameters
+    ----------
+    target : str
+    compiler : str
+    flash : int or None
+        Bytes of code and constants in the object file; None where it does not compile.
+    ram : int or None
+        Bytes of variables in it, and on AVR of the constants that are copied there at the start.
+    stack : int or None
+        Bytes that a prediction takes on the stack: the sum over its functions, at most.
+    problem : str
+        Why there are no sizes.
+    """
+
+    target: str
+    compiler: str
+    flash: int | None
+    ram: int | None
+    stack: int | None
+    problem: str = ""
+
+
+def size_report(source: str | PathLike[str]) -> list[CodeSize]:
+    """Compile a source file for every target whose compiler is installed.
+
+    Parameters
+    ----------
+    source : str or path
+        A C file, beside its header.
+
+    Returns
+    -------
+    sizes : list of CodeSize
+        Empty where there is no compiler at all.
+    """
+    return [
+        _size(Path(source), target, compiler, size, options)
+        for target, (compiler, size, options) in TARGETS.items()
+        if shutil.which(compiler) and shutil.which(size)
+    ]
+
+
+def _size(
+    source: Path, target: str, compiler: str, size: str, options: tuple[str, ...]
+) -> CodeSize:
+    with tempfile.TemporaryDirectory() as folder:
+        object_file = Path(folder) / "model.o"
+        arguments = ["-std=c99", "-Os", *options, "-fstack-usage", "-c", str(source.absolute())]
+        run = subprocess.run(
+            [compiler, *arguments, "-o", str(object_file)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode:
+            errors = [line for line in run.stderr.splitlines() if "error" in line] or ["?"]
+            return CodeSize(target, compiler, None, None, None, errors[0].split("error: ")[-1])
+        text, data, bss = (int(number) for number in _output(size, str(object_file))[1].split()[:3])
+        copied = _constant_bytes(size, object_file) if compiler == "avr-gcc" else 0
+        stack = sum(
+            int(line.split("\t")[1])
+            for usage in Path(folder).glob("*.su")
+            for line in usage.read_text("utf-8").splitlines()
+        )
+    return CodeSize(target, compiler, text + data, data + bss + copied, stack)
+
+
+def _output(*command: str) -> list[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def _constant_bytes(size: str, object_file: Path) -> int:
+    """Bytes of constants outside PROGMEM, which an AVR copies to RAM at the start: texts."""
+    sections = [line.split() for line in _output(size, "-A", str(object_file))]
+    return sum(int(s[1]) for s in sections if s and s[0].startswith(".rodata"))

@@ -1,4 +1,4 @@
-"""The estimators that a file becomes: fitted, and not to be fitted again."""
+"""The estimators that :func:`kernlet.load` returns: fitted and frozen."""
 
 from __future__ import annotations
 
@@ -15,77 +15,77 @@ from sklearn.base import (
 from sklearn.utils.metaestimators import available_if
 
 from kernlet._typing import Floats
-from kernlet.export.c_tables import rows_of
+from kernlet.export.rounding import feature_rows
 from kernlet.model.model import Model
 from kernlet.sklearn_base import is_source, rows_to_predict, values_of_rows
 
 
-class ShippedPredictor(BaseEstimator):
-    """A machine that came out of a file.
+class LoadedPredictor(BaseEstimator):
+    """A model from a file.
 
-    It is frozen: ``fit`` leaves it as it is and a clone is the machine itself, as of
-    scikit-learn's FrozenEstimator. To train on, start from it:
-    ``CompactKernelClassifier(init=...)``.
+    It is frozen: ``fit`` changes nothing and a clone is the same object, as with scikit-learn's
+    FrozenEstimator. To continue training, start from it: ``CompactKernelClassifier(init=...)``.
 
     Parameters
     ----------
-    shipped : Model
+    model : Model
 
     Attributes
     ----------
     model_ : Model
     expansion_ : KernelExpansion
-        The machine, behind scaler and encoding.
+        Applied after encoding and scaler.
     n_centers_ : int
+        Kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything stored.
     summary_ : dict
-        Where the machine comes from.
+        How the model was trained.
     """
 
-    def __init__(self, shipped: Model) -> None:
-        self.shipped = shipped
+    def __init__(self, model: Model) -> None:
+        self.model = model
 
     @property
     def model_(self) -> Model:
-        """What travels."""
-        return self.shipped
+        """The model."""
+        return self.model
 
     @property
     def expansion_(self) -> Any:
-        """The machine."""
-        return self.shipped.expansion
+        """Its expansion."""
+        return self.model.expansion
 
     @property
     def n_centers_(self) -> int:
-        """Kernel evaluations that one prediction costs."""
-        return self.shipped.expansion.n_centers
+        """Kernel evaluations per prediction."""
+        return self.model.expansion.n_centers
 
     @property
     def nbytes_(self) -> int:
         """Bytes of everything stored."""
-        return self.shipped.nbytes
+        return self.model.nbytes
 
     @property
     def summary_(self) -> dict[str, Any]:
-        """Where the machine comes from."""
-        return self.shipped.summary
+        """How the model was trained."""
+        return self.model.summary
 
     @property
     def n_features_in_(self) -> int | None:
-        """Features that a row has, or columns that a table has."""
-        return self.shipped.n_features_in
+        """Features per row, or columns of a table."""
+        return self.model.n_features_in
 
     @property
     def feature_names_in_(self) -> Any:
         """Their names, where they are known."""
-        names = self.shipped.feature_names_in
+        names = self.model.feature_names_in
         if names is None:
-            raise AttributeError("The features of this machine have no names.")
+            raise AttributeError("The features of this model have no names.")
         return np.array(names, dtype=object)
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Leave the machine as it is."""
+        """Change nothing."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -96,46 +96,42 @@ class ShippedPredictor(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.shipped.encoding is None
+        tags.input_tags.sparse = self.model.encoding is None
         tags.requires_fit = False
         return tags
 
     def __repr__(self, **options: Any) -> str:
-        return f"{type(self).__name__}({self.shipped.expansion!r})"
+        return f"{type(self).__name__}({self.model.expansion!r})"
 
     def _outputs(self, X: Any) -> Floats:
-        encoded = self.shipped.encoding is not None
-        if is_source(X) and not encoded:
-            return values_of_rows(self, X, self.shipped.outputs)
-        rows = rows_of(self.shipped, X) if encoded else rows_to_predict(self, X)
-        return self.shipped.outputs(rows)
+        if self.model.encoding is not None:
+            return self.model.outputs(feature_rows(self.model, X))
+        if is_source(X):
+            return values_of_rows(self, X, self.model.outputs)
+        return self.model.outputs(rows_to_predict(self, X))
 
 
-def _has_probabilities(model: Any) -> bool:
-    return model.shipped.temperature is not None
-
-
-class ShippedClassifier(ClassifierMixin, ShippedPredictor):
-    """A classifier that came out of a file; see :class:`ShippedPredictor`."""
+class LoadedClassifier(ClassifierMixin, LoadedPredictor):
+    """A classifier from a file; see :class:`LoadedPredictor`."""
 
     @property
     def classes_(self) -> Any:
         """The classes, in ascending order."""
-        return self.shipped.classes
+        return self.model.classes
 
     def decision_function(self, X: Any) -> Floats:
-        """Decision values, of the shape that the original's have.
+        """Decision values, of the same shape as the original's.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Or, for a machine with an encoding, a table with its columns.
+            Or, for a model with an encoding, a table with its columns.
 
         Returns
         -------
         values : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
         """
-        return self.shipped.scores(self._outputs(X))
+        return self.model.scores(self._outputs(X))
 
     def predict(self, X: Any) -> Any:
         """Class labels.
@@ -148,9 +144,9 @@ class ShippedClassifier(ClassifierMixin, ShippedPredictor):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self.classes_[self.shipped.codes(self._outputs(X))]
+        return self.classes_[self.model.codes(self._outputs(X))]
 
-    @available_if(_has_probabilities)
+    @available_if(lambda self: self.model.temperature is not None)
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, where the original had them.
 
@@ -162,14 +158,14 @@ class ShippedClassifier(ClassifierMixin, ShippedPredictor):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
-        return self.shipped.probabilities(self._outputs(X))
+        return self.model.probabilities(self._outputs(X))
 
 
-class ShippedRegressor(RegressorMixin, ShippedPredictor):
-    """A regressor that came out of a file; see :class:`ShippedPredictor`."""
+class LoadedRegressor(RegressorMixin, LoadedPredictor):
+    """A regressor from a file; see :class:`LoadedPredictor`."""
 
     def predict(self, X: Any) -> Floats:
-        """Predict the numbers of the rows of X.
+        """Predict the targets of the rows of X.
 
         Parameters
         ----------
@@ -179,15 +175,15 @@ class ShippedRegressor(RegressorMixin, ShippedPredictor):
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        return self.shipped.scores(self._outputs(X))
+        return self.model.scores(self._outputs(X))
 
 
-class ShippedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ShippedPredictor):
-    """A transformer that came out of a file; see :class:`ShippedPredictor`."""
+class LoadedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadedPredictor):
+    """A transformer from a file; see :class:`LoadedPredictor`."""
 
     @property
     def _n_features_out(self) -> int:
-        return self.shipped.expansion.n_outputs
+        return self.model.expansion.n_outputs
 
     def transform(self, X: Any) -> Floats:
         """Features of the rows of X.
@@ -200,4 +196,4 @@ class ShippedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ship
         -------
         features : ndarray of shape (n_samples, n_features_out)
         """
-        return self.shipped.scores(self._outputs(X))
+        return self.model.scores(self._outputs(X))

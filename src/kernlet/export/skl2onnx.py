@@ -1,17 +1,17 @@
-"""Converters with which ``skl2onnx.to_onnx`` takes pipelines that end in a kernlet machine."""
+"""Converters for ``skl2onnx.to_onnx``: pipelines that end in a kernlet machine."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import kernlet
-from kernlet.export.onnx import Graph, add_machine, label_array, require
-from kernlet.export.predictors import ShippedClassifier, ShippedRegressor, ShippedTransformer
+from kernlet.export.onnx import Graph, add_model, label_array, require
+from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
 from kernlet.model.model import as_model
 
 
 def register_skl2onnx() -> None:
-    """Teach skl2onnx every kernlet estimator.
+    """Register a converter for every kernlet estimator with skl2onnx.
 
     A classifier gives ``label`` and ``probabilities`` or, where it has none, ``scores``; a
     regressor gives ``values``. Calling it twice does no harm.
@@ -41,21 +41,21 @@ def register_skl2onnx() -> None:
     names = [name for name in kernlet.__all__ if name[0].isupper()]
     kinds = [getattr(kernlet, name) for name in names]
     kinds = [kind for kind in kinds if hasattr(kind, "predict") or hasattr(kind, "transform")]
-    for kind in [*kinds, ShippedClassifier, ShippedRegressor, ShippedTransformer]:
+    for kind in [*kinds, LoadedClassifier, LoadedRegressor, LoadedTransformer]:
         skl2onnx.update_registered_converter(
             kind, f"Kernlet{kind.__name__}", _shapes, _convert, parser=_parse, overwrite=True
         )
 
 
 def _names(model: Any) -> list[str]:
-    shipped = as_model(model)
-    if shipped.kind != "classifier":
-        return ["features" if shipped.kind == "transformer" else "values"]
-    return ["label", "scores" if shipped.temperature is None else "probabilities"]
+    model = as_model(model)
+    if model.kind != "classifier":
+        return ["features" if model.kind == "transformer" else "values"]
+    return ["label", "scores" if model.temperature is None else "probabilities"]
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """An operator with the outputs of a machine, without skl2onnx's map of probabilities."""
+    """Declare an operator with the outputs of a machine; skl2onnx's own would be a ZipMap."""
     from skl2onnx.common.data_types import FloatTensorType
 
     operator = scope.declare_local_operator(f"Kernlet{type(model).__name__}", model)
@@ -69,10 +69,9 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
 def _shapes(operator: Any) -> None:
     from skl2onnx.common.data_types import FloatTensorType
 
-    shipped = as_model(operator.raw_operator)
     for name, output in zip(_names(operator.raw_operator), operator.outputs, strict=True):
         if name == "label":
-            output.type = _label_type(shipped.classes)
+            output.type = _label_type(as_model(operator.raw_operator).classes)
         else:
             output.type = FloatTensorType(
                 [None, None] if name in ("probabilities", "features") else None
@@ -91,20 +90,18 @@ def _label_type(classes: Any) -> Any:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Copy the nodes of a machine's graph under names that are free."""
+    """Copy the nodes of a machine's graph under unique names."""
     onnx = require("onnx")
     graph = Graph(onnx)
-    shipped = as_model(operator.raw_operator)
-    x = operator.inputs[0].full_name
-    add_machine(graph, shipped, "X")
-    free = {"X": _as_floats(scope, container, x)}
+    add_model(graph, as_model(operator.raw_operator), "X")
+    unique = {"X": _as_floats(scope, container, operator.inputs[0].full_name)}
     for name, output in zip(_names(operator.raw_operator), operator.outputs, strict=True):
-        free[name] = output.full_name
+        unique[name] = output.full_name
 
     def renamed(name: str) -> str:
-        if name not in free:
-            free[name] = scope.get_unique_variable_name(name)
-        return free[name]
+        if name not in unique:
+            unique[name] = scope.get_unique_variable_name(name)
+        return unique[name]
 
     for constant in graph.constants:
         values = onnx.numpy_helper.to_array(constant)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -118,9 +118,8 @@ class Kernel:
                 f"{self!r} is code, and a file holds none: give its class a name to save and "
                 f"export it (the kernels {', '.join(KERNELS)} have one)."
             )
-        parameters = fields(self) if is_dataclass(self) else ()
         return {"name": self.name} | {
-            p.name: _as_json(p.name, p.type, getattr(self, p.name)) for p in parameters
+            p.name: _as_json(p.name, p.type, getattr(self, p.name)) for p in _parameters(type(self))
         }
 
     def describe(self, digits: int = 6) -> str:
@@ -152,7 +151,7 @@ class Kernel:
                 f"kernel.name must be one of {', '.join(KERNELS)}, not {values.get('name')!r:.40}; "
                 "import the module that defines your own kernel first."
             )
-        parameters = fields(kind) if is_dataclass(kind) else ()
+        parameters = _parameters(kind)
         return kind(**{p.name: _checked(kind, p.name, p.type, values) for p in parameters})
 
     def scaled(self, step: float) -> tuple[Kernel, float]:
@@ -211,6 +210,10 @@ class Kernel:
         return kernel_matrix(self, X, Z)
 
 
+def _parameters(kind: type[Kernel]) -> tuple[Field[Any], ...]:
+    return fields(kind) if is_dataclass(kind) else ()
+
+
 def _as_json(name: str, annotation: Any, value: Any) -> Any:
     if np.ndim(value):
         return np.asarray(value)
@@ -223,7 +226,7 @@ def _as_json(name: str, annotation: Any, value: Any) -> Any:
 
 def _checked(kind: type[Kernel], name: str, annotation: Any, values: Mapping[str, Any]) -> Any:
     """A parameter from a file, which may hold anything."""
-    value = values.get(name)
+    value: Any = values.get(name)
     low, high = kind.limits.get(name, (-math.inf, math.inf))
     if annotation in ("int", int):
         if type(value) is not int or not low <= value <= high:

@@ -110,7 +110,7 @@ class RBF(Kernel):
         products = graph.node(
             "Gemm", x, graph.floats(2 * gamma * centers.T), graph.floats(-gamma * squares)
         )
-        norms = graph.node("ReduceSum", graph.node("Mul", x, x), graph.wholes([1]), keepdims=1)
+        norms = graph.node("ReduceSum", graph.node("Mul", x, x), graph.integers([1]), keepdims=1)
         exponents = graph.node("Sub", products, graph.node("Mul", norms, graph.floats(gamma)))
         least = graph.scalar(_LEAST_EXPONENT_MATMUL)
         return str(graph.node("Exp", graph.node("Clip", exponents, least, graph.scalar(0.0))))

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from kernlet._typing import Floats
 from kernlet.expansion import KernelExpansion
-from kernlet.export.c_tables import dense
+from kernlet.export.rounding import dense_points
 from kernlet.model.model import Model
 from kernlet.report.evaluate import Size, Sizes
 
@@ -182,7 +182,7 @@ def _draw_path(axes: Any, sizes: Sizes, name: str) -> None:
 def input_centers(model: Model) -> Floats | None:
     """Centers among the rows, before scaling; None behind a projection."""
     front = model.input_map
-    centers = dense(model.expansion.centers)
+    centers = dense_points(model.expansion.centers)
     if front is None:
         return centers
     if front.matrix is not None:

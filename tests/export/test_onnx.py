@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from kernlet import CompactKernelClassifier, CompactKernelRegressor, KernelExpansion, to_onnx
 from kernlet.datasets import load
-from kernlet.export.c_tables import close_calls
+from kernlet.export.rounding import close_calls
 from kernlet.export.skl2onnx import register_skl2onnx
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model

@@ -12,8 +12,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernlet import CompactKernelClassifier, KernelExpansion, to_c
-from kernlet.export.c import EXP_ERROR, c_comment, c_float, c_identifier, c_string, size_report
-from kernlet.export.c_tables import likely_rows
+from kernlet.export.c import (
+    EXP_ERROR,
+    c_comment,
+    c_identifier,
+    c_string,
+    float32_outputs,
+    pack,
+    size_report,
+)
+from kernlet.export.rounding import likely_rows
+from kernlet.kernels.base import c_float
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
@@ -65,7 +74,7 @@ def test_float32_gives_the_classes_of_python(name, tmp_path):
 )
 def test_rounded_tables_do_what_the_record_says(name, storage, exp, tmp_path):
     if storage == "stored" and name == "poly":
-        pytest.skip("a machine without packed tables")
+        pytest.skip("a machine without packed arrays")
     model, X = classifier(name)
     some = X[::10]
     source = to_c(model, tmp_path, storage, X=some, exp=exp)
@@ -240,10 +249,10 @@ def test_rows_are_made_up_where_none_are_given(name):
 def test_what_cannot_be_exported_is_refused(tmp_path):
     model = SVC().fit(IRIS, IRIS_LABELS)
     for options, message in [
-        ({"storage": "int7"}, "none of float32"),
-        ({"storage": "stored"}, "machines that hold packed tables"),
-        ({"exp": "fast"}, "none of libm"),
-        ({"name": "my model"}, "no name in C"),
+        ({"storage": "int7"}, "not one of float32"),
+        ({"storage": "stored"}, "machines that hold packed arrays"),
+        ({"exp": "fast"}, "not one of libm"),
+        ({"name": "my model"}, "not a name in C"),
         ({"X": IRIS[:, :2]}, "rows of 4 features"),
         ({"X": np.full((2, 4), np.nan)}, "NaN"),
     ]:
@@ -301,3 +310,14 @@ def test_rows_that_float32_cannot_tell_apart_are_counted(tmp_path):
     y = X[:, 0] > X[:, 1]
     source = to_c(make_pipeline(StandardScaler(), SVC()).fit(X, y), tmp_path, X=X, y=y)
     assert source.rounding.agreement < 1.0
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_outputs_in_float32_are_near_those_in_float64(name):
+    model, X = classifier(name)
+    rounded, packed = pack(as_model(model), "float32")
+    rows = X[:20].astype(np.float32)
+    exact = rounded.outputs(rows.astype(float))
+    outputs = float32_outputs(rounded.expansion, packed, rows)
+    assert outputs.dtype == np.float32
+    assert_allclose(outputs, exact, atol=2e-4 * max(1.0, np.abs(exact).max()))

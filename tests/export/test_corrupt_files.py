@@ -236,7 +236,7 @@ def wide_table(words):
     ("number", "change", "message"),
     [
         (0, long_classes, "3 outputs for 20000 classes"),
-        (0, long_columns, "names of columns that are too long"),
+        (0, long_columns, "column names that are too long"),
         (1, wide_table, "when it is unpacked"),
     ],
 )
@@ -283,3 +283,47 @@ def test_the_files_themselves_load(files):
     for content in contents:
         assert attempt(folder, content) is not None
         assert attempt(folder, joined(*parts(content))) is not None
+
+
+def test_a_message_names_the_field_and_what_it_must_be(files):
+    folder, contents = files
+    changes = [
+        (("machine", "kernel", "gamma"), "wide", r"kernel\.gamma must be a finite number"),
+        (("machine", "kernel", "gamma"), -1.0, r"kernel\.gamma must be from 0 to inf"),
+        (("machine", "kernel", "name"), "other", r"kernel\.name must be one of .*not 'other'"),
+        (("machine", "front"), 1, r"machine\.front must be true or false"),
+        (("scheme",), "vote", "scheme must be one of one output, one vs rest, one vs one"),
+        (("classes", "type"), 3, r"classes\.type must be a text"),
+        (("temperature",), 0, "temperature must be larger than 0"),
+        (("feature_names",), ["a", 1], r"feature_names\[1\] must be a text"),
+        (("summary",), [], "summary must be an object"),
+    ]
+    for (*outer, last), value, message in changes:
+
+        def change(metadata, outer=outer, last=last, value=value):
+            for key in outer:
+                metadata = metadata[key]
+            metadata[last] = value
+
+        (folder / "edited").write_bytes(with_metadata(contents[0], change))
+        with pytest.raises(ModelFileError, match=f"edited is a corrupt model file: {message}"):
+            kernlet.load(folder / "edited")
+
+
+def test_widths_per_center_load_from_a_new_and_from_an_old_file(tmp_path):
+    gamma = np.array([0.5, 1.0, 2.0, 4.0])
+    expansion = KernelExpansion(RBF(gamma), np.eye(4), np.ones((1, 4)), np.zeros(1))
+    kernlet.save(expansion, tmp_path / "new")
+    assert kernlet.load(tmp_path / "new").kernel == RBF(gamma)
+    header, body = parts((tmp_path / "new").read_bytes())
+    header["gamma"] = header.pop("kernel.gamma")
+    metadata = json.loads(header["__metadata__"]["kernlet"])
+    metadata["machine"]["kernel"] = {"name": "rbf of several widths"}
+    header["__metadata__"]["kernlet"] = json.dumps(metadata)
+    (tmp_path / "old").write_bytes(signed(header, body))
+    assert kernlet.load(tmp_path / "old").kernel == RBF(gamma)
+    kernlet.save(
+        KernelExpansion(RBF(gamma[:3]), np.eye(4), np.ones((1, 4)), np.zeros(1)), tmp_path / "odd"
+    )
+    with pytest.raises(ModelFileError, match="another number of kernel widths than of centers"):
+        kernlet.load(tmp_path / "odd")

@@ -1,0 +1,158 @@
+"""What rounding costs: a model compared with itself after its numbers were rounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import r2_score
+
+from kernlet._typing import Floats, Indices, Matrix
+from kernlet.model.model import Model
+
+_LARGEST_DENSE = 10**9  # numbers
+_LARGEST_COMPARISON = 20_000  # rows
+FLOAT32_TOLERANCE = 1e-3  # largest error of a score, relative to the largest score
+_CLEAR_MARGIN = 1e-4  # two scores that differ by less may change places in float32
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """A model before and after its numbers were rounded.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows compared on.
+    rows : str
+        What these are.
+    largest_score_error : float
+        Of the outputs of the expansion.
+    largest_score : float
+        Of these outputs, for comparison.
+    agreement : float or None
+        Fraction of the rows for which both predict the same class.
+    accuracy_before, accuracy_after : float or None
+        Where labels were given; R2 of a regressor.
+    """
+
+    n_rows: int
+    rows: str
+    largest_score_error: float
+    largest_score: float
+    agreement: float | None
+    accuracy_before: float | None
+    accuracy_after: float | None
+
+    def lines(self) -> list[str]:
+        """The same as text."""
+        lines = [
+            f"largest error of a score {self.largest_score_error:.3g} "
+            f"(scores go up to {self.largest_score:.3g})"
+        ]
+        if self.agreement is not None:
+            lines.append(f"same class for {100 * self.agreement:.2f} % of the rows")
+        if self.accuracy_before is not None and self.accuracy_after is not None:
+            measure = "R2" if self.agreement is None else "accuracy"
+            lines.append(
+                f"{measure} {self.accuracy_before:.4f} before, {self.accuracy_after:.4f} after"
+            )
+        return lines
+
+
+def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple[Rounding, Floats]:
+    """Compare a model with its rounded form; also the rows compared on.
+
+    The rounded one gets the rows in float32, as exported code does.
+    """
+    rows = likely_rows(model) if X is None else feature_rows(model, X)[:_LARGEST_COMPARISON]
+    before = model.outputs(rows)
+    with np.errstate(over="ignore"):
+        after = rounded.outputs(rows.astype(np.float32).astype(np.float64))
+    agreement: float | None = None
+    accuracies: tuple[float | None, ...] = (None, None)
+    targets = None if y is None else np.asarray(y)[:_LARGEST_COMPARISON]
+    if model.kind == "classifier":
+        codes = model.codes(before), model.codes(after)
+        agreement = float(np.mean(codes[0] == codes[1]))
+        if targets is not None:
+            accuracies = tuple(float(np.mean(model.classes[c] == targets)) for c in codes)
+    elif targets is not None:
+        accuracies = tuple(float(r2_score(targets, model.scores(f))) for f in (before, after))
+    rounding = Rounding(
+        n_rows=len(rows),
+        rows="rows near its centers" if X is None else "given rows",
+        largest_score_error=float(np.abs(before - after).max()),
+        largest_score=float(np.abs(before).max()),
+        agreement=agreement,
+        accuracy_before=accuracies[0],
+        accuracy_after=accuracies[1],
+    )
+    return rounding, rows
+
+
+def require_close(
+    what: str, found: Floats, expected: Floats, same_classes: bool, tolerance: float
+) -> float:
+    """Refuse float32 scores that are off by more than a tolerance; the largest error."""
+    error, size = float(np.abs(found - expected).max()), max(1.0, float(np.abs(expected).max()))
+    if not same_classes or not error <= tolerance * size:  # in this form NaN is refused too
+        raise ValueError(
+            f"In float32 the {what} is off by {error:.3g} where scores go up to {size:.3g}: scale "
+            "the features, for example with a StandardScaler in front."
+        )
+    return error
+
+
+def close_calls(model: Model, outputs: Floats) -> Indices:
+    """Rows whose class may change when a number is rounded."""
+    if model.kind != "classifier":
+        return np.arange(0)
+    if model.scheme == "one vs rest":
+        ordered = np.sort(outputs, axis=1)
+        return np.flatnonzero(ordered[:, -1] - ordered[:, -2] < _CLEAR_MARGIN)
+    return np.flatnonzero(np.abs(outputs).min(axis=1) < _CLEAR_MARGIN)
+
+
+def feature_rows(model: Model, X: Any) -> Floats:
+    """Rows of features from an array, a sparse matrix or a table, as dense float64."""
+    is_encoded = isinstance(X, np.ndarray) and X.dtype.kind == "f"
+    if model.encoding is not None and not is_encoded:
+        X = model.encoding.transform(X)
+    rows = dense_points(X)
+    if rows.ndim != 2 or rows.shape[1] != model.n_features or not len(rows):
+        raise ValueError(
+            f"X has shape {rows.shape}; rows of {model.n_features} features are expected."
+        )
+    if not np.isfinite(rows).all():
+        raise ValueError("X holds NaN or infinity.")
+    return rows
+
+
+def likely_rows(model: Model, n_rows: int = 200) -> Floats:
+    """Plausible inputs: the centers, some of them moved a little, mapped back to the features.
+
+    Behind a projection, the shortest rows that are mapped to these points.
+    """
+    random = np.random.RandomState(0)
+    centers = dense_points(model.expansion.centers)
+    picked = centers[random.randint(len(centers), size=n_rows)]
+    points = picked + 0.1 * centers.std() * random.normal(size=picked.shape)
+    points[: len(centers)] = picked[: len(centers)]
+    map = model.input_map
+    if map is None:
+        return points
+    if map.matrix is not None:
+        points = points @ np.linalg.pinv(map.matrix.astype(float)).T
+    return points / map.scale.astype(float) + map.shift.astype(float)
+
+
+def dense_points(X: Matrix) -> Floats:
+    """Points as a dense float64 array; too large ones are refused."""
+    if sparse.issparse(X) and X.shape[0] * X.shape[1] > _LARGEST_DENSE:
+        raise ValueError(
+            f"{X.shape[0]} sparse centers of {X.shape[1]} features are too wide to be written out."
+        )
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

@@ -163,14 +163,14 @@ def test_names_cannot_break_out_of_the_source(tmp_path):
     classes = np.array(['"; int x[', "*/ #error", "\u00e9\n\\", "a???/", "%d"])
     order = np.argsort(classes)
     expansion = KernelExpansion(RBF(1.0), np.eye(5), np.eye(5), np.zeros(5))
-    shipped = Model(
+    model = Model(
         expansion,
         "classifier",
         classes[order],
         feature_names=("*/", "/*", "\\", "???/", "\u4e2d" * 200),
         summary={"estimator": "*/ #error"},
     )
-    source = to_c(shipped, tmp_path)
+    source = to_c(model, tmp_path)
     compiled(source)
     text = (tmp_path / "model.c").read_text("ascii")
     assert all(c_string(name) in text for name in classes.tolist())
@@ -224,7 +224,7 @@ def test_the_header_says_features_classes_and_encoding(tmp_path):
     table = {"size": [1.0, None, 3.0, 9.0], "color": ["red", "blue", None, "red"]}
     encoding = ColumnEncoding.learned(table)
     machine = as_model(SVC().fit(encoding.transform(table), ["no", "yes", "no", "yes"]))
-    shipped = Model(
+    model = Model(
         machine.expansion,
         "classifier",
         machine.classes,
@@ -232,7 +232,7 @@ def test_the_header_says_features_classes_and_encoding(tmp_path):
         encoding=encoding,
         feature_names=encoding.feature_names,
     )
-    to_c(shipped, tmp_path, X=table, y=["no", "yes", "no", "yes"])
+    to_c(model, tmp_path, X=table, y=["no", "yes", "no", "yes"])
     header = (tmp_path / "model.h").read_text()
     for words in ("0: size", "1: color=blue", "Class 1: yes", "size: the number; 3 where"):
         assert words in header

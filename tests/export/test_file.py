@@ -148,16 +148,16 @@ def test_an_encoding_travels(tmp_path):
     encoding = ColumnEncoding.learned(table)
     X = encoding.transform(table)
     machine = SVC().fit(X, [0, 1, 0, 1])
-    shipped = as_model(machine)
-    shipped = Model(
-        shipped.expansion,
+    model = as_model(machine)
+    model = Model(
+        model.expansion,
         "classifier",
-        shipped.classes,
-        shipped.scheme,
+        model.classes,
+        model.scheme,
         encoding=encoding,
         feature_names=encoding.feature_names,
     )
-    loaded = again(shipped, tmp_path)
+    loaded = again(model, tmp_path)
     assert_array_equal(loaded.predict(table), machine.predict(X))
     assert_array_equal(loaded.predict(pd.DataFrame(table)), machine.predict(X))
     assert_array_equal(loaded.feature_names_in_, ["size", "color"])
@@ -184,8 +184,8 @@ def test_an_encoding_travels(tmp_path):
 )
 def test_labels_of_all_kinds_come_back(classes, tmp_path):
     expansion = KernelExpansion(RBF(0.5), np.eye(3), np.eye(3), np.zeros(3))
-    shipped = Model(expansion, "classifier", classes)
-    labels = again(shipped, tmp_path).predict(np.eye(3))
+    model = Model(expansion, "classifier", classes)
+    labels = again(model, tmp_path).predict(np.eye(3))
     assert_array_equal(labels, classes)
     assert labels.dtype == classes.dtype
 

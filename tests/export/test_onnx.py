@@ -112,7 +112,7 @@ def test_facts_travel_with_the_graph():
     table = {"size": [1.0, None, 3.0, 9.0], "color": ["red", "blue", None, "red"]}
     encoding = ColumnEncoding.learned(table)
     machine = as_model(SVC().fit(encoding.transform(table), ["no", "yes", "no", "yes"]))
-    shipped = Model(
+    model = Model(
         machine.expansion,
         "classifier",
         machine.classes,
@@ -120,7 +120,7 @@ def test_facts_travel_with_the_graph():
         encoding=encoding,
         feature_names=encoding.feature_names,
     )
-    graph = to_onnx(shipped, X=table)
+    graph = to_onnx(model, X=table)
     facts = {entry.key: entry.value for entry in graph.metadata_props}
     assert facts["features"].splitlines() == list(encoding.feature_names)
     assert "size 3" in facts["encoding"]

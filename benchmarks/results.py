@@ -66,9 +66,10 @@ def frontier_table(document: Document) -> str:
         "bytes: kernlet's best machine beside each peer within the same bytes",
         ["peer", *VERDICTS, "peer does not fit"],
     )
-    for title, found in by_peer(document).items():
-        number = counts(found)
-        table.add(title, *(number[verdict] for verdict in VERDICTS), n_pairs - len(found))
+    for title, with_peer in by_peer(document).items():
+        n_verdicts = counts(with_peer)
+        cells = (n_verdicts[verdict] for verdict in VERDICTS)
+        table.add(title, *cells, n_pairs - len(with_peer))
     ours = sum(facts["is_kernlet"] for facts in document["competitors"].values())
     link = (
         f"Tied: within one standard error. kernlet's best is one of {ours} machines, chosen by "

@@ -29,22 +29,21 @@ TEMPLATE = Path(__file__).with_name("page.md.jinja")
 
 
 def page(document: Document, growth: dict[str, Any] | None) -> str:
-    """The whole page; without the growth with the rows where that was not measured."""
-    at = pairs(document)
-    titles = [facts["is_kernlet"] for facts in document["competitors"].values()]
+    """The whole page; without growth if that was not measured."""
+    is_ours = [facts["is_kernlet"] for facts in document["competitors"].values()]
     template = Environment(undefined=StrictUndefined, keep_trailing_newline=True).from_string(
         TEMPLATE.read_text("utf-8")
     )
     return template.render(
-        n_machines=len(titles),
-        n_ours=sum(titles),
-        n_peers=len(titles) - sum(titles),
+        n_machines=len(is_ours),
+        n_ours=sum(is_ours),
+        n_peers=len(is_ours) - sum(is_ours),
         n_sets=len(document["sets"]),
-        n_pairs=len(at),
+        n_pairs=len(pairs(document)),
         budgets=_budgets(document),
         missing=[name for name in NAMES if name not in document["sets"]],
         seeds=_seeds(document),
-        samples=_spoken([name for name, of in document["sets"].items() if of["is_sample"]]),
+        samples=_joined([name for name, of in document["sets"].items() if of["is_sample"]]),
         command=document["command"],
         n_settings=document["n_settings"],
         limits=document["limits"],
@@ -58,7 +57,7 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
         seed_note=_seed_note(document),
         growth=growth and growth_table(growth).markdown(),
         growth_command=growth and growth["command"],
-        outdated=growth and _spoken(_outdated(document, growth)),
+        outdated=growth and _joined(_outdated(document, growth)),
         sets=[set_table(document, name).markdown() for name in document["sets"]],
         python=document["python"],
         packages=", ".join(" ".join(item) for item in document["packages"].items()),
@@ -66,7 +65,8 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
 
 
 def _outdated(document: Document, growth: dict[str, Any]) -> list[str]:
-    """Machines whose growth was measured before their code changed; first versions are 1."""
+    """Machines whose growth was measured with an older version of their code."""
+    # The first results have no versions: those were 1.
     versions = growth.get("versions", {})
     return [
         title
@@ -75,30 +75,32 @@ def _outdated(document: Document, growth: dict[str, Any]) -> list[str]:
     ]
 
 
-def _spoken(names: list[str]) -> str:
+def _joined(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _budgets(document: Document) -> list[str]:
-    """Which sets have which numbers of bytes."""
-    of: dict[tuple[int, ...], list[str]] = {}
+    """Budgets, with the data sets that have them."""
+    names_of: dict[tuple[int, ...], list[str]] = {}
     for name in document["sets"]:
         budgets = tuple(budget for at, budget in pairs(document) if at == name)
-        of.setdefault(budgets, []).append(name)
+        names_of.setdefault(budgets, []).append(name)
     return [
-        f"{_spoken([f'{budget:,}' for budget in budgets])} bytes: {_spoken(names)}"
-        for budgets, names in of.items()
+        f"{_joined([f'{budget:,}' for budget in budgets])} bytes: {_joined(names)}"
+        for budgets, names in names_of.items()
     ]
 
 
 def _seeds(document: Document) -> list[str]:
-    """Which sets are tested how."""
-    of: dict[str, list[str]] = {}
+    """Kinds of tests, with the data sets that have them."""
+    names_of: dict[str, list[str]] = {}
     for name, facts in document["sets"].items():
-        what = "an official test part" if facts["test"] == "official" else "random splits"
-        many = "seeds" if facts["test"] == "official" else "of them"
-        of.setdefault(f"{what}, {facts['seeds']} {many}", []).append(name)
-    return [f"{what}: {_spoken(names)}" for what, names in of.items()]
+        official = facts["test"] == "official"
+        test, unit = (
+            ("an official test part", "seeds") if official else ("random splits", "of them")
+        )
+        names_of.setdefault(f"{test}, {facts['seeds']} {unit}", []).append(name)
+    return [f"{test}: {_joined(names)}" for test, names in names_of.items()]
 
 
 def _losses(document: Document) -> str:
@@ -132,18 +134,22 @@ def _losses(document: Document) -> str:
             "yes" if c.verdict_at(2) == "behind" else "no",
         )
     by_set = Counter(c.ours["set"] for c in behind)
-    spoken = ", ".join(f"{name} ({number})" for name, number in by_set.most_common())
-    return f"By data set: {spoken}.\n\n{table.markdown()}"
+    counts = ", ".join(f"{name} ({number})" for name, number in by_set.most_common())
+    return f"By data set: {counts}.\n\n{table.markdown()}"
 
 
 def _title(document: Document, record: dict[str, Any]) -> str:
     return str(document["competitors"][record["competitor"]]["title"])
 
 
+def _fitting(document: Document, name: str) -> list[dict[str, Any]]:
+    return [r for r in document["records"] if r["competitor"] == name and r["fits"]]
+
+
 def best_table(document: Document) -> Table:
     """How often each machine of kernlet is its best."""
     best = [best_of(document, *pair, is_kernlet=True) for pair in pairs(document)]
-    chosen = Counter(record["competitor"] for record in best if record is not None)
+    n_best = Counter(record["competitor"] for record in best if record is not None)
     table = Table(
         "Pairs at which a machine of kernlet validates best, at which it fits at all, and at which "
         "what fits is a constant, without any center",
@@ -151,9 +157,9 @@ def best_table(document: Document) -> Table:
     )
     for name, facts in document["competitors"].items():
         if facts["is_kernlet"]:
-            mine = [r for r in document["records"] if r["competitor"] == name and r["fits"]]
-            constant = sum(r["centers"] == 0 for r in mine)
-            table.add(facts["title"], chosen[name], len(mine), constant)
+            fitting = _fitting(document, name)
+            constant = sum(r["centers"] == 0 for r in fitting)
+            table.add(facts["title"], n_best[name], len(fitting), constant)
     return table
 
 
@@ -165,25 +171,25 @@ def cost_table(document: Document) -> Table:
         ["machine", "settings", "tuning", "fit", "predict 1,000 rows", "bytes used"],
     )
     for name, facts in document["competitors"].items():
-        mine = [r for r in document["records"] if r["competitor"] == name and r["fits"]]
-        if not mine:
+        fitting = _fitting(document, name)
+        if not fitting:
             continue
         table.add(
             facts["title"],
-            f"{np.median([r['n_settings'] for r in mine]):.0f}",
-            f"{np.median([r['tuning_seconds'] for r in mine]):.1f} s",
-            f"{np.median([r['fit_seconds'] for r in mine]):.2f} s",
-            f"{1000 * np.median([r['predict_seconds_per_1000'] for r in mine]):.1f} ms",
-            f"{100 * np.median([r['nbytes'] / r['budget'] for r in mine]):.0f} %",
+            f"{np.median([r['n_settings'] for r in fitting]):.0f}",
+            f"{np.median([r['tuning_seconds'] for r in fitting]):.1f} s",
+            f"{np.median([r['fit_seconds'] for r in fitting]):.2f} s",
+            f"{1000 * np.median([r['predict_seconds_per_1000'] for r in fitting]):.1f} ms",
+            f"{100 * np.median([r['nbytes'] / r['budget'] for r in fitting]):.0f} %",
         )
     return table
 
 
 def _seed_note(document: Document) -> str:
-    mine = [r for r in document["records"] if r["fits"] and "nbytes_from_seed" in r]
-    if not mine:
+    fitting = [r for r in document["records"] if r["fits"] and "nbytes_from_seed" in r]
+    if not fitting:
         return ""
-    share = np.median([r["nbytes_from_seed"] / r["nbytes"] for r in mine])
+    share = np.median([r["nbytes_from_seed"] / r["nbytes"] for r in fitting])
     return (
         "The random directions of RBFSampler are stored. Where a device can make the same numbers "
         f"from a seed, its bytes are {100 * share:.0f} % of those counted here (median), and it "

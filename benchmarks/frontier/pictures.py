@@ -1,4 +1,4 @@
-"""Accuracy against bytes: one small picture a data set."""
+"""Accuracy against bytes: one small picture per data set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.frontier.summary import Document, best_of, pairs
 
-#: Okabe and Ito's colours, which colour-blind readers can tell apart; a marker each besides.
+#: Okabe and Ito's colour-blind safe colours, and a marker for each competitor.
 STYLES = {
     "mlp": ("#E69F00", "s", "-"),
     "random_forest": ("#009E73", "^", "-"),
@@ -28,22 +28,22 @@ _OURS = "kernlet's best"
 
 
 def groups(document: Document) -> dict[str, tuple[str, list[str]]]:
-    """Files, what they show, and the sets in them."""
+    """Files, their descriptions, and the data sets in them."""
     small = [
         name
         for name, facts in document["sets"].items()
         if facts["rows"] <= document["limits"]["small_rows"]
     ]
     others = [name for name in document["sets"] if name not in small]
-    found = {
+    files = {
         "frontier-small.png": ("accuracy against bytes on small data sets", small),
         "frontier-large.png": ("accuracy against bytes on larger data sets", others),
     }
-    return {file: (what, names) for file, (what, names) in found.items() if names}
+    return {file: (what, names) for file, (what, names) in files.items() if names}
 
 
 def draw(document: Document, folder: Path) -> None:
-    """The small sets in one file, the others in another."""
+    """Small data sets in one file, the others in another."""
     for file, (_, names) in groups(document).items():
         _draw_sets(document, names, folder / file)
 
@@ -74,17 +74,17 @@ def _draw_sets(document: Document, names: list[str], path: Path) -> None:
 
 
 def _legend(axes: Any) -> tuple[list[Any], list[str]]:
-    found: dict[str, Any] = {}
+    by_label: dict[str, Any] = {}
     for ax in axes.flat:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    titles = sorted(found, key=lambda title: title != _OURS)  # ours first
-    return [found[title] for title in titles], titles
+            by_label.setdefault(label, handle)
+    titles = sorted(by_label, key=lambda title: title != _OURS)  # ours first
+    return [by_label[title] for title in titles], titles
 
 
 def _draw_set(ax: Any, document: Document, name: str) -> None:
     budgets = [budget for at, budget in pairs(document) if at == name]
-    tops: list[float] = []
+    means: list[float] = []
     for competitor, style in STYLES.items():
         records = [
             r
@@ -93,19 +93,19 @@ def _draw_set(ax: Any, document: Document, name: str) -> None:
         ]
         if records:
             title = document["competitors"][competitor]["title"]
-            tops += _line(ax, records, style, title, 1.2, 5.5)
+            means += _line(ax, records, style, title, 1.2, 5.5)
     best = [best_of(document, name, budget, is_kernlet=True) for budget in budgets]
-    tops += _line(ax, [r for r in best if r is not None], _BEST, _OURS, 2.4, 6)
+    means += _line(ax, [r for r in best if r is not None], _BEST, _OURS, 2.4, 6)
     ax.set_xscale("log", base=2)
     ax.set_xticks(budgets, [f"{b // 1024}k" if b >= 1024 else str(b) for b in budgets])
     ax.minorticks_off()
     ax.set_title(name.removesuffix("_generated"), fontsize=10)
     ax.grid(color="0.9", linewidth=0.6)
     ax.set_axisbelow(True)
-    # very bad machines would flatten all others
-    low = max(min(tops), np.median(tops) - 4 * max(1.0, max(tops) - np.median(tops)))
-    margin = 0.06 * (max(tops) - low) + 0.1
-    ax.set_ylim(low - margin, max(tops) + margin)
+    # Cut off very inaccurate machines, which would flatten all others.
+    low = max(min(means), np.median(means) - 4 * max(1.0, max(means) - np.median(means)))
+    margin = 0.06 * (max(means) - low) + 0.1
+    ax.set_ylim(low - margin, max(means) + margin)
 
 
 def _line(

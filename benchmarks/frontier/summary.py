@@ -113,9 +113,9 @@ def best_comparisons(document: Document) -> Iterator[Comparison]:
             yield compare(best[0], best[1], document["sets"][name])
 
 
-def counts(found: list[Comparison], n_errors: int = 1) -> Counter[str]:
+def counts(group: list[Comparison], n_errors: int = 1) -> Counter[str]:
     """How many are ahead, tied and behind."""
-    return Counter(comparison.verdict_at(n_errors) for comparison in found)
+    return Counter(comparison.verdict_at(n_errors) for comparison in group)
 
 
 def by_peer(document: Document) -> dict[str, list[Comparison]]:
@@ -141,14 +141,14 @@ def verdict_table(document: Document) -> Table:
             "median difference",
         ],
     )
-    for title, found in by_peer(document).items():
-        spoken = [
-            " / ".join(str(counts(found, n_errors)[verdict]) for verdict in VERDICTS)
+    for title, with_peer in by_peer(document).items():
+        verdicts = [
+            " / ".join(str(counts(with_peer, n_errors)[verdict]) for verdict in VERDICTS)
             for n_errors in (1, 2)
         ]
-        repeats = len(found) - len({c.machines for c in found})
-        median = f"{np.median([c.difference for c in found]):+.2f}" if found else "-"
-        table.add(title, *spoken, n_pairs - len(found), repeats, median)
+        repeats = len(with_peer) - len({c.machines for c in with_peer})
+        median = f"{np.median([c.difference for c in with_peer]):+.2f}" if with_peer else "-"
+        table.add(title, *verdicts, n_pairs - len(with_peer), repeats, median)
     return table
 
 
@@ -156,9 +156,9 @@ def set_table(document: Document, name: str) -> Table:
     """Accuracy of every competitor on a data set, a column per budget."""
     facts = document["sets"][name]
     budgets = [budget for at, budget in pairs(document) if at == name]
-    what = "seeds on the official test part" if facts["test"] == "official" else "random splits"
+    runs = "seeds on the official test part" if facts["test"] == "official" else "random splits"
     table = Table(
-        f"{name}: test accuracy in %, mean and deviation of {facts['seeds']} {what} "
+        f"{name}: test accuracy in %, mean and deviation of {facts['seeds']} {runs} "
         f"({facts['rows']:,} x {facts['features']} training rows, {facts['classes']} classes, "
         f"{facts['test_rows']:,} test rows)",
         ["machine", *(f"{budget:,} bytes" for budget in budgets)],
@@ -192,36 +192,34 @@ SHARE, MOST_BYTES = 2 / 3, 65_536
 
 def kernel_table(document: Document) -> Table:
     """Per kernel method, the data sets on which kernlet's best is ahead, tied and behind."""
-    found = list(comparisons(document))
+    everyone = list(comparisons(document))
     table = Table(
         "Wanted: ahead at equal bytes on every set. Reached: sets by what happens at their numbers "
         "of bytes, one standard error",
         ["peer", "sets", "ahead at all", "ahead or tied at all", "behind somewhere", "reached"],
     )
     for peer in KERNEL_PEERS:
-        mine = [c for c in found if c.theirs["competitor"] == peer]
-        sets = {name: [c.verdict for c in mine if c.ours["set"] == name] for name in _sets(mine)}
-        ahead = [name for name, of in sets.items() if set(of) == {"ahead"}]
-        behind = [name for name, of in sets.items() if "behind" in of]
-        spoken = f"{len(behind)} ({', '.join(behind)})" if behind else "0"
+        verdicts: dict[str, list[str]] = {}
+        for comparison in everyone:
+            if comparison.theirs["competitor"] == peer:
+                verdicts.setdefault(comparison.ours["set"], []).append(comparison.verdict)
+        ahead = [name for name, of_set in verdicts.items() if set(of_set) == {"ahead"}]
+        behind = [name for name, of_set in verdicts.items() if "behind" in of_set]
+        behind_text = f"{len(behind)} ({', '.join(behind)})" if behind else "0"
         table.add(
             document["competitors"][peer]["title"],
-            len(sets),
+            len(verdicts),
             len(ahead),
-            len(sets) - len(behind),
-            spoken,
-            "yes" if len(ahead) == len(sets) else "no",
+            len(verdicts) - len(behind),
+            behind_text,
+            "yes" if len(ahead) == len(verdicts) else "no",
         )
     return table
 
 
-def _sets(found: list[Comparison]) -> list[str]:
-    return list(dict.fromkeys(c.ours["set"] for c in found))
-
-
 def other_table(document: Document) -> Table:
     """The shares of pairs at which kernlet's best is ahead of networks and trees."""
-    found = [c for c in comparisons(document) if c.ours["budget"] <= MOST_BYTES]
+    everyone = [c for c in comparisons(document) if c.ours["budget"] <= MOST_BYTES]
     table = Table(
         f"Wanted: ahead at {100 * SHARE:.0f} % of the pairs of at most {MOST_BYTES:,} bytes. "
         "Reached",
@@ -233,13 +231,13 @@ def other_table(document: Document) -> Table:
             "reached",
         ],
     )
-    of = {document["competitors"][peer]["title"]: (peer,) for peer in OTHER_PEERS}
-    for title, peers in {**of, "together": OTHER_PEERS}.items():
-        mine = [c for c in found if c.theirs["competitor"] in peers]
-        number, n = counts(mine), max(1, len(mine))
-        higher = sum(c.difference > 0 for c in mine)
-        cells = [_share(many, n) for many in (higher, *(number[v] for v in VERDICTS))]
-        table.add(title, len(mine), *cells, "yes" if number["ahead"] >= SHARE * n else "no")
+    groups = {document["competitors"][peer]["title"]: (peer,) for peer in OTHER_PEERS}
+    for title, peers in {**groups, "together": OTHER_PEERS}.items():
+        group = [c for c in everyone if c.theirs["competitor"] in peers]
+        n_verdicts, n = counts(group), max(1, len(group))
+        higher = sum(c.difference > 0 for c in group)
+        cells = [_share(count, n) for count in (higher, *(n_verdicts[v] for v in VERDICTS))]
+        table.add(title, len(group), *cells, "yes" if n_verdicts["ahead"] >= SHARE * n else "no")
     return table
 
 

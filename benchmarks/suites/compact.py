@@ -34,19 +34,19 @@ def by_centers(quick: bool) -> Iterator[Table]:
     """Accuracy with a number of centers in float32."""
     table = Table(
         "Compact machines of float32 by centers: test accuracy in %, mean and deviation of 5 seeds",
-        ["data", "centers", "accuracy", "wanted", "bytes", "CPU s"],
+        ["data", "centers", "accuracy", "target", "bytes", "CPU s"],
     )
-    for name, n_centers, wanted in CENTERS[: 2 if quick else None]:
+    for name, n_centers, target in CENTERS[: 2 if quick else None]:
         runs = [measure(_load, _fit_centers, name, n_centers, seed) for seed in SEEDS]
         scores = [100 * run.answer["score"] for run in runs]
         seconds = np.median([run.seconds for run in runs])
         nbytes = f"{runs[0].answer['nbytes']:,}"
-        table.add(name, n_centers, mean_and_deviation(scores), wanted, nbytes, f"{seconds:.1f}")
+        table.add(name, n_centers, mean_and_deviation(scores), target, nbytes, f"{seconds:.1f}")
     yield table
 
 
 def sizes(quick: bool) -> Iterator[Table]:
-    """What "auto" chooses, and how it and the best size of its path do on the test rows."""
+    """What "auto" selects, and the test accuracy of that size."""
     table = Table(
         'n_centers="auto": validated path (seed 0), and test accuracy of the size chosen',
         ["data", "path: centers validated %", "chosen", "standard error", "test %", "CPU s"],
@@ -68,12 +68,12 @@ def sizes(quick: bool) -> Iterator[Table]:
 
 
 def speed(quick: bool) -> Iterator[Table]:
-    """CPU seconds of whole fits, and epochs beside the matrix products they are made of."""
+    """CPU seconds of whole fits, and GFLOP/s of epochs against matrix products alone."""
     table = Table(
         "CPU seconds of a fit (validation and last training included), and epochs against sgemm",
-        ["data", "centers", "fit s", "wanted", "epoch GFLOP/s", "sgemm GFLOP/s", "share"],
+        ["data", "centers", "fit s", "target", "epoch GFLOP/s", "sgemm GFLOP/s", "share"],
     )
-    for name, n_centers, wanted in [("usps", 100, 15), ("mnist", 200, 90)][: 1 if quick else 2]:
+    for name, n_centers, target in [("usps", 100, 15), ("mnist", 200, 90)][: 1 if quick else 2]:
         fit = measure(_load, _fit_centers, name, n_centers, 0)
         epoch = measure(_load, _time_epoch, name, n_centers, 0)
         rate, best = epoch.answer["rate"], epoch.answer["gemm"]
@@ -81,7 +81,7 @@ def speed(quick: bool) -> Iterator[Table]:
             name,
             n_centers,
             f"{fit.seconds:.1f}",
-            f"<= {wanted}",
+            f"<= {target}",
             f"{rate:.0f}",
             f"{best:.0f}",
             f"{100 * rate / best:.0f} %",
@@ -93,7 +93,7 @@ def growth(quick: bool) -> Iterator[Table]:
     """Time and memory of ten epochs against the number of rows, covertype repeated with noise."""
     table = Table(
         "Growth: 54 features, 100 centers, 10 epochs, 7 classes",
-        ["rows", "CPU s", "s a million rows", "memory of the data, MB", "memory grown, MB"],
+        ["rows", "CPU s", "s per million rows", "memory of the data, MB", "memory grown, MB"],
     )
     for n_rows in (10**5, 5 * 10**5, 10**6, 2 * 10**6)[: 2 if quick else None]:
         run = measure(_many_rows, _fit_many, n_rows)
@@ -108,7 +108,7 @@ def growth(quick: bool) -> Iterator[Table]:
 
 
 def calibration(quick: bool) -> Iterator[Table]:
-    """Log-loss and calibration error on test rows, before and after the temperature."""
+    """Log-loss and calibration error on test rows, before and after temperature scaling."""
     table = Table(
         "Probabilities, 100 centers, seed 0: test log-loss and calibration error (15 bins)",
         ["data", "temperature", "log-loss at 1", "log-loss", "error at 1, %", "error, %"],
@@ -152,7 +152,7 @@ def _fit_auto(prepared: Any) -> dict[str, Any]:
 
 
 def _time_epoch(prepared: Any) -> dict[str, Any]:
-    """GFLOP a second of epochs, from fits of unlike length, and of products of matrices between."""
+    """GFLOP/s of epochs, from the difference of a long and a short fit, and of sgemm in between."""
     data, n_centers, seed = prepared
     n_rows, n_features = data.X.shape
     short = max(2, 240_000 // n_rows)
@@ -205,12 +205,12 @@ DEVICE = os.environ.get("KERNLET_BENCH_DEVICE", "cpu")
 
 
 def device(quick: bool) -> Iterator[Table]:
-    """Training and predicting on the device that KERNLET_BENCH_DEVICE names."""
+    """Training and prediction on the device in KERNLET_BENCH_DEVICE."""
     data = load("mnist")
     _fit_on_device(data, 200, n_epochs=1)  # start-up
     table = Table(
         f"mnist, 200 centers, on {device_name()}; start-up excluded, wall-clock seconds",
-        ["epochs", "fit s", "test %", "rows a second in training"],
+        ["epochs", "fit s", "test %", "rows per second in training"],
     )
     for n_epochs in (12, 24, 36):
         start = time.perf_counter()
@@ -232,10 +232,10 @@ def _fit_on_device(data: Dataset, n_centers: int, n_epochs: int) -> CompactKerne
 
 
 def _predict_table() -> Table:
-    """Rows a second where the rows are on the device already."""
+    """Rows per second if the rows are on the device already."""
     table = Table(
         f"Decision values of 100 features, 200 centers, 10 outputs, on {device_name()}",
-        ["rows", "s", "rows a second"],
+        ["rows", "s", "rows per second"],
     )
     generator = np.random.default_rng(0)
     X = generator.standard_normal((20_000, 100), dtype=np.float32)
@@ -256,7 +256,7 @@ def _predict_table() -> Table:
 
 
 def _wait(place: Any) -> None:
-    """Until all work on a GPU is done."""
+    """Wait until all work on a GPU is done."""
     if place.place is not None and place.place.type == "cuda":
         import torch
 
@@ -264,7 +264,7 @@ def _wait(place: Any) -> None:
 
 
 def device_name() -> str:
-    """The device in words."""
+    """The name of the device."""
     if not DEVICE.startswith("cuda"):
         return f"{DEVICE}, one core"
     import torch
@@ -272,8 +272,8 @@ def device_name() -> str:
     return f"{torch.cuda.getdevice_name()}, torch {torch.__version__}"
 
 
-CELLS = Path("docs/results/compact-cells.json")
-#: Data, bytes and the accuracy wanted, where one was set.
+CACHE = Path("docs/results/compact-bytes.json")
+#: Data, bytes and target accuracy, if there is one.
 PAIRS: list[tuple[str, int, float | None]] = [
     ("mnist", 63_400, 98.5),
     ("mnist", 16_000, 98.2),
@@ -293,8 +293,8 @@ PAIRS: list[tuple[str, int, float | None]] = [
 
 
 def by_bytes(quick: bool) -> Iterator[Table]:
-    """Accuracy at equal bytes, the perceptron tuned over its settings for each size."""
-    cells = ResultCache(CELLS)
+    """Accuracy at equal bytes, the perceptron tuned for each budget."""
+    cells = ResultCache(CACHE)
     pairs = PAIRS[-3:] if quick else PAIRS
     cells.fill("compact", _compact, [(name, n, seed) for name, n, _ in pairs for seed in SEEDS])
     _tune(cells, [(name, n) for name, n, _ in pairs])
@@ -330,7 +330,7 @@ def _compact(name: str, max_bytes: int, seed: int) -> dict[str, Any]:
 
 
 def _tune(cells: ResultCache, pairs: list[tuple[str, int]]) -> None:
-    """Choose a setting for every size, on training rows held out."""
+    """Select a setting for every budget on held-out training rows."""
     for name, max_bytes in pairs:
         if key_of("tuned", (name, max_bytes)) in cells.results:
             continue
@@ -372,9 +372,9 @@ def _bytes_table(cells: ResultCache, pairs: list[tuple[str, int, float | None]])
     table = Table(
         "Test accuracy in % at equal bytes, mean and deviation of 5 seeds; "
         "ahead or behind by more than one standard error of the test part",
-        ["data", "bytes", "compact", "wanted", "perceptron", "settings", "difference", "verdict"],
+        ["data", "bytes", "compact", "target", "perceptron", "settings", "difference", "verdict"],
     )
-    for name, max_bytes, wanted in pairs:
+    for name, max_bytes, target in pairs:
         ours, theirs = (
             [100 * cells.get(kind, name, max_bytes, seed)["score"] for seed in SEEDS]
             for kind in ("compact", "perceptron")
@@ -388,7 +388,7 @@ def _bytes_table(cells: ResultCache, pairs: list[tuple[str, int, float | None]])
             name,
             f"{max_bytes:,}",
             mean_and_deviation(ours),
-            wanted or "",
+            target or "",
             mean_and_deviation(theirs),
             cells.get("tuned", name, max_bytes)["n_settings"],
             f"{difference:+.2f} (se {error:.2f})",

@@ -27,7 +27,7 @@ def _rows(pool: Task, numbers: Any) -> Rows:
 
 
 def compression(quick: bool) -> Iterator[Table]:
-    """Fitted SVMs made small: accuracy, bytes and the speed of predictions."""
+    """Compressed SVMs: accuracy, bytes and speed of predictions."""
     table = Table(
         "Compressed SVMs, official splits, mean and deviation of 3 seeds",
         [
@@ -37,7 +37,7 @@ def compression(quick: bool) -> Iterator[Table]:
             "test % before",
             "after",
             "lost",
-            "wanted",
+            "target",
             "coefficients",
             "bytes before",
             "after",
@@ -52,9 +52,9 @@ def compression(quick: bool) -> Iterator[Table]:
             "uncompressed ms",
             "compressed ms",
             "SVC / ours",
-            "wanted",
+            "target",
             "uncompressed / ours",
-            "wanted",
+            "target",
         ],
     )
     eight, ten, pen = tasks.usps_eight(), tasks.usps(), _pendigits()
@@ -76,7 +76,7 @@ def compression(quick: bool) -> Iterator[Table]:
 def _compression_line(
     task: Task, svc: SVC, n_centers: int, n_seeds: int
 ) -> tuple[list[object], Any]:
-    """Facts of a compression with several seeds, and the first of the machines."""
+    """Cells of a compression with several seeds, and the first machine."""
     before = 100 * svc.score(task.X_test, task.y_test)
     machines, seconds = timed(
         lambda: [
@@ -133,10 +133,10 @@ def _speed_lines(svc: SVC, small: Any, X: Any) -> Iterator[list[object]]:
 
 
 def reduced_set(quick: bool) -> Iterator[Table]:
-    """One approximation problem of 10 points on USPS."""
+    """One reduced-set problem with 10 points on USPS."""
     table = Table(
         "Ten synthetic points for a machine on USPS 8 v rest",
-        ["machine", "centers", "residual", "steps", "CPU s", "wanted", "paper, 2000"],
+        ["machine", "centers", "residual", "steps", "CPU s", "target", "paper, 2000"],
     )
     task = tasks.usps_eight()
     plan = Plan(RBF(task.gamma), np.array([False, True]), (1.4,), 10, False, None, "lp")
@@ -174,10 +174,10 @@ def fit_chunks(task: Task) -> dict[str, Any]:
 
 
 def chunking_growth(quick: bool) -> Iterator[Table]:
-    """How the chunking-synthetic fit grows with the rows, all else fixed."""
+    """Time of the chunking-synthetic fit by number of rows, everything else fixed."""
     table = Table(
         "MNIST 8 v rest: 4 runs of 10 points on 500 rows, then all rows",
-        ["rows", "CPU s", "ms a row", "centers", "test %", "peak MB"],
+        ["rows", "CPU s", "ms per row", "centers", "test %", "peak MB"],
     )
     for m in (1000, 4000, 16_000) if quick else (1000, 2000, 4000, 8000, 16_000, 32_000, 60_000):
         run = measure(tasks.mnist_eight, fit_chunks, m)

@@ -1,4 +1,4 @@
-"""Condensers: accuracy against fraction kept, and what condensing costs."""
+"""Condensers: accuracy against fraction kept, and cost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def split(name: str) -> Task:
 
 
 def by(*condensers: Any) -> Condense:
-    """One condenser after the other, with the seed where they take one."""
+    """Condensers in sequence, each with the seed if it is random."""
 
     def condense(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
         for condenser in condensers:
@@ -48,10 +48,10 @@ def by(*condensers: Any) -> Condense:
     return condense
 
 
-def ways(quick: bool) -> dict[str, tuple[Condense, int]]:
-    """Condensers with the seeds each is run with: one, where nothing is random."""
+def condensers(quick: bool) -> dict[str, tuple[Condense, int]]:
+    """Condensers with their numbers of seeds: one if nothing is random."""
     boundary = BoundaryCondenser(threshold=300)
-    found: dict[str, tuple[Condense, int]] = {
+    methods: dict[str, tuple[Condense, int]] = {
         "all rows": (all_rows, 1),
         "typical, linear": (by(TypicalCondenser()), 1),
         "typical, rbf": (by(TypicalCondenser(kernel="rbf")), 5),
@@ -61,17 +61,17 @@ def ways(quick: bool) -> dict[str, tuple[Condense, int]]:
         "typical, then boundary": (by(TypicalCondenser(), boundary), 1),
     }
     for share in SHARES:
-        found[f"centroids, {100 * share:.0f} %"] = by(CentroidCondenser(share)), N_SEEDS
+        methods[f"centroids, {100 * share:.0f} %"] = by(CentroidCondenser(share)), N_SEEDS
     for peer in (EditedNearestNeighbours, AllKNN, NeighbourhoodCleaningRule):
-        found[peer.__name__] = by(peer(sampling_strategy="all")), 1
+        methods[peer.__name__] = by(peer(sampling_strategy="all")), 1
     if not quick:  # slow
         peer = CondensedNearestNeighbour
-        found[peer.__name__] = by(peer(sampling_strategy="all")), 5
-    return found
+        methods[peer.__name__] = by(peer(sampling_strategy="all")), 5
+    return methods
 
 
 def sets(quick: bool) -> Iterator[Table]:
-    """Accuracy against fraction kept, a random subset of the same size beside it."""
+    """Accuracy against fraction kept, compared with a random subset of the same size."""
     for name in SETS[:1] if quick else SETS:
         data = split(name)
         table = Table(
@@ -79,34 +79,34 @@ def sets(quick: bool) -> Iterator[Table]:
             "five-fold cross-validation on training rows",
             ["condenser", "kept", "k", "accuracy", "random subset", "ahead of it", "CPU s"],
         )
-        for way, (condense, n_seeds) in ways(quick).items():
-            click.echo(f"{name}: {way}", err=True)
-            table.add(way, *_line(condense, n_seeds, data, choose_k(condense, data.X, data.y)))
+        for title, (condense, n_seeds) in condensers(quick).items():
+            click.echo(f"{name}: {title}", err=True)
+            table.add(title, *_cells(condense, n_seeds, data, choose_k(condense, data.X, data.y)))
         yield table
 
 
-def _line(condense: Condense, n_seeds: int, data: Task, k: int) -> list[str]:
+def _cells(condense: Condense, n_seeds: int, data: Task, k: int) -> list[str]:
     _, seconds = timed(condense, data.X, data.y, 0)
-    kept, found = scores(condense, k, data, n_seeds)
+    kept, accuracies = scores(condense, k, data, n_seeds)
     share = float(np.mean(kept))
     if share == 1:
-        return ["100.0 %", str(k), _spread(found), "-", "-", "-"]
+        return ["100.0 %", str(k), _spread(accuracies), "-", "-", "-"]
     peer = random_subset(share)
-    beside = scores(peer, choose_k(peer, data.X, data.y), data, N_SEEDS)[1]
-    ahead = float(np.mean(found) - np.mean(beside))
+    baseline = scores(peer, choose_k(peer, data.X, data.y), data, N_SEEDS)[1]
+    ahead = float(np.mean(accuracies) - np.mean(baseline))
     return [
         f"{100 * share:.1f} %",
         str(k),
-        _spread(found),
-        _spread(beside),
+        _spread(accuracies),
+        _spread(baseline),
         f"{ahead:+.2f}",
         f"{seconds:.2f}",
     ]
 
 
-def _spread(found: list[float]) -> str:
-    mean = f"{np.mean(found):.2f}"
-    return mean if len(found) == 1 else f"{mean} ± {np.std(found):.2f}"
+def _spread(accuracies: list[float]) -> str:
+    mean = f"{np.mean(accuracies):.2f}"
+    return mean if len(accuracies) == 1 else f"{mean} ± {np.std(accuracies):.2f}"
 
 
 def predict_neighbors(data: Task) -> dict[str, Any]:
@@ -114,16 +114,16 @@ def predict_neighbors(data: Task) -> dict[str, Any]:
     return {"rows": len(data.X)}
 
 
-def leave_typical(data: Task) -> dict[str, Any]:
+def remove_typical(data: Task) -> dict[str, Any]:
     return {"rows": len(TypicalCondenser().fit_resample(data.X, data.y)[0])}
 
 
-def leave_typical_rbf(data: Task) -> dict[str, Any]:
+def remove_typical_rbf(data: Task) -> dict[str, Any]:
     condenser = TypicalCondenser(kernel="rbf", random_state=0)
     return {"rows": len(condenser.fit_resample(data.X, data.y)[0])}
 
 
-def leave_boundary(data: Task) -> dict[str, Any]:
+def remove_boundary(data: Task) -> dict[str, Any]:
     return {"rows": len(BoundaryCondenser(300).fit_resample(data.X, data.y)[0])}
 
 
@@ -141,25 +141,25 @@ def edit_neighbors(data: Task) -> dict[str, Any]:
 
 
 def cost(quick: bool) -> Iterator[Table]:
-    """CPU time of condensing USPS against one k-NN prediction of its test part."""
+    """CPU time of condensing USPS against one k-NN prediction of its test set."""
     table = Table(
         "Condensing USPS against one prediction of its test part by 5-NN with all rows",
-        ["work", "CPU s", "of a prediction", "wanted", "rows left"],
+        ["work", "CPU s", "of a prediction", "target", "rows left"],
     )
     works = {
         "5-NN prediction of 2,007 rows": (predict_neighbors, "-"),
-        "TypicalCondenser()": (leave_typical, "<= 1"),
-        "BoundaryCondenser(300)": (leave_boundary, "<= 1"),
-        'TypicalCondenser(kernel="rbf")': (leave_typical_rbf, "-"),
+        "TypicalCondenser()": (remove_typical, "<= 1"),
+        "BoundaryCondenser(300)": (remove_boundary, "<= 1"),
+        'TypicalCondenser(kernel="rbf")': (remove_typical_rbf, "-"),
         "CentroidCondenser(0.12)": (take_centroids, "-"),
         "EditedNearestNeighbours (imbalanced-learn)": (edit_neighbors, "-"),
     }
     whole = None
-    for name, (work, wanted) in works.items():
+    for name, (work, target) in works.items():
         run = measure(split, work, "usps", repeats=7)
         whole = whole or run.seconds
         ratio = f"{run.seconds / whole:.2f}"
-        table.add(name, f"{run.seconds:.3f}", ratio, wanted, f"{run.answer['rows']:,}")
+        table.add(name, f"{run.seconds:.3f}", ratio, target, f"{run.answer['rows']:,}")
     yield table
 
 

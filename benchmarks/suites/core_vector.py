@@ -1,4 +1,4 @@
-"""The core vector machine: what C and eps do."""
+"""The core vector machine: effect of C and eps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exported machines: ONNX graphs beside skl2onnx, C beside m2cgen, memory of kernlet fit."""
+"""Export: ONNX graphs against skl2onnx, C against m2cgen, memory of kernlet fit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from papers.tasks import Task, usps
 
 _OPTIONS = ["gcc", "-std=c99", "-O2"]
 
-#: Predicts rows of a file over and over; says classes and CPU seconds a row.
+#: Predicts the rows of a file repeatedly; prints classes and CPU seconds per row.
 _HARNESS = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     return 0;
 }}
 """
-#: m2cgen gives one value a pair of classes; the class with most wins is SVC's.
+#: m2cgen returns one value per pair of classes; SVC predicts the class with most wins.
 _VOTE = """
 void score(double *input, double *output);
 static int predict(double *x)
@@ -150,14 +150,14 @@ def _machine_line(
 
 
 def _float32(task: Task) -> Any:
-    """Test rows as C reads them."""
+    """Test rows rounded to float32, as C reads them."""
     return np.float32(task.X_test).astype(np.float64)
 
 
 def _timed(
     folder: Path, made: str, number: str, declaration: str, call: str, task: Task, repeats: int
 ) -> tuple[Any, float]:
-    """Classes of all test rows, and CPU seconds of one prediction (the best of five runs)."""
+    """Classes of all test rows, and CPU seconds per prediction (median of five runs)."""
     harness = _HARNESS.format(
         n_rows=len(task.X_test), number=number, declaration=declaration, call=call
     )
@@ -166,28 +166,28 @@ def _timed(
     subprocess.run(command, cwd=folder, check=True)
     seconds = []
     for _ in range(5):
-        said = subprocess.run(
+        output = subprocess.run(
             ["./run", str(repeats), "rows.txt"],
             cwd=folder,
             capture_output=True,
             text=True,
             check=True,
         ).stdout.splitlines()
-        seconds.append(float(said[1].split()[0]))
-    return np.array(said[0].split(), dtype=int), float(np.median(seconds))
+        seconds.append(float(output[1].split()[0]))
+    return np.array(output[0].split(), dtype=int), float(np.median(seconds))
 
 
 def _size(made: Path) -> int:
-    said = subprocess.run(["size", str(made)], capture_output=True, text=True, check=True)
-    text, data, _ = (int(word) for word in said.stdout.splitlines()[1].split()[:3])
+    output = subprocess.run(["size", str(made)], capture_output=True, text=True, check=True)
+    text, data, _ = (int(word) for word in output.stdout.splitlines()[1].split()[:3])
     return text + data
 
 
 def _m2cgen(svc: Any) -> str:
-    """m2cgen's C, from a thread with a stack for its recursion."""
+    """m2cgen's C, from a thread with a stack large enough for its recursion."""
     import m2cgen
 
-    _remember_hashes(m2cgen.ast)
+    _cache_hashes(m2cgen.ast)
     answer: list[str] = []
     limit, stack = sys.getrecursionlimit(), threading.stack_size(1 << 29)
     sys.setrecursionlimit(10**6)
@@ -204,44 +204,44 @@ def _m2cgen(svc: Any) -> str:
 
 
 def _in_functions(code: str) -> str:
-    """The kernel value of each support vector in a function of its own.
+    """Move the kernel value of each support vector into its own function.
 
-    m2cgen puts all of them into one, which gcc -O2 had not compiled after five minutes of CPU time
-    and 4 GB. The expressions stay as they are; 2,338 calls are nothing beside 600,000 squares.
+    m2cgen writes one large function, which gcc -O2 had not compiled after five minutes of CPU time
+    and 4 GB. The expressions are unchanged; 2,338 calls cost little compared with 600,000 squares.
     """
     statement = re.compile(r"^ *(var\d+) = (exp\(.*\));$", re.MULTILINE)
     functions = [
-        f"double value_{found[1]}(double *input) {{ return {found[2]}; }}"
-        for found in statement.finditer(code)
+        f"double value_{match[1]}(double *input) {{ return {match[2]}; }}"
+        for match in statement.finditer(code)
     ]
     head, body = code.split("void score(", 1)
     body = statement.sub(r"\1 = value_\1(input);", body)
     return "\n".join([head, *functions, f"void score({body}"])
 
 
-def _remember_hashes(ast: Any) -> None:
-    """Let m2cgen's expressions hash themselves once, and not again at every level above them.
+def _cache_hashes(ast: Any) -> None:
+    """Cache the hashes of m2cgen's expressions, which are recomputed at every level above them.
 
-    What it writes stays the same; with thousands of support vectors it would take hours.
+    The output is the same; without the cache, thousands of support vectors take hours.
     """
     for kind in vars(ast).values():
         own = vars(kind).get("__hash__") if isinstance(kind, type) else None
-        if own is not None and not hasattr(own, "remembers"):
-            kind.__hash__ = _remembering(own)
+        if own is not None and not hasattr(own, "is_cached"):
+            kind.__hash__ = _cached_hash(own)
 
 
-def _remembering(own: Any) -> Any:
-    def remembered(self: Any) -> int:
+def _cached_hash(own: Any) -> Any:
+    def cached(self: Any) -> int:
         if "_hash" not in self.__dict__:
             self.__dict__["_hash"] = own(self)
         return self.__dict__["_hash"]
 
-    remembered.remembers = True  # type: ignore[attr-defined]
-    return remembered
+    cached.is_cached = True  # type: ignore[attr-defined]
+    return cached
 
 
-#: name -> centers of the compact machine, and C and gamma times features of the SVC on features
-#: over their common deviation: usual values, set beforehand and not tuned
+#: By data set: centers of the compact machine, and C and gamma * n_features of the SVC on features
+#: divided by their common deviation: usual values, set beforehand and not tuned.
 TASKS = {
     "usps": (100, 10.0, 2.0),
     "pendigits": (100, 10.0, 2.0),
@@ -311,13 +311,13 @@ def fit_memory(quick: bool) -> Iterator[Table]:
     )
     n_rows = 10_000 if quick else 100_000
     data = load("covertype")
-    some = np.random.RandomState(0).permutation(len(data.X))[:n_rows]
+    rows = np.random.RandomState(0).permutation(len(data.X))[:n_rows]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "covertype.csv"
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow([f"c{i}" for i in range(data.X.shape[1])] + ["cover"])
-            writer.writerows(np.column_stack([data.X[some], data.y[some]]).tolist())
+            writer.writerows(np.column_stack([data.X[rows], data.y[rows]]).tolist())
         for options in (["--centers", "100"], ["--bytes", "4k"]):
             table.add(f"{n_rows:,}", f"{path.stat().st_size / 1e6:.0f}", *_fit_line(path, options))
     yield table

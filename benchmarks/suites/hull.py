@@ -1,4 +1,4 @@
-"""The hull perceptron: steps against steps, and what removal is worth."""
+"""The hull perceptron: MDM against SK steps, and the value of removal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ N_CENTERS = 20
 
 
 def hull_of(name: str, *_: Any) -> SquaredMargin:
-    """A set standardised; 6,480 rows (nine tenths) of thyroid."""
+    """A standardised data set; 6,480 rows (nine tenths) of thyroid."""
     X, signs = signed_rows(name)
     X, signs = X[:6480], signs[:6480]
     X = StandardScaler().fit_transform(X)
@@ -47,7 +47,7 @@ def mdm_to_a_millionth(hull: SquaredMargin) -> dict[str, Any]:
 
 
 def sk_to_a_percent(hull: SquaredMargin) -> dict[str, Any]:
-    limit = 300_000 if hull.n_rows > 5000 else None  # does not get there in minutes
+    limit = 300_000 if hull.n_rows > 5000 else None  # it does not converge in minutes
     return _facts(find_nearest_point(hull, method="sk", tol=1e-2, max_iter=limit))
 
 
@@ -57,7 +57,7 @@ def _facts(solution: Any) -> dict[str, Any]:
 
 
 def steps(quick: bool) -> Iterator[Table]:
-    """MDM against Schlesinger and Kozinec's steps, both by numpy over the same columns."""
+    """MDM against Schlesinger and Kozinec's steps, both in numpy over the same columns."""
     table = Table(
         "To a relative gap of 1e-2 (C=10, sigma^2=50, standardised): MDM against SK",
         [
@@ -68,7 +68,7 @@ def steps(quick: bool) -> Iterator[Table]:
             "SK ms",
             "steps",
             "ratio",
-            "wanted",
+            "target",
             "gap of MDM",
             "gap of SK",
             "support vectors",
@@ -95,10 +95,10 @@ def steps(quick: bool) -> Iterator[Table]:
 
 
 def large(quick: bool) -> Iterator[Table]:
-    """Thyroid to many digits, and all of MNIST."""
+    """Thyroid to a small gap, and all of MNIST."""
     table = Table(
         "Larger sets",
-        ["task", "rows", "gap", "CPU s", "wanted", "steps", "columns", "SVs", "peak MB", "wanted"],
+        ["task", "rows", "gap", "CPU s", "target", "steps", "columns", "SVs", "peak MB", "target"],
     )
     run = measure(hull_of, mdm_to_a_millionth, "thyroid", repeats=3)
     table.add(*_large_line("thyroid", 6480, run, "<= 5", "-"))
@@ -140,7 +140,7 @@ def fit_mnist(task: Any) -> dict[str, Any]:
 
 
 def fit_svc(task: Any) -> dict[str, Any]:
-    """The same optimum by an SVC of hard margin between mirrored points, its matrix held whole."""
+    """The same optimum by a hard-margin SVC between mirrored points, with the whole matrix."""
     X = np.asarray(task.X, dtype=float)
     hull = SquaredMargin(Gram(RBF(task.gamma), X, hold=True), task.signs, np.full(len(X), 2.0))
     Q = hull.products(np.arange(len(X)))
@@ -167,22 +167,22 @@ def folds(name: str) -> Iterator[tuple[Any, Any, Any, Any]]:
 
 
 def removal(quick: bool) -> Iterator[Table]:
-    """What removal is worth beside other ways to few centers."""
+    """Removal against other methods with few centers."""
     table = Table(
         "Centers / test accuracy by ten folds: ways to fewer centers (C=10, sigma^2=50)",
-        ["set", "paper at the end", *WAYS],
+        ["set", "paper at the end", *METHODS],
     )
     for name in _names(quick):
         support = REDUCTION[name][2]
-        cells: dict[str, list[Any]] = {way: [] for way in WAYS}
+        cells: dict[str, list[Any]] = {way: [] for way in METHODS}
         for fold in folds(name):
             full = _perceptron(tol=1e-3).fit(fold[0], fold[1])
-            for way, make in WAYS.items():
+            for way, make in METHODS.items():
                 cells[way].append(_cell(make(full, fold[0], fold[1]), fold))
         table.add(
             name,
             f"{support} / {_paper_accuracy(name)}",
-            *[_mean(cells[way]) for way in WAYS],
+            *[_mean(cells[way]) for way in METHODS],
         )
     yield table
 
@@ -205,7 +205,7 @@ def _iterative(full: Any, X: Any, signs: Any) -> Any:
 
 
 def _drop_once(full: Any, X: Any, signs: Any) -> Any:
-    """As many rows as the rounds leave, of largest alpha at once, trained on alone."""
+    """Keep only the rows with the largest alphas, as many as the rounds leave, and retrain."""
     count = _iterative(full, X, signs).removal_path_[-1].n_rows
     rows = full.support_indices_[np.argsort(-full.alpha_[0], kind="stable")[:count]]
     return _perceptron().fit(X[rows], signs[rows])
@@ -234,7 +234,7 @@ def _one_norm(full: Any, X: Any, signs: Any) -> Any:
     return L1KernelClassifier(C, gamma=GAMMA, random_state=0).fit(X, signs)
 
 
-WAYS: dict[str, Callable[[Any, Any, Any], Any]] = {
+METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "full": lambda full, X, signs: full,
     "iterative removal": _iterative,
     "drop once, train on these": _drop_once,
@@ -246,7 +246,7 @@ WAYS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def _cell(machine: Any, fold: Any) -> tuple[int, float, float]:
-    """Centers, test accuracy and gap of a machine, which is fitted where it is not yet."""
+    """Centers, test accuracy and gap of a classifier, which is fitted if necessary."""
     X, signs, X_test, signs_test = fold
     if isinstance(machine, KernelExpansion):
         right = np.where(machine.decision_values(X_test)[:, 0] > 0, 1.0, -1.0) == signs_test

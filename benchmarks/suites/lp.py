@@ -1,4 +1,4 @@
-"""The 1-norm and minimal kernel machines beside single HiGHS calls and SVC: time and memory."""
+"""1-norm and minimal kernel machines against single HiGHS calls and SVC: time and memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def split_coefficients(task: Task) -> highspy.HighsLp:
 
 
 def ranged_dual(task: Task) -> highspy.HighsLp:
-    """The dual with one boxed column a row and one ranged row a center."""
+    """The dual with one boxed column per row and one ranged row per center."""
     K, d = RBF(task.gamma)(task.X, task.X), task.signs
     m = len(d)
     lp = highspy.HighsLp()
@@ -55,7 +55,7 @@ def ranged_dual(task: Task) -> highspy.HighsLp:
 
 
 def solve_once(lp: highspy.HighsLp) -> dict[str, Any]:
-    """One call with presolve off, HiGHS's own choice of simplex and its own tolerances."""
+    """One call without presolve, with HiGHS's default simplex and tolerances."""
     highs = highspy.Highs()
     for name, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
         highs.setOptionValue(name, value)
@@ -103,7 +103,7 @@ def against_one_call(quick: bool) -> Iterator[Table]:
             "kernlet s",
             "split beta s",
             "ratio",
-            "wanted",
+            "target",
             "ranged dual s",
             "ratio",
             "gap",
@@ -115,7 +115,7 @@ def against_one_call(quick: bool) -> Iterator[Table]:
         (tasks.usps_eight, 2000, 12),
         (tasks.usps_eight, 4000, 20),
     ]
-    for prepare, m, wanted in cases[:2] if quick else cases:
+    for prepare, m, target in cases[:2] if quick else cases:
         repeats = 3 if m <= 1000 else 1
         ours = measure(prepare, fit_l1, m, repeats=5)
         split = measure(_split, solve_once, prepare, m, repeats=repeats)
@@ -127,7 +127,7 @@ def against_one_call(quick: bool) -> Iterator[Table]:
             f"{ours.seconds:.2f}",
             f"{split.seconds:.2f}",
             f"{split.seconds / ours.seconds:.1f}x",
-            f">= {wanted}x",
+            f">= {target}x",
             f"{ranged.seconds:.2f}",
             f"{ranged.seconds / ours.seconds:.1f}x",
             f"{ours.answer['gap']:.0e}",
@@ -144,8 +144,8 @@ def _ranged(prepare: Any, m: int) -> Any:
     return ranged_dual(prepare(m))
 
 
-# The most that is wanted: ratio to SVC, peak memory and growth of memory in MB.
-_WANTED = {
+# Targets: ratio to SVC, peak memory and growth of memory in MB.
+_TARGETS = {
     (tasks.usps_eight, 7291): (3.0, None, 200),
     (tasks.mnist_eight, 20_000): (1.0, 1000, None),
     (tasks.mnist_eight, 60_000): (1.0, 3500, None),
@@ -153,9 +153,9 @@ _WANTED = {
 
 
 def growth(quick: bool) -> Iterator[Table]:
-    """How time and memory grow with the rows, beside SVC(C=10) on the same rows."""
+    """Time and memory by number of rows, against SVC(C=10) on the same rows."""
     table = Table(
-        "All rows as candidates: growth with the rows, beside SVC(C=10); wanted values in brackets",
+        "All rows as candidates: growth with the rows, beside SVC(C=10); targets in brackets",
         [
             "task",
             "rows",
@@ -184,29 +184,29 @@ def _growth_line(prepare: Any, m: int) -> list[object]:
     ours = measure(prepare, fit_l1, m, repeats=repeats)
     svc = measure(prepare, fit_svc, m, repeats=repeats)
     facts = ours.answer
-    ratio, peak, grown = _WANTED.get((prepare, m), (None, None, None))
+    ratio, peak, grown = _TARGETS.get((prepare, m), (None, None, None))
     return [
         prepare.__name__,
         f"{m:,}",
         f"{ours.seconds:.2f}",
         f"{svc.seconds:.2f}",
-        f"{ours.seconds / svc.seconds:.2f}{_wanted(ratio)}",
+        f"{ours.seconds / svc.seconds:.2f}{_target(ratio)}",
         facts["iterations"],
         facts["rows"],
         facts["centers"],
         svc.answer["centers"],
         f"{facts['gap']:.0e}",
-        f"{ours.peak:.0f}{_wanted(peak)}",
-        f"{ours.growth:.0f}{_wanted(grown)}",
+        f"{ours.peak:.0f}{_target(peak)}",
+        f"{ours.growth:.0f}{_target(grown)}",
     ]
 
 
-def _wanted(most: float | None) -> str:
+def _target(most: float | None) -> str:
     return "" if most is None else f" (<= {most:g})"
 
 
 def linearization(quick: bool) -> Iterator[Table]:
-    """What the linearisations cost beyond the linear program."""
+    """Cost of the linearisations on top of the first linear program."""
     table = Table(
         "Successive linearisation against the linear program alone",
         [
@@ -214,7 +214,7 @@ def linearization(quick: bool) -> Iterator[Table]:
             "LP s",
             "all LPs s",
             "ratio",
-            "wanted",
+            "target",
             "LPs",
             "m1 x m2 of the LP",
             "m1 x m2 at the end",
@@ -223,13 +223,13 @@ def linearization(quick: bool) -> Iterator[Table]:
     cases = [(tasks.usps_eight, 7291), (tasks.checkerboard, 1000)]
     for prepare, m in cases:
         one = measure(prepare, fit_l1, m, repeats=5)
-        all_of_them = measure(prepare, fit_minimal, m, repeats=5)
-        first, last = one.answer, all_of_them.answer
+        all_lps = measure(prepare, fit_minimal, m, repeats=5)
+        first, last = one.answer, all_lps.answer
         table.add(
             prepare.__name__,
             f"{one.seconds:.2f}",
-            f"{all_of_them.seconds:.2f}",
-            f"{all_of_them.seconds / one.seconds:.2f}",
+            f"{all_lps.seconds:.2f}",
+            f"{all_lps.seconds / one.seconds:.2f}",
             "<= 1.6" if m > 1000 else "-",
             last["lps"][0],
             f"{first['rows']} x {first['centers']}",

@@ -1,4 +1,4 @@
-"""Kernel features: time, memory, growth, transform, and the extended USPS."""
+"""Kernel features by MMDA: time, memory, growth, transform, and the extended USPS."""
 
 from __future__ import annotations
 
@@ -53,36 +53,38 @@ def one_feature(task: Any) -> dict[str, Any]:
     return _without_machine(fit(task, 1))
 
 
-def watched(task: Any, **parameters: Any) -> dict[str, Any]:
-    """One feature, with the memory that was taken for it besides the data, in MB."""
+def traced(task: Any, **parameters: Any) -> dict[str, Any]:
+    """One feature, and the memory of the fit in MB, data excluded."""
     tracemalloc.start()
     facts = _without_machine(fit(task, 1, **parameters))
-    return facts | {"taken": tracemalloc.get_traced_memory()[1] / 2**20}
+    return facts | {"memory": tracemalloc.get_traced_memory()[1] / 2**20}
 
 
-def watched_by_blocks(task: Any) -> dict[str, Any]:
-    return watched(task, cache_size=0)
+def traced_by_blocks(task: Any) -> dict[str, Any]:
+    return traced(task, cache_size=0)
 
 
 def one_feature_and_its_accuracy(task: Any) -> dict[str, Any]:
     facts = fit(task, 1)
     values = facts["machine"].transform(task.X)[:, 0]
-    cut = _best_cut(values, task.y)
+    threshold = _best_threshold(values, task.y)
     values = facts["machine"].transform(task.X_test)[:, 0]
-    return _without_machine(facts) | {"accuracy": float(((values > cut) == task.y_test).mean())}
+    return _without_machine(facts) | {
+        "accuracy": float(((values > threshold) == task.y_test).mean())
+    }
 
 
-def _best_cut(values: Any, labels: Any) -> float:
-    """Where the training rows are told apart best."""
+def _best_threshold(values: Any, labels: Any) -> float:
+    """The threshold with the best training accuracy."""
     order = np.argsort(values)
     right = np.cumsum(np.where(labels[order], -1, 1))
     return float(values[order[right.argmax()]])
 
 
 def speed(quick: bool) -> Iterator[Table]:
-    """Landmarks against the paper's core sets; large sets."""
+    """Landmarks against the paper's core sets; large data sets."""
     table = Table(
-        "All 5 features a class (C=1, mean-distance width): 500 landmarks against core sets "
+        "All 5 features per class (C=1, mean-distance width): 500 landmarks against core sets "
         "(eps=0.001, 59-row samples)",
         [
             "set",
@@ -91,7 +93,7 @@ def speed(quick: bool) -> Iterator[Table]:
             "landmarks s",
             "core s",
             "ratio",
-            "wanted",
+            "target",
             "points of core",
             "true eps of core",
             "gap of core",
@@ -123,7 +125,7 @@ def speed(quick: bool) -> Iterator[Table]:
 def _large() -> Iterator[Table]:
     table = Table(
         "Large sets by 500 landmarks",
-        ["task", "rows", "features", "CPU s", "wanted", "peak MB", "accuracy", "wanted"],
+        ["task", "rows", "features", "CPU s", "target", "peak MB", "accuracy", "target"],
     )
     run = measure(official, landmarks, "mnist")
     features = run.answer["features"]
@@ -151,28 +153,28 @@ def growth(quick: bool) -> Iterator[Table]:
     table = Table(
         "Growth with rows: covertype 2 v rest, one feature by 500 landmarks, blocks kept or "
         "computed again at each pass (cache_size=0); memory is what the fit takes besides the data",
-        ["rows", "CPU s, kept", "MB", "CPU s, again", "MB", "bytes a row"],
+        ["rows", "CPU s, kept", "MB", "CPU s, again", "MB", "bytes per row"],
     )
     for n_rows in (70_000, 140_000, 280_000, 561_012)[: 2 if quick else 4]:
-        kept = measure(covertype, watched, n_rows)
-        again = measure(covertype, watched_by_blocks, n_rows)
-        taken = again.answer["taken"]
+        kept = measure(covertype, traced, n_rows)
+        again = measure(covertype, traced_by_blocks, n_rows)
+        memory = again.answer["memory"]
         table.add(
             f"{n_rows:,}",
             f"{kept.seconds:.1f}",
-            f"{kept.answer['taken']:.0f}",
+            f"{kept.answer['memory']:.0f}",
             f"{again.seconds:.1f}",
-            f"{taken:.0f}",
-            f"{taken * 2**20 / n_rows:.0f}",
+            f"{memory:.0f}",
+            f"{memory * 2**20 / n_rows:.0f}",
         )
     yield table
 
 
 def transform(quick: bool) -> Iterator[Table]:
-    """Features of new rows."""
+    """Time to transform new rows."""
     table = Table(
-        "Transform of the test rows, as many features each (5 a class), CPU ms, medians of 15",
-        ["set", "rows", "features", "MMDA, 500 landmarks", "KernelPCA", "ratio", "wanted"],
+        "Transform of the test rows, as many features each (5 per class), CPU ms, medians of 15",
+        ["set", "rows", "features", "MMDA, 500 landmarks", "KernelPCA", "ratio", "target"],
     )
     for name in SMALL:
         task = official(name)
@@ -182,7 +184,7 @@ def transform(quick: bool) -> Iterator[Table]:
             n, kernel="rbf", gamma=task.gamma, eigen_solver="randomized", random_state=0
         ).fit(task.X)
         times = [1000 * median_seconds(15, model.transform, task.X_test) for model in (ours, pca)]
-        wanted = ">= 8x" if name == "optdigits" else "-"
+        target = ">= 8x" if name == "optdigits" else "-"
         table.add(
             name,
             len(task.X_test),
@@ -190,7 +192,7 @@ def transform(quick: bool) -> Iterator[Table]:
             f"{times[0]:.1f}",
             f"{times[1]:.1f}",
             f"{times[1] / times[0]:.1f}x",
-            wanted,
+            target,
         )
     yield table
 
@@ -199,7 +201,7 @@ def fit_usps(task: Any) -> dict[str, Any]:
     return _without_machine(fit(task, 10))
 
 
-def neighbours_usps(task: Any) -> dict[str, Any]:
+def neighbors_usps(task: Any) -> dict[str, Any]:
     """1-NN accuracies of 2, 6 and 10 features."""
     machine = fit(task, 10)["machine"]
     A, B = machine.transform(task.X), machine.transform(task.X_test)
@@ -216,13 +218,13 @@ def usps(quick: bool) -> Iterator[Table]:
     table = Table(
         "Extended USPS, zeros against ones (266,079 / 75,383 x 676, float32), 500 landmarks, C=1: "
         "1-NN accuracy of 2, 6 and 10 features, % (paper: 99.43, 99.43, 99.41)",
-        ["part", "2", "6", "10", "CPU s for 10 features", "paper's s", "peak MB", "wanted"],
+        ["part", "2", "6", "10", "CPU s for 10 features", "paper's s", "peak MB", "target"],
     )
-    chosen = measure(extended_usps_validation, neighbours_usps)
+    chosen = measure(extended_usps_validation, neighbors_usps)
     table.add("every fifth image held out", *_percents(chosen.answer), "-", "-", "-", "-")
     if not quick:
         run = measure(extended_usps, fit_usps)
-        test = measure(extended_usps, neighbours_usps)
+        test = measure(extended_usps, neighbors_usps)
         seconds = f"{run.seconds:.1f}"
         peak = f"{run.peak:.0f}"
         table.add("test", *_percents(test.answer), seconds, "10,630", peak, "< 4096 MB")

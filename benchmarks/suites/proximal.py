@@ -1,4 +1,4 @@
-"""The proximal machine: one pass over covertype beside its peers, and how exact the sums are."""
+"""The proximal machine: one pass over covertype against its peers, and exactness of updates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.timing import measure
 from kernlet import ProximalClassifier
 from kernlet.datasets import load
 
-#: Machines by name; LinearSVC is given standardised columns, without which it takes longer.
+#: Machines by name; LinearSVC gets standardised columns, otherwise it takes longer.
 MACHINES: dict[str, Any] = {
     "ProximalClassifier, class_weight=None": ProximalClassifier(kernel="linear", class_weight=None),
     'ProximalClassifier, "balanced"': ProximalClassifier(kernel="linear"),
@@ -29,7 +29,7 @@ MACHINES: dict[str, Any] = {
 
 
 def covertype(name: str, part: str = "all") -> tuple[Any, Any, Any, Any, Any]:
-    """The machine, rows and labels to fit, and others to judge by."""
+    """The machine, training rows and labels, and test rows and labels."""
     data = load("covertype")
     X, y = np.ascontiguousarray(data.X, dtype=float), data.y
     if name == "LinearSVC":
@@ -48,10 +48,10 @@ def fit(task: Any) -> dict[str, Any]:
 
 def judge(task: Any) -> dict[str, Any]:
     machine, X, y, X_test, y_test = task
-    found = machine.fit(X, y).predict(X_test)
+    predicted = machine.fit(X, y).predict(X_test)
     return {
-        "accuracy": accuracy_score(y_test, found),
-        "balanced": balanced_accuracy_score(y_test, found),
+        "accuracy": accuracy_score(y_test, predicted),
+        "balanced": balanced_accuracy_score(y_test, predicted),
     }
 
 
@@ -81,10 +81,10 @@ def speed(quick: bool) -> Iterator[Table]:
 
 
 def exact(quick: bool) -> Iterator[Table]:
-    """How far machines are apart that ought to be one."""
+    """Differences between machines that should be equal."""
     table = Table(
         "Largest difference of decision values on all rows (columns as they are, ten blocks)",
-        ["set", "machine", "blocks in 5 orders", "half forgotten", "wanted", "least squares"],
+        ["set", "machine", "blocks in 5 orders", "half forgotten", "target", "least squares"],
     )
     for name, parameters in _EXACT:
         data = load(name)
@@ -143,7 +143,7 @@ def _forgotten(machine: Any, X: Any, y: Any) -> float:
 
 
 def _stacked(machine: Any, X: Any, y: Any) -> float:
-    """Against the same problem as one tall system, by a QR or SVD; 20,000 rows at most."""
+    """Against one stacked least-squares system, by QR or SVD; at most 20,000 rows."""
     rows = np.random.RandomState(0).permutation(len(X))[:20_000]
     X, y = X[rows], y[rows]
     fitted = machine.fit(X, y)

@@ -30,11 +30,12 @@ from papers.cache import timed
 from papers.tables import mean_and_deviation
 
 _TOL = 1e-6
-_BYTES_A_PASS = 8 + 1 + 8 + 1 + 8  # value, side, dual and sign of a row go out, a value comes back
+# Sent per row and pass: value, side, dual and sign to the client, a value back.
+_BYTES_PER_PASS = 8 + 1 + 8 + 1 + 8
 
 
 def covertype(n_rows: int = 561_012) -> tuple[Any, Any]:
-    """Class 2 against the rest, standardised, the rows in a random order; 20,000 are left out."""
+    """Class 2 against the rest, standardised, in random order; 20,000 rows are left out."""
     data = load("covertype")
     order = np.random.RandomState(0).permutation(len(data.y))[:n_rows]
     X = data.X[order].astype(np.float32)
@@ -44,7 +45,7 @@ def covertype(n_rows: int = 561_012) -> tuple[Any, Any]:
 
 
 def synthetic(n_rows: int, n_features: int = 20) -> tuple[Any, Any]:
-    """Two classes that differ by the sign of a noisy product of sums."""
+    """Two classes by the sign of a noisy product of sums."""
     random = np.random.default_rng(0)
     X = random.standard_normal((n_rows, n_features), dtype=np.float32)
     half = n_features // 2
@@ -80,7 +81,7 @@ def prepare(name: str, n_rows: int, s: int, C: float) -> tuple[Any, Any, L1Kerne
 
 
 def fit(prepared: Any) -> dict[str, Any]:
-    """A fit, and what it says of itself."""
+    """A fit, with its gap, passes, objective and centers."""
     X, y, machine = prepared
     machine.fit(X, y)
     return {
@@ -92,7 +93,7 @@ def fit(prepared: Any) -> dict[str, Any]:
 
 
 def speed(quick: bool) -> Iterator[Table]:
-    """Seconds, passes and memory of the fits that the method is for."""
+    """Seconds, passes and memory of typical fits."""
     table = Table(
         "The 1-norm machine on many rows, to a gap of 1e-6",
         [
@@ -134,10 +135,10 @@ def speed(quick: bool) -> Iterator[Table]:
 
 
 def growth(quick: bool) -> Iterator[Table]:
-    """Time, passes and memory as the rows grow."""
+    """Time, passes and memory by number of rows."""
     table = Table(
         "Growth with the rows: synthetic, 20 features, 100 candidates, C = 1000 / rows",
-        ["rows", "CPU seconds", "passes", "µs a row", "peak MB", "gap"],
+        ["rows", "CPU seconds", "passes", "µs per row", "peak MB", "gap"],
     )
     sizes = [10_000, 100_000, 1_000_000, 10_000_000]
     per_row = passes = 0.0
@@ -154,28 +155,28 @@ def growth(quick: bool) -> Iterator[Table]:
         )
         passes = run.answer["passes"]
     yield table
-    yield on_paper(per_row, passes)
+    yield extrapolated(per_row, passes)
 
 
-def on_paper(per_row: float, passes: float) -> Table:
-    """What 10^9 rows would cost, from the cost of a row and what a row sends to the client."""
+def extrapolated(per_row: float, passes: float) -> Table:
+    """Extrapolation to 10^9 rows, from the CPU time and the bytes sent per row."""
     rows, workers = 1e9, 100
     working = per_row * 1e-6 * rows / workers
-    traffic = _BYTES_A_PASS * passes * rows
+    traffic = _BYTES_PER_PASS * passes * rows
     table = Table("10^9 rows on 100 workers with Dask, on paper", ["what", "cost"])
-    table.add(f"work: {per_row:.1f} µs a row, shared by {workers} workers", f"{working:.0f} s")
+    table.add(f"work: {per_row:.1f} µs per row, shared by {workers} workers", f"{working:.0f} s")
     table.add(
-        f"numbers of rows through the client: {_BYTES_A_PASS} bytes a row at most in each of "
+        f"numbers of rows through the client: {_BYTES_PER_PASS} bytes per row at most in each of "
         f"{passes:.0f} passes, {traffic / 1e9:.0f} GB at 1.25 GB/s",
         f"{traffic / 1.25e9:.0f} s",
     )
-    table.add("memory of the client: 60 bytes a row", f"{60 * rows / 1e9:.0f} GB")
+    table.add("memory of the client: 60 bytes per row", f"{60 * rows / 1e9:.0f} GB")
     table.add("not in these figures", "Dask's own work, and reading the rows at every pass")
     return table
 
 
 def lock_step(quick: bool) -> Iterator[Table]:
-    """Ten classes over shared passes, and one by one."""
+    """Ten classes with shared passes, and one after the other."""
     n_rows, s = (10_000, 100) if quick else (60_000, 500)
     together = measure(prepare, fit, "digits", n_rows, s, 0.1)
     alone = measure(prepare, one_by_one, "digits", n_rows, s, 0.1)
@@ -193,7 +194,7 @@ def lock_step(quick: bool) -> Iterator[Table]:
 
 
 def one_by_one(prepared: Any) -> dict[str, Any]:
-    """Ten fits, one against the rest each."""
+    """Ten fits, each of one class against the rest."""
     X, y, machine = prepared
     answers = [fit((X, y == label, machine)) for label in np.unique(y)]
     return {
@@ -213,7 +214,7 @@ def nystroem(n_rows: int, s: int, C: float) -> tuple[Any, Any, float]:
 
 
 def linear_svc(prepared: Any) -> dict[str, Any]:
-    """LinearSVC(loss="hinge") stopped after more and more sweeps: seconds and objective of each."""
+    """LinearSVC(loss="hinge") with increasing max_iter: seconds and objectives."""
     features, signs, C = prepared
     runs = []
     for sweeps in _SWEEPS:
@@ -228,7 +229,7 @@ def linear_svc(prepared: Any) -> dict[str, Any]:
 
 
 def one_call(prepared: Any) -> dict[str, Any]:
-    """The linear program of our machine in one call of HiGHS, by its dual simplex method."""
+    """The linear program of our machine in one HiGHS call, by its dual simplex method."""
     X, y, machine = prepared
     n_rows, s = len(X), machine.candidates
     random = np.random.RandomState(0)
@@ -249,7 +250,7 @@ def machine_kernel(X: Any, points: Any, gamma: float) -> Any:
 
 
 def peers(quick: bool) -> Iterator[Table]:
-    """Beside LinearSVC on Nystroem features, and beside one call of HiGHS."""
+    """Against LinearSVC on Nystroem features, and against one HiGHS call."""
     n_rows = 20_000 if quick else 561_012
     table = Table(
         f"covertype, {n_rows:,} rows, 100 centers",
@@ -305,26 +306,26 @@ def write_rows(folder: str, n_rows: int, n_features: int) -> tuple[RowSource, An
 
 
 def prepare_file(folder: str, n_rows: int, n_features: int) -> tuple[Any, Any, L1KernelClassifier]:
-    """Rows on disk, and a machine that keeps no kernel blocks."""
+    """Rows on disk, and a machine that caches no kernel blocks."""
     rows, y = write_rows(folder, n_rows, n_features)
     return rows, y, make_machine(100, 0.01, 1 / n_features, cache_size=1)
 
 
-def prepare_part(folder: str, n_rows: int, n_features: int) -> Any:
+def prepare_both(folder: str, n_rows: int, n_features: int) -> Any:
     """The first rows of the file, on disk and in memory."""
     rows, y = write_rows(folder, n_rows, n_features)
     return rows, rows.read(slice(0, n_rows)), y, make_machine(100, 0.01, 1 / n_features)
 
 
 def both(prepared: Any) -> dict[str, Any]:
-    """How far the objectives of rows on disk and in memory are apart."""
+    """Relative difference of the objectives with rows on disk and in memory."""
     rows, X, y, machine = prepared
     one, two = (machine.fit(given, y).objective_[0] for given in (rows, X))
     return {"difference": abs(one - two) / two}
 
 
 def disk(quick: bool) -> Iterator[Table]:
-    """Rows on disk that would not fit into memory."""
+    """More rows on disk than fit into memory."""
     n_rows, n_features = (400_000, 128) if quick else (20_000_000, 128)
     table = Table(
         f"Rows on disk: {n_rows * n_features * 4 / 1e9:.1f} GB, {n_features} features, "
@@ -332,7 +333,7 @@ def disk(quick: bool) -> Iterator[Table]:
         ["rows", "CPU seconds", "passes", "peak MB", "gap", "disk and memory apart (200,000 rows)"],
     )
     with tempfile.TemporaryDirectory() as folder:
-        part = measure(prepare_part, both, folder, 200_000, n_features)
+        part = measure(prepare_both, both, folder, 200_000, n_features)
         run = measure(prepare_file, fit, folder, n_rows, n_features)
     table.add(
         f"{n_rows:,}",
@@ -346,7 +347,7 @@ def disk(quick: bool) -> Iterator[Table]:
 
 
 def on_dask(quick: bool) -> Iterator[Table]:
-    """A cluster of two workers beside one process."""
+    """A cluster of two workers against one process."""
     import dask.array as da
     from distributed import Client, LocalCluster
 
@@ -399,7 +400,7 @@ _RULES = ("last", "both")
 
 
 def board(seed: int) -> tuple[Any, Any, Any, Any]:
-    """Four by four fields: 1,600 rows to train on, 4,000 to test with."""
+    """A 4 x 4 checkerboard: 1,600 training rows, 4,000 test rows."""
     random = np.random.RandomState(seed)
     X = 4 * random.rand(5600, 2)
     y = np.floor(X).sum(axis=1) % 2
@@ -407,7 +408,7 @@ def board(seed: int) -> tuple[Any, Any, Any, Any]:
 
 
 def digits_up_to_four(seed: int) -> tuple[Any, Any, Any, Any]:
-    """Digits up to 4 against the others: 1,200 rows to train on, 597 to test with."""
+    """Digits up to 4 against the others: 1,200 training rows, 597 test rows."""
     X, y = load_digits(return_X_y=True)
     order = np.random.RandomState(seed).permutation(len(y))
     X, y = X[order] / 16, y[order] > 4
@@ -418,7 +419,7 @@ _BLOCK_TASKS = {"checkerboard": (board, 100.0, 4.0), "digits": (digits_up_to_fou
 
 
 def after_blocks(data: Any, machine: MinimalKernelClassifier, n_blocks: int) -> tuple[float, int]:
-    """Test accuracy in percent after all blocks, and the rows kept then."""
+    """Test accuracy in percent after all blocks, and the number of retained rows."""
     X, y, X_test, y_test = data
     for rows in np.array_split(np.arange(len(y)), n_blocks):
         machine.partial_fit(X[rows], y[rows], classes=np.unique(y))
@@ -426,7 +427,7 @@ def after_blocks(data: Any, machine: MinimalKernelClassifier, n_blocks: int) -> 
 
 
 def blocks(quick: bool) -> Iterator[Table]:
-    """partial_fit by either rule of what to keep, beside one fit to all rows."""
+    """partial_fit with either retention rule, against one fit to all rows."""
     n_seeds, counts = (2, (4,)) if quick else (5, (2, 4, 8, 16))
     for name, (make, C, gamma) in _BLOCK_TASKS.items():
         table = Table(

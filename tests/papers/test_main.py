@@ -46,7 +46,7 @@ def run_command(*words, status=0):
         ("gonzalez2000", "1"),
         ("garcia2006", "cleveland"),
         ("vishwanathan2002", "3"),
-        ("tsang2006", "4"),
+        pytest.param("tsang2006", "4", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.usefixtures("small_data")
@@ -65,7 +65,7 @@ def test_a_quick_table_of_each_paper(paper, table, tmp_path):
 
 
 @pytest.mark.usefixtures("small_data")
-def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+def test_an_interrupted_run_resumes(tmp_path, monkeypatch):
     run, done = Experiment.run, []
 
     def stopped(experiment):

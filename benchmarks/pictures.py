@@ -31,34 +31,35 @@ Points = dict[str, list[tuple[float, float, float]]]
 
 
 def condense_points(table: Path) -> dict[str, Points]:
-    """For each set and way: share kept, accuracy, and accuracy of a random subset."""
-    found: dict[str, Points] = {}
+    """By data set and condenser: share kept, accuracy, and accuracy of a random subset."""
+    by_set: dict[str, Points] = {}
     for line in table.read_text(encoding="utf-8").splitlines():
         if line.startswith("**"):
-            points = found.setdefault(line[2:].split(":")[0], {})
+            points = by_set.setdefault(line[2:].split(":")[0], {})
         numbers = re.findall(r"\| *(-?[\d.]+)(?: %| ±[^|]*)? *(?=\|)", line)
         if "|" in line and "%" in line and "±" in line:
             cells = [cell.strip() for cell in line.split("|")[1:-1]]
-            way = cells[0].split(", ")[0] if cells[0].startswith("centroids") else cells[0]
-            kept, accuracy, beside = (float(cells[k].split()[0]) for k in (1, 3, 4))
-            points.setdefault(way, []).append((kept, accuracy, beside))
+            name = cells[0].split(", ")[0] if cells[0].startswith("centroids") else cells[0]
+            kept, accuracy, baseline = (float(cells[k].split()[0]) for k in (1, 3, 4))
+            points.setdefault(name, []).append((kept, accuracy, baseline))
         elif "all rows" in line:
             points["all rows"] = [(100.0, float(numbers[-1]), np.nan)]
-    return found
+    return by_set
 
 
-def draw_shares(found: dict[str, Points]) -> Figure:
+def draw_shares(by_set: dict[str, Points]) -> Figure:
+    """Accuracy of k-NN against the share of training rows kept, a panel per data set."""
     figure = Figure(figsize=(10, 6), layout="constrained")
     panels = figure.subplots(2, 3)
-    for axes, (name, points) in zip(panels.flat, found.items(), strict=False):
-        pairs = sorted({(kept, beside) for some in points.values() for kept, _, beside in some})
-        kept, beside = np.array([pair for pair in pairs if np.isfinite(pair[1])]).T
-        axes.plot(kept, beside, ".--", color="#a0aec0", label="random subset")
+    for axes, (name, points) in zip(panels.flat, by_set.items(), strict=False):
+        pairs = sorted({(kept, accuracy) for p in points.values() for kept, _, accuracy in p})
+        kept, baseline = np.array([pair for pair in pairs if np.isfinite(pair[1])]).T
+        axes.plot(kept, baseline, ".--", color="#a0aec0", label="random subset")
         shares, accuracies, _ = zip(*points["centroids"], strict=True)
         axes.plot(shares, accuracies, "o-", color="#dd6b20", label="centroids")
-        for way, (mark, color) in _MARKS.items():
-            for share, accuracy, _ in points.get(way, []):
-                axes.plot(share, accuracy, mark, color=color, markersize=8, label=way)
+        for condenser, (mark, color) in _MARKS.items():
+            for share, accuracy, _ in points.get(condenser, []):
+                axes.plot(share, accuracy, mark, color=color, markersize=8, label=condenser)
         full = points["all rows"][0][1]
         axes.axhline(full, color="#1a202c", linewidth=0.8, label="all rows")
         axes.set(title=name, xscale="log", ylim=(full - 9, full + 1), xlim=(1.7, 120))
@@ -73,6 +74,7 @@ def draw_shares(found: dict[str, Points]) -> Figure:
 
 
 def draw_digits() -> Figure:
+    """USPS digits that two condensers remove."""
     digits = load("usps")
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -95,40 +97,41 @@ _SHOWN = {"full": "s", "iterative removal": "v", "drop once, train on these": "^
 
 
 def removal_points(table: Path) -> dict[str, dict[str, tuple[float, float]]]:
-    """Centers and accuracy of each way on each set, from the table."""
+    """Centers and accuracy by data set and method."""
     lines = [
         line.split("|") for line in table.read_text(encoding="utf-8").splitlines() if "|" in line
     ]
     header = [cell.strip() for cell in lines[0]]
     points: dict[str, dict[str, tuple[float, float]]] = {}
     for line in lines[2:]:
-        for way, cell in zip(header, line, strict=True):
-            if found := _CELL.search(cell):
-                points.setdefault(line[1].strip(), {})[way] = float(found[1]), float(found[2])
+        for method, cell in zip(header, line, strict=True):
+            if match := _CELL.search(cell):
+                points.setdefault(line[1].strip(), {})[method] = float(match[1]), float(match[2])
     return points
 
 
 def k_means_curve(name: str) -> list[float]:
-    """Accuracy by ten folds of refits on clusters."""
+    """Ten-fold accuracy of refits on k-means centers, by number of centers."""
     scores: list[list[float]] = [[] for _ in SIZES]
     for X, signs, X_test, signs_test in folds(name):
-        for size, found in zip(SIZES, scores, strict=True):
+        for size, accuracies in zip(SIZES, scores, strict=True):
             values = k_means_refit(X, signs, size).decision_values(X_test)[:, 0]
-            found.append(float(np.mean(np.where(values > 0, 1.0, -1.0) == signs_test)))
-    return [float(np.mean(found)) for found in scores]
+            accuracies.append(float(np.mean(np.where(values > 0, 1.0, -1.0) == signs_test)))
+    return [float(np.mean(accuracies)) for accuracies in scores]
 
 
 def draw_removal() -> Figure:
+    """Accuracy against centers: removal, other methods, and k-means centers."""
     points = removal_points(Path("docs/results/hull-removal.md"))
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     for axes, name in zip(figure.subplots(2, 3).flat, REDUCTION, strict=True):
         axes.plot(
             SIZES, k_means_curve(name), ".-", color="#2b6cb0", label="k-means centers, refit on all"
         )
-        for way, (centers, accuracy) in points[name].items():
-            marks = [mark for shown, mark in _SHOWN.items() if way.startswith(shown)]
+        for method, (centers, accuracy) in points[name].items():
+            marks = [mark for shown, mark in _SHOWN.items() if method.startswith(shown)]
             if marks:
-                axes.plot(centers, accuracy, marks[0], markersize=8, label=way)
+                axes.plot(centers, accuracy, marks[0], markersize=8, label=method)
         axes.set(xscale="log", title=name)
     axes.figure.supxlabel("centers")
     axes.figure.supylabel("accuracy, ten folds")

@@ -51,39 +51,17 @@ from kernlet.sklearn_base import (
 
 @dataclass(frozen=True, eq=False)
 class Elimination:
-    """One round for one class.
+    """One round for one class."""
 
-    Parameters
-    ----------
-    label : object
-        The class that was set against the rest.
-    round : int
-        Counted from 1.
-    n_rows : int
-        Rows that the classifier was trained on.
-    weights : ndarray of shape (n_features,)
-        w of the classifier: over the columns or, with a kernel, over the landmarks.
-    gamma : float
-        The decision value of a row is w.x - gamma.
-    residual : float
-        Relative residual of the normal equations: the certificate.
-    inside : int
-        Rows that met the criterion of the round.
-    deleted : ndarray of shape (n_deleted,)
-        Rows deleted in this round, ascending.
-    values : ndarray of shape (n_deleted,)
-        Their decision values.
-    """
-
-    label: Any
-    round: int
-    n_rows: int
-    weights: Floats
-    gamma: float
-    residual: float
-    inside: int
-    deleted: Indices
-    values: Floats
+    label: Any  # the class that was set against the rest
+    round: int  # counted from 1
+    n_rows: int  # rows that the classifier was trained on
+    weights: Floats  # w of the classifier, over the columns or, with a kernel, over the landmarks
+    gamma: float  # the decision value of a row is w.x - gamma
+    residual: float  # relative residual of the normal equations: the certificate
+    inside: int  # rows that met the criterion of the round
+    deleted: Indices  # rows deleted in this round, ascending
+    values: Floats  # their decision values
 
     def __repr__(self) -> str:
         return (
@@ -96,16 +74,6 @@ class Elimination:
 class Condensation:
     """Which rows were kept, and why the others were not.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-    codes : ndarray of shape (n_rows,)
-        The class of each row before.
-    kept : ndarray of shape (n_kept,)
-        Rows kept, ascending.
-    rounds : list of Elimination
-        In the order in which they were done.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -117,9 +85,9 @@ class Condensation:
     """
 
     classes: Any
-    codes: Indices
-    kept: Indices
-    rounds: list[Elimination]
+    codes: Indices  # the class of each row before
+    kept: Indices  # rows kept, ascending
+    rounds: list[Elimination]  # in the order in which they were done
 
     @property
     def deleted(self) -> Indices:
@@ -278,18 +246,8 @@ class DeletedImagesDisplay:
     w.x - gamma of a :class:`~kernlet.TypicalCondenser`, the smallest |w.x - gamma| of a
     :class:`~kernlet.BoundaryCondenser`.
 
-    Parameters
-    ----------
-    lines : list of ndarray of shape (n_images, height, width)
-        Images of each class.
-    labels : list of str
-        Title of each line.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
-    image_ : matplotlib artist
+    ``lines`` has the images of each class and ``labels`` their titles. :meth:`plot` sets ``ax_``,
+    ``figure_`` and ``image_``.
 
     Examples
     --------
@@ -317,24 +275,10 @@ class DeletedImagesDisplay:
         ax: Any = None,
         **image: Any,
     ) -> DeletedImagesDisplay:
-        """Draw rows that a fitted condenser deleted.
+        """Draw rows of X that a fitted condenser deleted, at most ``n_images`` per class.
 
-        Parameters
-        ----------
-        condenser : TypicalCondenser or BoundaryCondenser
-        X : {array-like, sparse matrix} of shape (n_rows, n_features)
-            The rows that it was fitted to.
-        image_shape : tuple of two ints
-            Height and width.
-        n_images : int, default=16
-            Per class, at most.
-        ax : matplotlib axes, default=None
-        **image : dict
-            Passed on to matplotlib's ``imshow``.
-
-        Returns
-        -------
-        display : DeletedImagesDisplay
+        X has the rows that the condenser was fitted to, and ``image_shape`` is the height and width
+        of their images. ``image`` is passed to matplotlib's ``imshow``.
         """
         check_is_fitted(condenser)
         record = condenser.condensation_
@@ -362,18 +306,7 @@ class DeletedImagesDisplay:
         return cls(lines=lines, labels=labels).plot(ax=ax, **image)
 
     def plot(self, *, ax: Any = None, **image: Any) -> DeletedImagesDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-        **image : dict
-            Passed on to matplotlib's ``imshow``.
-
-        Returns
-        -------
-        display : DeletedImagesDisplay
-        """
+        """Draw; ``image`` is passed to matplotlib's ``imshow``."""
         check_matplotlib_support(f"{type(self).__name__}.plot")
         import matplotlib.pyplot as plt
 

@@ -33,26 +33,13 @@ _CONVERGED = 1e-4  # relative decrease of the squared distances at which Lloyd's
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """Means of clusters of each class.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-    rows : ndarray of shape (n_centroids, n_features)
-        The means, class by class.
-    codes : ndarray of shape (n_centroids,)
-        The class of each.
-    sizes : ndarray of shape (n_centroids,)
-        Rows that each stands for.
-    inertia : ndarray of shape (n_classes,)
-        Sum of squared distances of the rows from their mean, by class; infinite on overflow.
-    """
+    """Means of clusters of each class."""
 
     classes: Any
-    rows: Floats
-    codes: Indices
-    sizes: Indices
-    inertia: Floats
+    rows: Floats  # the means, class by class
+    codes: Indices  # the class of each mean
+    sizes: Indices  # rows that each stands for
+    inertia: Floats  # squared distances of the rows from their mean, by class; inf on overflow
 
     @property
     def fraction_kept(self) -> float:

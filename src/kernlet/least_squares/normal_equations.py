@@ -65,19 +65,6 @@ class Moments:
 
     ``a + b`` are the moments of the rows of both, ``a - b`` those of a without the rows of b.
 
-    Parameters
-    ----------
-    shift : ndarray of shape (n_features,)
-        A fixed point near the rows, which keeps the digits of sums far from the origin.
-    counts : ndarray of shape (n_classes,)
-        Rows per class.
-    sums : ndarray of shape (n_classes, n_features + 1)
-        Weighted sums of (z, 1).
-    products : ndarray of shape (n_classes or 1, n_features, n_features)
-        Weighted sums of z z', per class or of all classes together.
-    is_by_class : bool, default=True
-        Which of the two.
-
     Examples
     --------
     >>> import numpy as np
@@ -90,11 +77,11 @@ class Moments:
     array([0, 1])
     """
 
-    shift: Floats
-    counts: Indices
-    sums: Floats
-    products: Floats
-    is_by_class: bool = True
+    shift: Floats  # a fixed point near the rows, of shape (n_features,)
+    counts: Indices  # rows per class
+    sums: Floats  # weighted sums of (z, 1), of shape (n_classes, n_features + 1)
+    products: Floats  # weighted sums of z z', of shape (n_classes or 1, n_features, n_features)
+    is_by_class: bool = True  # whether each class has products of its own
 
     @classmethod
     def empty(

@@ -180,8 +180,8 @@ class SufficientStatistics:
 def _block_moments(
     X: Any, y: Any, sample_weight: Any, statistics: SufficientStatistics, class_weight: Any
 ) -> Moments:
-    """Moments of a block of rows without those of zero weight."""
-    data = TrainingData(X, y, sample_weight, np.arange(len(y))).subset(sample_weight != 0)
+    """Moments of a block of a row source."""
+    data = TrainingData(X, y, sample_weight, np.arange(len(y)))
     return statistics._moments_of(data, class_weight)
 
 

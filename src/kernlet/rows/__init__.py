@@ -6,31 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from kernlet.rows.files import FileRows, open_npy
-from kernlet.rows.parquet import ParquetRows, parquet_files
-from kernlet.rows.source import (
-    DASK_PACKAGES,
-    ArrayRows,
-    BlockCache,
-    RowReader,
-    RowSource,
-    RowSubset,
-    add_sums,
-)
+from kernlet.rows.parquet import ParquetRows
+from kernlet.rows.source import DASK_PACKAGES, ArrayRows, RowReader, RowSource
 
-__all__ = [
-    "ArrayRows",
-    "BlockCache",
-    "FileRows",
-    "ParquetRows",
-    "RowReader",
-    "RowSource",
-    "RowSubset",
-    "add_sums",
-    "as_rows",
-    "open_npy",
-    "open_rows",
-    "parquet_files",
-]
+__all__ = ["ArrayRows", "FileRows", "ParquetRows", "RowReader", "RowSource", "as_rows", "open_rows"]
 
 
 def as_rows(X: Any) -> RowSource:

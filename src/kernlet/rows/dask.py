@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,6 @@ class DaskRows(RowSource):
     lost. Kernel blocks that a method returns to are cached by the workers, which share the memory
     for them. The rows are rechunked to the usual block bounds; persist a collection that fits the
     workers' memory, or every pass computes it again.
-
-    Parameters
-    ----------
-    collection : dask array or dask dataframe
     """
 
     def __init__(self, collection: Any) -> None:
@@ -184,19 +181,15 @@ def _to_send(array: Any) -> Any:
     return np.ascontiguousarray(array[:1] if array.strides[0] == 0 else array)
 
 
+@dataclass(frozen=True, eq=False)
 class _BlockTask:
     """What is done with every block; it travels with the tasks."""
 
-    def __init__(
-        self,
-        function: Function,
-        prepare: Function | None,
-        dtype: Any,
-        shared: tuple[Any, ...],
-        cache_share: tuple[str, int] | None,
-    ) -> None:
-        self.function, self.prepare, self.dtype, self.shared = function, prepare, dtype, shared
-        self.cache_share = cache_share
+    function: Function
+    prepare: Function | None
+    dtype: Any
+    shared: tuple[Any, ...]
+    cache_share: tuple[str, int] | None
 
     def prepared(self, block: Any, number: int) -> Any:
         """A block as the function takes it, from this worker's cache if it is there."""

@@ -13,16 +13,7 @@ from kernlet.rows.source import RowSource, slice_bounds
 
 
 class FileRows(RowSource):
-    """Rows in a file of raw numbers, one row after the other.
-
-    Parameters
-    ----------
-    path : str or Path
-    shape : tuple of (int, int)
-    dtype : dtype
-    offset : int, default=0
-        Bytes before the first row.
-    """
+    """Rows in a file of raw numbers, one row after the other from byte ``offset`` on."""
 
     def __init__(
         self, path: str | Path, shape: tuple[int, int], dtype: DTypeLike, offset: int = 0
@@ -50,19 +41,7 @@ class FileRows(RowSource):
 
 
 def open_npy(path: str | Path) -> FileRows:
-    """Rows of a ``.npy`` file, which stays on disk.
-
-    Examples
-    --------
-    >>> import numpy as np, tempfile
-    >>> from pathlib import Path
-    >>> from kernlet.rows import open_npy
-    >>> path = Path(tempfile.mkdtemp()) / "rows.npy"
-    >>> np.save(path, np.arange(6.0).reshape(3, 2))
-    >>> open_npy(path).read(slice(1, 3))
-    array([[2., 3.],
-           [4., 5.]])
-    """
+    """Rows of a ``.npy`` file, which stays on disk."""
     with open(path, "rb") as file:
         version = np.lib.format.read_magic(file)
         header = {

@@ -23,17 +23,7 @@ class ParquetRows(RowSource):
 
     Numbers within names are compared as numbers: part.2 comes before part.10, as Dask writes them.
     Row groups are read one at a time, and a block is assembled from those it overlaps; this takes
-    the memory of about three row groups.
-
-    Parameters
-    ----------
-    path : str or Path
-    columns : sequence of str, optional
-        Features; all columns unless given.
-
-    Attributes
-    ----------
-    columns : list of str
+    the memory of about three row groups. The features are all ``columns`` unless given.
     """
 
     def __init__(self, path: str | Path, columns: Sequence[str] | None = None) -> None:
@@ -99,13 +89,11 @@ class ParquetRows(RowSource):
 
     def _decoded(self, group: int) -> Any:
         file, number = self._groups[group]
-        values = np.empty(
-            (self._starts[group + 1] - self._starts[group], len(self.columns)), self.dtype
-        )
+        n_rows = self._starts[group + 1] - self._starts[group]
+        values = np.empty((n_rows, len(self.columns)), self.dtype)
+        options = {"row_groups": [number], "columns": self.columns}
         start = 0
-        for batch in _open(file).iter_batches(
-            _BATCH_ROWS, row_groups=[number], columns=self.columns
-        ):
+        for batch in _open(file).iter_batches(_BATCH_ROWS, **options):
             stop = start + batch.num_rows
             for k, name in enumerate(self.columns):
                 values[start:stop, k] = self._checked(batch.column(name), name)
@@ -148,9 +136,8 @@ def _labels(column: Any, name: str, start: int) -> Any:
         encoded = encoded.chunk(0)
     values = encoded.dictionary.to_pylist()
     is_text = any(isinstance(value, str) for value in values)
-    return np.array(values, dtype=object if is_text else None)[
-        encoded.indices.to_numpy(zero_copy_only=False)
-    ]
+    labels = np.array(values, dtype=object if is_text else None)
+    return labels[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
 def parquet_files(path: Path) -> list[Path]:

@@ -141,29 +141,14 @@ class RowSource(ABC):
         prepare: Function | None = None,
         cache: BlockCache | None = None,
     ) -> Any:
-        """``combine`` the values of ``function`` on all blocks, in the order of the blocks.
+        """``combine`` the values of ``function`` on all blocks, in order; None without rows.
 
-        Parameters
-        ----------
-        function : callable
-            ``function(block, *by_row, *shared)``; picklable, because it may run in a worker.
-        combine : callable
-            ``combine(total, value)`` returns the new total and may change the old one. The
-            first total is the first value.
-        by_row : sequence of arrays of shape (n_rows, ...)
-            Passed as the rows that belong to the block.
-        shared : sequence
-            Passed as they are.
-        prepare : callable, optional
-            Computes from the rows what ``function`` takes as its block.
-        cache : BlockCache, optional
-            Keeps prepared blocks from one call to the next; the workers of a cluster keep them in
-            its place until ``release``.
-
-        Returns
-        -------
-        total : object
-            None without rows.
+        ``function(block, *by_row, *shared)`` is called with the rows of ``by_row`` (arrays of
+        n_rows rows) that belong to the block, and must be picklable, because it may run in a
+        worker. ``combine(total, value)`` returns the new total and may change the old one; the
+        first total is the first value. ``prepare`` computes the block that ``function`` takes
+        from the rows, and ``cache`` keeps prepared blocks from one call to the next; the workers
+        of a cluster keep them in its place until :meth:`release`.
         """
         values = self._block_values(function, by_row, shared, prepare, cache)
         with threadpool_limits(1):  # also outside a fit, see rule 3 above
@@ -224,17 +209,7 @@ def stack(blocks: list[Any]) -> Any:
 
 
 class RowSubset(RowSource):
-    """The rows of a source with the given ascending numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.rows import ArrayRows, RowSubset
-    >>> rows = ArrayRows(np.arange(8.0).reshape(4, 2))
-    >>> RowSubset(rows, np.array([1, 3])).read(slice(0, 2))
-    array([[2., 3.],
-           [6., 7.]])
-    """
+    """The rows of a source with the given ascending numbers."""
 
     def __init__(self, rows: RowSource, numbers: Any) -> None:
         self.rows, self.numbers = rows, np.asarray(numbers)
@@ -266,15 +241,6 @@ class RowReader:
 
     The last block is cached: numbers that stay within a block for a while cost one reading of
     it, numbers from everywhere one reading of every block.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.rows import ArrayRows, RowReader
-    >>> reader = RowReader(ArrayRows(np.arange(6.0).reshape(3, 2)))
-    >>> reader[np.array([2, 0])]
-    array([[4., 5.],
-           [0., 1.]])
     """
 
     def __init__(self, rows: RowSource) -> None:
@@ -320,9 +286,7 @@ class RowReader:
 
 
 class ArrayRows(RowSource):
-    """Rows of an array or of a sparse matrix.
-
-    Numbers other than float32 become float64, one block at a time.
+    """Rows of an array or a sparse matrix; numbers other than float32 become float64.
 
     Examples
     --------

@@ -71,12 +71,24 @@ MACHINES = [
 ]
 
 
+MARKED = [
+    pytest.param(
+        machine,
+        id=type(machine).__name__,
+        marks=[pytest.mark.slow]
+        if isinstance(machine, ChunkingSyntheticClassifier | MinimalKernelClassifier)
+        else [],
+    )
+    for machine in MACHINES
+]
+
+
 def values(machine, rows):
     return getattr(machine, "decision_function", getattr(machine, "transform", None))(rows)
 
 
 @pytest.mark.parametrize("make", [npy, parquet, dask_array, memory_map], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("machine", MARKED)
 def test_the_machine_is_that_of_rows_in_memory(machine, make, tmp_path):
     rows = make(tmp_path)
     memory, other = clone(machine).fit(X, Y), clone(machine).fit(rows, Y)

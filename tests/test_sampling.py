@@ -33,13 +33,6 @@ def test_samples_have_no_row_twice_and_every_class(y, seed):
     assert set(y[sample]) == set(y)
 
 
-def test_rows_without_classes_are_held_out_too():
-    kept, held_out = hold_out(np.linspace(0, 1, 10), 0.25, np.random.RandomState(0), stratify=False)
-    assert sorted([*kept, *held_out]) == list(range(10))
-    assert len(held_out) == 2
-    assert len(hold_out(np.zeros(2), 0.9, np.random.RandomState(0), stratify=False)[0]) == 1
-
-
 def test_samples_keep_the_shares_of_the_classes():
     y = np.repeat([0, 1], [300, 100])
     sample = stratified_sample(y, np.arange(400), 40, np.random.RandomState(0))

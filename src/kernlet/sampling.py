@@ -36,13 +36,10 @@ def apportion(weights: Any, total: int) -> Any:
     return shares
 
 
-def hold_out(
-    y: Any, fraction: float, random: np.random.RandomState, *, stratify: bool = True
-) -> tuple[Indices, Indices]:
-    """Row numbers to train on and to validate on, ascending.
+def hold_out(y: Any, fraction: float, random: np.random.RandomState) -> tuple[Indices, Indices]:
+    """Row numbers to train on and to validate on, ascending, stratified by class.
 
-    Stratified by class, a class of at least four rows has one held out, and every class keeps one
-    to train on. Otherwise at least one row is held out, and one is kept.
+    A class of at least four rows has one held out, and every class keeps one to train on.
 
     Examples
     --------
@@ -54,9 +51,6 @@ def hold_out(
     array([0, 0])
     """
     order = random.permutation(len(y))
-    if not stratify:
-        count = min(max(1, int(fraction * len(y))), len(y) - 1)
-        return np.sort(order[count:]), np.sort(order[:count])
     groups = [order[y[order] == label] for label in np.unique(y)]
     counts = [max(int(fraction * len(group)), int(len(group) >= 4)) for group in groups]
     drawn = [group[:count] for group, count in zip(groups, counts, strict=True)]

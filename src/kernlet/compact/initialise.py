@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +9,13 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import solve
 from sklearn.base import is_classifier
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVR, NuSVR
 from sklearn.utils import check_array
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
+from kernlet import sampling
 from kernlet._typing import Floats, Indices
 from kernlet.compact.network import BatchLoader, RBFNetwork, TrainingSet
 from kernlet.compact.plan import StoragePlan
@@ -154,10 +152,7 @@ def kmeans(rows: Floats, n_centers: int, random: Any, weights: Floats | None = N
     """Centers of clusters; the rows themselves where there are not more of them."""
     if n_centers >= len(rows):
         return rows
-    model = KMeans(n_centers, n_init=1, max_iter=10, random_state=random)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centers
-        return model.fit(rows, sample_weight=weights).cluster_centers_
+    return sampling.kmeans(rows, n_centers, random, max_iter=10, weights=weights).cluster_centers_
 
 
 def initial_gamma(sample: Sample, centers: Floats, groups: Indices, noise: float = 0.0) -> float:

@@ -327,6 +327,9 @@ class _Model:
 
     def proposals(self) -> tuple[Floats, Floats]:
         """The best alpha of every column, and its gain."""
+        # With B = diag(p (1 - p)) and Sigma the posterior covariance of the weights, every column
+        # phi has the sparsity S = phi' B phi - phi' B Phi Sigma Phi' B phi and the quality
+        # Q = phi' (t - p); Sigma comes from the Cholesky factor of its inverse.
         V = self.design.dot(np.column_stack([self.Phi * self.spread[:, None], self.errors]))
         U = solve_triangular(self.factor, V[:, :-1].T, lower=True)
         S, Q = self.design.squares(self.spread) - (U**2).sum(axis=0), V[:, -1]
@@ -339,11 +342,14 @@ class _Model:
 
     def _inside_gains(self, S: Floats, Q: Floats, alpha: Floats) -> tuple[Floats, Floats]:
         """Re-estimate, or delete if no finite alpha is best; the last column stays."""
+        # s and q are S and Q without the column itself. The evidence as a function of its alpha
+        # has its maximum at s^2 / (q^2 - s) if q^2 > s, else at infinity. S < alpha but for
+        # round-off.
         S = np.clip(S, 1e-12 * alpha, (1 - 1e-12) * alpha)
         s, q = alpha * S / (alpha - S), alpha * Q / (alpha - S)
         relevant = q**2 > s
         new = np.where(relevant, s**2 / np.where(relevant, q**2 - s, 1.0), np.inf)
-        new = np.minimum(new, 1e12) if len(alpha) == 1 else new
+        new = np.minimum(new, 1e12) if len(alpha) == 1 else new  # the last column stays
         change = 1 / new - 1 / alpha
         with np.errstate(divide="ignore", invalid="ignore"):
             gains = 0.5 * (Q**2 * change / (1 + S * change) - np.log1p(S * change))
@@ -357,6 +363,7 @@ class _Model:
 
 def _outside_gains(S: Floats, Q: Floats) -> tuple[Floats, Floats]:
     """Addition: the gain if a finite alpha is best, else 0."""
+    # For columns outside the model s = S and q = Q; the gain is that of alpha = S^2 / (Q^2 - S).
     ratio = np.maximum(Q**2 / S, 1.0)
     gains = 0.5 * (ratio - 1 - np.log(ratio))
     return gains, S / np.maximum(ratio - 1, 1e-300)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernlet import ChunkingSyntheticClassifier
-from kernlet.chunking.stage import Plan, Rows, chosen, run_stage, train
+from kernlet.chunking.stage import Plan, Sample, choose_cost, run_stage, train
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF
 from papers.cache import Experiment
@@ -51,11 +51,11 @@ class Pool:
     X: Any
     y: Any
 
-    def take(self, indices: Any) -> Rows:
+    def take(self, indices: Any) -> Sample:
         """A subset of the rows, with unit weights."""
-        return Rows(self.X[indices], self.y[indices], np.ones(len(indices)))
+        return Sample(self.X[indices], self.y[indices], np.ones(len(indices)))
 
-    def draw(self, size: int, run: int) -> tuple[Rows, Rows, Rows]:
+    def draw(self, size: int, run: int) -> tuple[Sample, Sample, Sample]:
         """Disjoint training, validation and test rows of a run.
 
         Training and validation rows come from one half of the pool in all stages, test rows from
@@ -127,14 +127,14 @@ class _Recorder:
     values: dict[str, Values]
     size: int
     plan: Plan
-    rows: Rows
-    test: Rows
+    rows: Sample
+    test: Sample
 
     def add(self, step: str, classifier: Any, n_support: int, C: float) -> None:
         """Append the figures of a step."""
         figures = {
-            "train": 100 * self.plan.correctness(classifier, self.rows),
-            "test": 100 * self.plan.correctness(classifier, self.test),
+            "train": 100 * self.plan.accuracy(classifier, self.rows),
+            "test": 100 * self.plan.accuracy(classifier, self.test),
             "points": classifier.n_centers,
             "support": n_support,
             "C": C,
@@ -145,7 +145,7 @@ class _Recorder:
 
 
 def _run_comparisons(
-    recorder: _Recorder, validation: Rows, candidates: Any, start: Any, number: int
+    recorder: _Recorder, validation: Sample, candidates: Any, start: Any, number: int
 ) -> None:
     """All rows as candidates, ten of them, random ones, two sets of points, and the box."""
     plan, rows, size = recorder.plan, recorder.rows, recorder.size
@@ -153,9 +153,9 @@ def _run_comparisons(
 
     def trained(points: Any) -> tuple[KernelExpansion, int, float]:
         classifiers = train(plan, rows, points, plan.Cs, random)
-        scores = tuple(plan.correctness(expansion, validation) for expansion, *_ in classifiers)
+        scores = tuple(plan.accuracy(expansion, validation) for expansion, *_ in classifiers)
         sizes = [expansion.n_centers for expansion, *_ in classifiers]
-        best = chosen(scores, sizes, len(validation.y), plan)
+        best = choose_cost(scores, sizes, len(validation.y), plan)
         expansion, n_support, _ = classifiers[best]
         return expansion, n_support, plan.Cs[best]
 

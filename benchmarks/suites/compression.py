@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from benchmarks.tables import Table
 from benchmarks.timing import measure, median_seconds
 from kernlet import ChunkingSyntheticClassifier, compress
-from kernlet.chunking.stage import Plan, Rows, train
+from kernlet.chunking.stage import Plan, Sample, train
 from kernlet.compression.synthetic import synthesize
 from kernlet.datasets import load
 from kernlet.kernels.rbf import RBF
@@ -22,8 +22,8 @@ from papers.cache import timed
 from papers.tasks import Task
 
 
-def _rows(pool: Task, numbers: Any) -> Rows:
-    return Rows(pool.X[numbers], pool.y[numbers], np.ones(len(numbers)))
+def _rows(pool: Task, numbers: Any) -> Sample:
+    return Sample(pool.X[numbers], pool.y[numbers], np.ones(len(numbers)))
 
 
 def compression(quick: bool) -> Iterator[Table]:

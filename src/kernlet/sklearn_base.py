@@ -225,6 +225,10 @@ class Progress:
         )
         return bool(stop)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the rows, which workers are sent apart."""
+        return {**self.__dict__, "data": None}
+
     def __enter__(self) -> Progress:
         self.begin()
         return self

@@ -142,6 +142,7 @@ machine.set_callbacks(Sleeper()).fit(X, y)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_fit_goes_on_to_the_same_machine(tmp_path, count_runs):
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)])
     try:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs, make_moons
 
 from kernlet import L1KernelClassifier
-from kernlet.chunking.stage import Plan, QuadraticMargin, Rows, chosen, run_stage, weigh_rows
+from kernlet.chunking.stage import Plan, QuadraticMargin, Sample, choose_cost, run_stage, weigh_rows
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
@@ -29,7 +29,7 @@ NONE = np.empty(0, dtype=int)
 
 
 def as_rows(X, y, weights=None):
-    return Rows(X, y, np.ones(len(y)) if weights is None else weights)
+    return Sample(X, y, np.ones(len(y)) if weights is None else weights)
 
 
 def moons(m=120, seed=0):
@@ -301,7 +301,7 @@ def test_a_run_travels_between_processes(case):
 def test_the_smallest_machine_within_one_standard_error_is_chosen():
     plan = replace(PLAN, rule="smallest")
     scores, sizes = (0.70, 0.79, 0.80, 0.78), [3, 20, 30, 8]
-    assert chosen(scores, sizes, 400, plan) == 3  # 0.80 less 0.02
-    assert chosen(scores, sizes, 4000, plan) == 2  # 0.80 less 0.006
-    assert chosen(scores, sizes, 400, replace(plan, rule="best")) == 2
-    assert chosen((np.nan, np.nan), [5, 3], 0, plan) == 0
+    assert choose_cost(scores, sizes, 400, plan) == 3  # 0.80 less 0.02
+    assert choose_cost(scores, sizes, 4000, plan) == 2  # 0.80 less 0.006
+    assert choose_cost(scores, sizes, 400, replace(plan, rule="best")) == 2
+    assert choose_cost((np.nan, np.nan), [5, 3], 0, plan) == 0

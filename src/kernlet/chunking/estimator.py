@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.callback import CallbackContext
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from kernlet._typing import Floats, Indices
 from kernlet.atomic import Checkpoint
-from kernlet.chunking.stage import Plan, Rows, Run, RunRecord, run_stage
+from kernlet.chunking.stage import Plan, Run, RunRecord, Sample, run_stage
 from kernlet.expansion import distinct_rows
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.rows.source import RowReader, RowSource
@@ -25,28 +22,43 @@ from kernlet.sampling import derive_seed, hold_out, stratified_sample, subsample
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
+    Progress,
     TrainingData,
     error_weights,
+    fit_method,
+    single_thread,
 )
+
+_STAGE_SIZES = (500, 1000, 2000, 4000)  # the paper's
+
+# Of rows that are not in memory: enough to tell accuracies half a percent apart, and the most that
+# one run should hold.
+_MAX_VALIDATION_ROWS, _MAX_LAST_SAMPLE = 10_000, 50_000
+
+# Rows of a source that the fingerprint of a checkpoint sees: reading all would be a pass.
+_FINGERPRINT_ROWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class StagesDone:
     """What a later stage needs of those before it.
 
-    Parameters
-    ----------
-    records : tuple of tuples of RunRecord
-        One tuple a finished stage.
-    candidates : ndarray of shape (n_candidates, n_features) or None
-        The union of the synthetic points of the last stage; None before the first.
-    start : ndarray of shape (n_points, n_features) or None
-        The synthetic points from which the next search starts.
+    ``records`` has one tuple per finished stage, ``candidates`` the union of the synthetic
+    points of the last one, ``start`` the points from which the next searches start.
     """
 
     records: tuple[tuple[RunRecord, ...], ...] = ()
     candidates: Floats | None = None
     start: Floats | None = None
+
+    def and_then(self, runs: list[Run]) -> StagesDone:
+        """After one more stage: all its synthetic points, and the best of them to start from."""
+        points = np.vstack([run.points for run in runs])
+        _, first = distinct_rows(points)
+        best = runs[int(np.argmax([run.record.validation_c or 0.0 for run in runs]))]
+        records = (*self.records, tuple(run.record for run in runs))
+        # The first set only: with two_sets a run has twice as many points as a search.
+        return StagesDone(records, points[first], best.points[: best.c.n_centers])
 
     @classmethod
     def load(cls, checkpoint: Checkpoint) -> StagesDone:
@@ -60,16 +72,11 @@ class StagesDone:
 
 
 def _decode(header: dict[str, Any], arrays: Any) -> StagesDone:
-    records = tuple(tuple(_record(r) for r in stage) for stage in header["records"])
+    records = tuple(
+        tuple(RunRecord(**{**record, "scores": tuple(record["scores"])}) for record in stage)
+        for stage in header["records"]
+    )
     return StagesDone(records, arrays["candidates"], arrays["start"])
-
-
-def _record(stored: dict[str, Any]) -> RunRecord:
-    return RunRecord(**{**stored, "scores": tuple(stored["scores"])})
-
-
-# of rows that are not in memory
-_LARGEST_VALIDATION, _LARGEST_SAMPLE = 10_000, 50_000
 
 
 class ChunkingSyntheticClassifier(ExpansionClassifier):
@@ -112,11 +119,13 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     validation_fraction : float, default=0.15
         Share of the rows on which choices are made; they join the last stage.
     checkpoint : str, Path or None, default=None
-        Folder in which finished stages are kept. A fit with the same parameters and data goes
-        on from the last of them. Needs a whole number as ``random_state``.
+        Folder in which finished stages are kept. A fit with the same parameters and data resumes
+        after the last of them. Needs a whole number as ``random_state``.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     n_jobs : int or None, default=None
-        Runs under way at the same time; the answer does not depend on it. The backend is
-        joblib's: loky unless ``parallel_config`` says otherwise.
+        Runs in parallel; the result does not depend on it. The backend is joblib's: loky unless
+        ``parallel_config`` says otherwise.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -125,7 +134,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     n_centers_ : int
     classes_ : ndarray of shape (n_classes,)
     stages_ : list of tuples of RunRecord
-        One tuple a stage, the last stage being the single run on all rows.
+        One tuple per stage, the last stage being the single run on all rows.
     n_iter_ : int
         Stages.
     n_features_in_, feature_names_in_ : see L1KernelClassifier
@@ -133,8 +142,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     Notes
     -----
     Time for a stage grows with the size of its samples and with n_runs * n_points candidates,
-    not with their squares; memory is one sample's kernel block over the candidates for each
-    run under way. More than two classes share one set of synthetic points.
+    not with their squares; memory is one sample's kernel block over the candidates per parallel
+    run. More than two classes share one set of synthetic points.
 
     References
     ----------
@@ -167,6 +176,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "checkpoint": [str, Path, None],
+        "verbose": ["verbose"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -189,6 +199,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         class_weight: Any = None,
         validation_fraction: float = 0.15,
         checkpoint: Any = None,
+        verbose: int = 0,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -207,10 +218,11 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         self.class_weight = class_weight
         self.validation_fraction = validation_fraction
         self.checkpoint = checkpoint
+        self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ChunkingSyntheticClassifier:
         """Fit the machine.
 
@@ -229,29 +241,26 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         self : object
         """
         data = self._check_training_data(X, y, sample_weight)
-        plan, rows = self._plan(data), self._rows(data)
+        plan, sample = self._plan(data), self._weighted(data)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         kept, held_out = hold_out(data.y, self.validation_fraction, np.random.RandomState(seed))
         if isinstance(data.X, RowSource):
-            held_out = subsample(data.y, held_out, _LARGEST_VALIDATION, seed)
+            held_out = subsample(data.y, held_out, _MAX_VALIDATION_ROWS, seed)
         sizes = self._sizes(len(kept))
         checkpoint = self._checkpoint(data)
         done = StagesDone.load(checkpoint) if checkpoint else StagesDone()
-        context = self._init_callback_context(max_subtasks=len(sizes) + 1)
-        context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
-        for stage in range(len(done.records), len(sizes)):
-            samples = self._samples(data.y, kept, sizes[stage], [seed, stage])
-            runs = self._run_all(plan, rows, samples, held_out, done, [seed, stage], context)
-            done = _after(done, runs)
-            if checkpoint:
-                done.save(checkpoint)
-        last = self._last_stage(plan, rows, held_out, done, [seed, len(sizes)], context)
-        self.expansion_ = last.d if self.final == "synthetic" else last.b
-        self.stages_ = [*done.records, (last.record,)]
-        self.n_iter_ = len(self.stages_)
-        context.call_on_fit_task_end(
-            estimator=self, **data.for_callbacks, reconstruction_attributes={}
-        )
+        with Progress.start(self, data, n_tasks=len(sizes) + 1) as progress:
+            for stage in range(len(done.records), len(sizes)):
+                drawn = self._draw(data.y, kept, sizes[stage], [seed, stage])
+                done = done.and_then(
+                    self._run_all(plan, sample, drawn, held_out, done, [seed, stage], progress)
+                )
+                if checkpoint:
+                    done.save(checkpoint)
+            last = self._last_stage(plan, sample, held_out, done, [seed, len(sizes)], progress)
+            self.expansion_ = last.d if self.final == "synthetic" else last.b
+            self.stages_ = [*done.records, (last.record,)]
+            self.n_iter_ = len(self.stages_)
         return self
 
     def _plan(self, data: TrainingData) -> Plan:
@@ -262,16 +271,15 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
             raise ValueError(f"C={self.C!r} must be positive, or several positive numbers.")
         return Plan(kernel, self.classes_, Cs, self.n_points, self.two_sets, self.box, self.solver)
 
-    def _rows(self, data: TrainingData) -> Rows:
+    def _weighted(self, data: TrainingData) -> Sample:
+        """All rows, with the weights that multiply C; those of a source are read when taken."""
         weights = error_weights(1.0, data.y, self.classes_, self.class_weight, data.sample_weight)
         X = RowReader(data.X) if isinstance(data.X, RowSource) else data.X
-        return Rows(X, data.y, weights)
+        return Sample(X, data.y, weights)
 
     def _sizes(self, n_rows: int) -> list[int]:
         if isinstance(self.stage_sizes, str):
-            return [size for size in (500, 1000, 2000, 4000) if size < n_rows] or [
-                max(1, n_rows // 2)
-            ]
+            return [size for size in _STAGE_SIZES if size < n_rows] or [max(1, n_rows // 2)]
         sizes = list(self.stage_sizes)
         in_range = all(
             isinstance(size, Integral) and len(self.classes_) <= int(size) <= n_rows
@@ -279,7 +287,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         )
         if not sizes or not in_range or sizes != sorted(sizes):
             raise ValueError(
-                f"stage_sizes={self.stage_sizes!r} must be whole numbers that do not fall, between "
+                f"stage_sizes={self.stage_sizes!r} must be integers in ascending order, between "
                 f"the number of classes, {len(self.classes_)}, and the {n_rows} rows that are left "
                 "after the validation part."
             )
@@ -289,11 +297,12 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         if self.checkpoint is None:
             return None
         parameters = self.get_params(deep=False)
-        for name in ("checkpoint", "n_jobs", "final"):
+        for name in ("checkpoint", "n_jobs", "final", "verbose"):  # the stages are the same
             del parameters[name]
         X = data.X
         if isinstance(X, RowSource):
-            X = X.take(np.unique(np.linspace(0, len(X) - 1, 1000).astype(np.intp)))
+            numbers = np.linspace(0, len(X) - 1, _FINGERPRINT_ROWS).astype(np.intp)
+            X = X.take(np.unique(numbers))
         weights = np.ascontiguousarray(data.sample_weight)
         path = Path(self.checkpoint) / "stages.npz"
         return Checkpoint.of_fit(path, parameters, X, data.y, weights)
@@ -301,36 +310,32 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     def _run_all(
         self,
         plan: Plan,
-        rows: Rows,
-        samples: list[Indices],
+        sample: Sample,
+        drawn: list[Indices],
         held_out: Indices,
         done: StagesDone,
         seeds: list[int],
-        context: CallbackContext,
+        progress: Progress,
     ) -> list[Run]:
-        """All runs of a stage, side by side."""
-        stage = context.subcontext(
-            task_name="stage", max_subtasks=len(samples), sequential_subtasks=False
-        )
-        stage.call_on_fit_task_begin(estimator=self)
-        tasks = [stage.subcontext(task_name="run", task_id=run) for run in range(len(samples))]
-        runs: list[Run] = Parallel(n_jobs=self.n_jobs)(
-            delayed(_run)(
-                self,
-                task,
-                plan,
-                rows.take(sample),
-                rows.take(held_out),
-                done.candidates,
-                done.start,
-                derive_seed(*seeds, number),
+        """All runs of a stage, in parallel."""
+        with progress.task("stage", n_tasks=len(drawn), sequential=False) as stage:
+            # All tasks first: joblib may read the generator below in threads of its own.
+            tasks = [stage.task("run", number, n_tasks=0) for number in range(len(drawn))]
+            runs: list[Run] = Parallel(n_jobs=self.n_jobs)(
+                delayed(_run)(
+                    tasks[number],
+                    plan,
+                    sample.take(rows),
+                    sample.take(held_out),
+                    done.candidates,
+                    done.start,
+                    derive_seed(*seeds, number),
+                )
+                for number, rows in enumerate(drawn)
             )
-            for number, (task, sample) in enumerate(zip(tasks, samples, strict=True))
-        )
-        stage.call_on_fit_task_end(estimator=self)
         return runs
 
-    def _samples(self, y: Any, kept: Indices, size: int, seeds: list[int]) -> list[Indices]:
+    def _draw(self, y: Any, kept: Indices, size: int, seeds: list[int]) -> list[Indices]:
         """Random rows for each run, the classes in proportion and none missing."""
         return [
             stratified_sample(y, kept, size, np.random.RandomState(derive_seed(*seeds, run, 1)))
@@ -340,45 +345,25 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     def _last_stage(
         self,
         plan: Plan,
-        rows: Rows,
+        sample: Sample,
         held_out: Indices,
         done: StagesDone,
         seeds: list[int],
-        context: CallbackContext,
+        progress: Progress,
     ) -> Run:
         """One run on all rows, with the C that validated best over all runs of the stage before."""
         scores = np.array([record.scores for record in done.records[-1]])
         best = int(scores.mean(axis=0).argmax()) if scores.size else 0
         plan = replace(plan, Cs=(plan.Cs[best],))
-        everything = np.arange(len(rows.y))
-        if isinstance(rows.X, RowReader):
-            everything = subsample(rows.y, everything, _LARGEST_SAMPLE, derive_seed(*seeds))
-        (run,) = self._run_all(plan, rows, [everything], held_out[:0], done, seeds, context)
+        rows = np.arange(len(sample.y))
+        if isinstance(sample.X, RowReader):
+            rows = subsample(sample.y, rows, _MAX_LAST_SAMPLE, derive_seed(*seeds))
+        (run,) = self._run_all(plan, sample, [rows], held_out[:0], done, seeds, progress)
         return run
 
 
-def _run(
-    estimator: ChunkingSyntheticClassifier,
-    task: CallbackContext,
-    plan: Plan,
-    rows: Rows,
-    validation: Rows,
-    candidates: Any,
-    start: Any,
-    seed: int,
-) -> Run:
-    """A run in whatever process it is sent to; one BLAS thread, for equal rounding everywhere."""
-    task.call_on_fit_task_begin(estimator=estimator)
-    with threadpool_limits(1):
-        run = run_stage(plan, rows, validation, candidates, start, seed)
-    task.call_on_fit_task_end(estimator=estimator)
-    return run
-
-
-def _after(done: StagesDone, runs: list[Run]) -> StagesDone:
-    """The coordination step: all synthetic points, and the best of them to start from."""
-    points = np.vstack([run.points for run in runs])
-    _, first = distinct_rows(points)
-    best = int(np.argmax([run.record.validation_c or 0.0 for run in runs]))
-    records = (*done.records, tuple(run.record for run in runs))
-    return StagesDone(records, points[first], runs[best].points[: runs[best].c.n_centers])
+@single_thread()
+def _run(progress: Progress, *arguments: Any) -> Run:
+    """A run in any process; one BLAS thread, so that all round alike."""
+    with progress:
+        return run_stage(*arguments)

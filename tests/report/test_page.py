@@ -34,7 +34,7 @@ def pages(tmp_path_factory):
     some = slice(0, 300)
     shipped = as_model(classifier("compact")[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kernlet.report.evaluate._FACTORS", (0.25, 1.0))
+        patch.setattr("kernlet.report.evaluate._SIZE_FACTORS", (0.25, 1.0))
         write_report(shipped, DIGITS[some], DIGIT_LABELS[some], folder / "digits.html")
     X, y = make_moons(200, noise=0.2, random_state=0)
     names = np.array(["<in>", "_$\\out$ $"])
@@ -112,7 +112,7 @@ def test_labels_that_the_machine_does_not_know_are_shown():
 
 
 def test_other_sizes_are_tested_on_other_rows(monkeypatch):
-    monkeypatch.setattr("kernlet.report.evaluate._FACTORS", (0.125, 1.0))
+    monkeypatch.setattr("kernlet.report.evaluate._SIZE_FACTORS", (0.125, 1.0))
     model, X = classifier("compact two classes")
     said = []
     sizes = try_sizes(as_model(model), X[:300], DIGIT_LABELS[:300] > 4, say=said.append)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -312,22 +312,29 @@ class DeletedImagesDisplay:
 
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
-        height, width = self.lines[0].shape[1:]
-        longest = max(1, max(len(line) for line in self.lines))
-        # Images are two pixels apart; NaN is drawn as background.
-        mosaic = np.full((len(self.lines) * (height + 2), longest * (width + 2)), np.nan)
-        for number, line in enumerate(self.lines):
-            for k, image_values in enumerate(line):
-                top, left = number * (height + 2), k * (width + 2)
-                mosaic[top : top + height, left : left + width] = image_values
-        self.image_ = ax.imshow(mosaic, **{"cmap": "gray_r", "interpolation": "nearest", **image})
-        middles = [number * (height + 2) + height / 2 for number in range(len(self.lines))]
-        ax.set_yticks(middles, self.labels)
-        ax.set_xticks([])
-        ax.tick_params(length=0)
-        ax.spines[:].set_visible(False)
+        self.image_ = draw_image_rows(ax, self.lines, self.labels, **image)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def draw_image_rows(
+    axes: Any, rows: Sequence[Any], labels: Sequence[str], n_columns: int = 1, **image: Any
+) -> Any:
+    """Draw rows of images (n_images, height, width), each row with its label, as one mosaic."""
+    height, width = rows[0].shape[1:]
+    n_columns = max(n_columns, *(len(images) for images in rows))
+    # Images are two pixels apart; NaN is drawn as background.
+    mosaic = np.full((len(rows) * (height + 2), n_columns * (width + 2)), np.nan)
+    for row, images in enumerate(rows):
+        for column, pixels in enumerate(images):
+            top, left = row * (height + 2), column * (width + 2)
+            mosaic[top : top + height, left : left + width] = pixels
+    artist = axes.imshow(mosaic, **{"cmap": "gray_r", "interpolation": "nearest", **image})
+    axes.set_yticks([row * (height + 2) + height / 2 for row in range(len(rows))], labels)
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return artist
 
 
 class Condenser(OneToOneFeatureMixin, BaseEstimator, ABC):

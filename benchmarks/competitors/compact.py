@@ -10,7 +10,8 @@ import numpy as np
 from benchmarks.competitors.contract import N_SETTINGS, Shape
 from benchmarks.competitors.expansions import ExpansionMachine
 from kernlet import CompactKernelClassifier
-from kernlet.compact.plan import StoragePlan, largest_within, plans_within
+from kernlet.compact.network import StoragePlan
+from kernlet.compact.search import largest_within, plans_within
 
 TITLE = "compact"
 IS_KERNLET = True

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.competitors.contract import Shape
-from kernlet.compact.plan import StoragePlan, largest_within
+from kernlet.compact.network import StoragePlan
+from kernlet.compact.search import largest_within
 from kernlet.expansion import KernelExpansion
 from kernlet.model.model import Scheme, predicted_codes
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode

@@ -14,13 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from kernlet.compact.classifier import accuracy
 from kernlet.compact.initialise import Initialiser
 from kernlet.compact.network import (
+    STORAGE,
     BatchLoader,
     CrossEntropy,
     RBFNetwork,
     SquaredError,
+    StoragePlan,
     TrainingSet,
 )
-from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.train import (
     RATES,
     Adam,

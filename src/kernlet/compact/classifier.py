@@ -28,14 +28,15 @@ from kernlet.compact.initialise import (
     initial_classifier,
 )
 from kernlet.compact.network import (
+    STORAGE,
     BatchLoader,
     CrossEntropy,
     RBFNetwork,
     SquaredHingeLoss,
+    StoragePlan,
     TrainingSet,
     mean_and_deviation,
 )
-from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.search import RunTrials, search_bytes, search_sizes
 from kernlet.compact.train import (
     LATER_RATE,
@@ -356,59 +357,59 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     """A Gaussian kernel machine of few centers, trained as a whole and stored in few bytes.
 
     f_c(x) = sum_j W[c, j] exp(-gamma |P x - z_j|^2) + b_c. Centers z, coefficients W, intercepts b,
-    width gamma and, where it pays, a projection P to few dimensions are trained together by
-    Adam on mini-batches, from k-means centers; tables of few bits are rounded while they
-    are trained. The numbers in X are shifted and scaled by one mean and one deviation, which the
-    machine carries: features of unlike units want a StandardScaler in front.
+    width gamma and, where it pays, a projection P to few dimensions are trained together by Adam
+    on mini-batches, from k-means centers; tables of few bits are rounded during training. The
+    numbers in X are shifted and scaled by one mean and one deviation, which the machine carries:
+    standardise features of different units first, for example with StandardScaler.
 
     Parameters
     ----------
     n_centers : int, "auto" or None, default=None
-        Centers. "auto" goes up a path of sizes and takes the smallest whose validated score is
-        within one standard error of the best. None is 100, or with ``max_bytes`` as many as
-        fit, or with ``init`` as many as are there. With ``max_bytes`` a number is the most to use.
-        Never more than there are rows or points to start from.
+        Number of centers. "auto" doubles it and takes the smallest whose validated score is within
+        one standard error of the best. None is 100, or with ``max_bytes`` as many as fit, or with
+        ``init`` as many as it has. With ``max_bytes`` a number is an upper limit. Never more than
+        there are rows or points to start from.
     max_bytes : int, default=None
-        Everything stored must fit in so many bytes; storage, rank of the projection and number of
-        centers are chosen by validation. ``choice_`` says what was chosen and why.
+        Budget for everything stored; storage, rank of the projection and number of centers are
+        chosen by validation. ``choice_`` has the choice and its reason.
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
-        How centers, coefficients and projection are stored. "auto" is float32 without
-        ``max_bytes``; with it a mixture of 8, 6 and 4 bits and three values is chosen.
+        Format of centers, coefficients and projection. "auto" is float32 without ``max_bytes``;
+        with it a mixture of 8, 6 and 4 bits and ternary numbers is chosen.
     projection : "auto", int or None, default="auto"
-        The rank of the projection. "auto" is none without ``max_bytes``, and chosen by validation
-        with it.
+        Rank of the projection. "auto" is none without ``max_bytes``, and chosen by validation with
+        it.
     width : {"shared", "per_center"}, default="shared"
-        One gamma, or one for each center (4 bytes each).
+        One gamma, or one per center (4 bytes each).
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
     smoothing : float, default=0.1
-        Of the labels, with cross-entropy.
+        Label smoothing, with cross-entropy.
     noise : float, default=0.1
-        Deviation of the noise on the inputs in training, in their own deviation.
+        Deviation of the noise on the inputs in training, relative to that of the inputs.
     learning_rate : float, default=1.0
         Multiplies the learning rates (.1 for centers, .5 for coefficients).
     n_epochs : int, default=None
-        Passes over the rows; 120 for few rows, 10 for many unless given. Rounded tables take half
-        as many more, and a last training on all rows a quarter.
+        Passes over the rows; by default clip(2.16e6 / n_rows, 10, 120). Training with rounding
+        takes half as many more, and fine-tuning on all rows a quarter.
     batch_size : int, default=None
-        Unless given 256, 512 from 50,000 rows, and an eighth of fewer than 2,048 rows.
+        By default 256, 512 with at least 50,000 rows, and an eighth of fewer than 2,048 rows.
     init : "kmeans", array-like or a fitted classifier, default="kmeans"
-        What to start from: k-means in every class, given centers, or a machine to refine: a
-        kernlet classifier, an SVC or another fitted classifier that :func:`kernlet.compress`
-        takes. With a smaller ``n_centers``, clusters of its centers; a compact machine keeps its
-        size, projection and widths. Inside a grid search wrap it in a ``FrozenEstimator``, since
-        scikit-learn clones what it is given.
+        The start: k-means in every class, given centers, or a model to refine: a kernlet
+        classifier, an SVC or another fitted classifier that :func:`kernlet.compress` takes. With a
+        smaller ``n_centers``, clusters of its centers; a compact machine keeps its size, projection
+        and widths. Inside a grid search wrap it in a ``FrozenEstimator``, since scikit-learn clones
+        parameters.
     class_weight : dict, "balanced" or None, default=None
     validation_fraction : float or None, default=0.2
-        Share of the rows on which choices are made and probabilities calibrated. A last short
-        training sees all rows. None trains on all rows from the beginning; nothing can be chosen
-        then, and probabilities are not calibrated.
+        Share of the rows that is held out for choices and to calibrate probabilities; fine-tuning
+        sees all rows. None trains on all rows from the beginning; nothing can be chosen then, and
+        probabilities are not calibrated.
     early_stopping : bool, default=False
-        Whether the first training ends where the validated score has not risen for
-        ``n_iter_no_change`` epochs, with the best machine so far. Not in trials of a size.
+        Whether the first stage ends when the validated score has not risen for
+        ``n_iter_no_change`` epochs, with the best network so far. Not in a search.
     n_iter_no_change : int, default=10
     warm_start : bool, default=False
-        Whether to go on from the last fit, with its size. That fit has seen all rows it was given:
-        on the same rows again, scores and probabilities are validated on rows seen before.
+        Whether to continue the last fit, with its size. That fit has seen all its rows: on the
+        same rows again, scores and probabilities are validated on rows seen before.
     device : str, default=None
         "cuda" trains on a GPU, through torch; None and "cpu" with numpy.
     n_jobs : int, default=None
@@ -420,22 +421,21 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     Attributes
     ----------
     expansion_ : QuantizedExpansion
-        The machine.
     n_centers_ : int
     nbytes_ : int
-        Bytes of everything stored; ``predict_proba`` needs the temperature besides.
+        Bytes of everything stored; ``predict_proba`` needs the temperature in addition.
     classes_ : ndarray of shape (n_classes,)
     choice_ : str
         What was chosen, and why.
     path_ : tuple of PathPoint
         Sizes that were tried: centers, bytes, validated score, its standard error and more.
     validation_score_ : float
-        Of the machine before the last training; not a number without a validation part.
+        Before fine-tuning; NaN without held-out rows.
     temperature_ : float
         By which decision values are divided for probabilities.
     history_ : list of dict
-        Loss and validated score of every epoch; where a size was chosen, of the last training,
-        which sees all rows and has no validated score.
+        Loss and validated score of every epoch; after a search those of fine-tuning only, which
+        sees all rows and has no validated score.
     n_iter_ : int
         Epochs.
     n_features_in_ : int
@@ -443,15 +443,16 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
 
     See Also
     --------
-    CompactKernelRegressor : The same for numbers.
-    kernlet.compress : Approximates a trained machine, without training it anew.
+    CompactKernelRegressor : The same for regression.
+    kernlet.compress : Approximates a trained model, without training.
 
     Notes
     -----
     An epoch takes about 4 n_rows n_centers n_features multiplications and additions, with a
     projection of rank r instead 4 n_rows r (n_features + n_centers). Memory is that of X, a
     float32 copy where that takes at most 1 GiB, a few matrices of batch_size x n_centers, and
-    the sample that the start looks at: 10,000 rows, or twenty a center if that is more.
+    the sample that the initial network is computed from: 10,000 rows, or twenty per center if
+    that is more.
 
     Examples
     --------
@@ -554,10 +555,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes.
-
-        Decision values over ``temperature_``, through a softmax: the temperature at which the rows
-        held out were likeliest.
+        """Class probabilities: the softmax of the decision values over ``temperature_``.
 
         Parameters
         ----------
@@ -573,7 +571,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         return softmax(values, axis=1)
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of the probabilities of the classes.
+        """Logarithms of the class probabilities.
 
         Parameters
         ----------

@@ -58,20 +58,7 @@ class CompactPathDisplay:
     def from_estimator(
         cls, estimator: Any, *, ax: Any = None, by: str = "n_centers", **line: Any
     ) -> CompactPathDisplay:
-        """Draw the path of a fitted compact machine.
-
-        Parameters
-        ----------
-        estimator : CompactKernelClassifier or CompactKernelRegressor
-        ax : matplotlib axes, default=None
-        by : {"n_centers", "nbytes"}, default="n_centers"
-        **line : dict
-            Passed on to matplotlib's ``errorbar``.
-
-        Returns
-        -------
-        display : CompactPathDisplay
-        """
+        """Draw the path of a fitted compact machine, by "n_centers" or "nbytes"."""
         check_is_fitted(estimator)
         if by not in ("n_centers", "nbytes"):
             raise ValueError(f'by={by!r} must be "n_centers" or "nbytes".')
@@ -88,18 +75,7 @@ class CompactPathDisplay:
         ).plot(ax=ax, **line)
 
     def plot(self, *, ax: Any = None, **line: Any) -> CompactPathDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-        **line : dict
-            Passed on to matplotlib's ``errorbar``.
-
-        Returns
-        -------
-        display : CompactPathDisplay
-        """
+        """Draw into axes; ``line`` is passed on to matplotlib's ``errorbar``."""
         check_matplotlib_support(f"{type(self).__name__}.plot")
         import matplotlib.pyplot as plt
 

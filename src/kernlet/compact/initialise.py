@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernlet import sampling
 from kernlet._typing import Floats, Indices
-from kernlet.compact.network import BatchLoader, RBFNetwork, TrainingSet
-from kernlet.compact.plan import StoragePlan
+from kernlet.compact.network import BatchLoader, RBFNetwork, StoragePlan, TrainingSet
 from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import Gram, row_slices

@@ -1,4 +1,4 @@
-"""A Gaussian RBF network: its losses, parameters and gradient, and the batches it is trained on.
+"""A Gaussian RBF network: losses, parameters and gradient, storage, and batches of rows.
 
 f_c(x) = sum_j weights[c, j] exp(-gamma_j |P x - centers[j]|^2) + intercept[c]
 
@@ -7,7 +7,7 @@ Arrays may be those of numpy or of any library that follows the array API standa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
@@ -17,11 +17,11 @@ from array_api_compat import array_namespace
 from scipy import sparse
 
 from kernlet._typing import Array, Floats, Indices
-from kernlet.devices import NUMPY, Device
+from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import canonical_csr, row_slices
 from kernlet.kernels.rbf import augment_centers, augment_rows, gaussian_matmul, row_products
-from kernlet.quantization import QuantizedExpansion
+from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.rows.source import RowReader
 
 Arrays = dict[str, Array]
@@ -230,18 +230,121 @@ class RBFNetwork:
         """Gradients by centers and log gamma, from the gradient by the augmented centers."""
         xp = array_namespace(grad_augmented)
         Z, gamma = self.centers, xp.exp(self.log_gamma)
-        grad_products, grad_norms, grad_squares = (
-            grad_augmented[:, :-2],
-            grad_augmented[:, -2],
-            grad_augmented[:, -1],
-        )
-        grad_centers = grad_products - grad_squares[:, None] * Z
+        products, norms, squares = (grad_augmented[:, part] for part in (slice(0, -2), -2, -1))
+        grad_centers = products - squares[:, None] * Z
         grad_centers *= 2 * gamma[:, None]
-        grad_gamma = 2 * row_products(Z, grad_products) - grad_norms
-        grad_gamma = grad_gamma - grad_squares * row_products(Z, Z)
+        grad_gamma = 2 * row_products(Z, products) - norms
+        grad_gamma = grad_gamma - squares * row_products(Z, Z)
         if gamma.shape[0] == 1:
             grad_gamma = xp.sum(grad_gamma)[None]
         return grad_centers, gamma * grad_gamma
+
+
+# -- Storage ---------------------------------------------------------------------------------
+
+#: Formats of centers, coefficients and projection for each value of ``storage``.
+STORAGE = {
+    "float32": ("float32", "float32", "float32"),
+    "float16": ("float16", "float16", "float16"),
+    "int8": ("int8", "int8", "int8"),
+    "int4": ("int4", "int4", "int4"),
+}
+#: Parameters that are stored as packed tables, in the order of the formats.
+PACKED = ("centers", "weights", "projection")
+# Formats with fewer levels than int8 are rounded during training: to 127 levels on either side of
+# zero, rounding afterwards costs no accuracy.
+_LEVELS_ROUNDED_AFTERWARDS = 127
+_SHIFT_AND_SCALE_BYTES = 8
+_LARGEST_LOG_GAMMA = 80.0  # exp(80) is about the largest number of float32
+
+
+@dataclass(frozen=True)
+class StoragePlan:
+    """Sizes and formats of the tables of a compact machine.
+
+    ``rank`` is that of the projection, None without one; ``formats`` are those of centers,
+    coefficients and projection. An intercept takes 4 bytes, or 8 in regression, where targets may
+    lie far from zero.
+    """
+
+    n_features: int
+    n_outputs: int
+    n_centers: int
+    rank: int | None = None
+    formats: tuple[str, str, str] = STORAGE["float32"]
+    width: str = "shared"
+    intercept_bytes: int = 4
+
+    @classmethod
+    def of(cls, expansion: QuantizedExpansion, intercept_bytes: int = 4) -> StoragePlan:
+        """The plan that an expansion was stored by."""
+        formats = expansion.storage
+        return cls(
+            expansion.n_features,
+            expansion.n_outputs,
+            expansion.n_centers,
+            expansion.rank if "projection" in formats else None,
+            (formats["centers"], formats["coef"], formats.get("projection", "float32")),
+            "per_center" if len(expansion.gamma) > 1 else "shared",
+            intercept_bytes,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything stored.
+
+        >>> StoragePlan(n_features=256, n_outputs=10, n_centers=100).nbytes
+        106452
+        """
+        centers, coef, projection = (FORMATS[name] for name in self.formats)
+        rank = self.n_features if self.rank is None else self.rank
+        tables = centers.n_bytes(self.n_centers * rank)
+        tables += coef.n_bytes(self.n_centers * self.n_outputs)
+        if self.rank is not None:
+            tables += projection.n_bytes(self.rank * self.n_features)
+        widths = 4 * self.n_centers if self.width == "per_center" else 4
+        return tables + widths + self.intercept_bytes * self.n_outputs + _SHIFT_AND_SCALE_BYTES
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """The parameters that are rounded during training, with their levels on either side."""
+        names = PACKED[: 2 if self.rank is None else 3]
+        levels = {name: FORMATS[f].n_levels for name, f in zip(names, self.formats, strict=False)}
+        return {
+            name: n
+            for name, n in levels.items()
+            if n is not None and n < _LEVELS_ROUNDED_AFTERWARDS
+        }
+
+    def describe(self) -> str:
+        """The plan in one line."""
+        centers, coef, projection = self.formats
+        input_map = (
+            "no projection" if self.rank is None else f"projection to {self.rank} ({projection})"
+        )
+        return f"{self.n_centers} centers ({centers}), coefficients ({coef}), {input_map}"
+
+    def pack(
+        self, arrays: Mapping[str, Array], steps: Mapping[str, float], shift: float, scale: float
+    ) -> QuantizedExpansion:
+        """Store the parameters of a network; ``steps`` are the rounding steps it has learned."""
+        arrays = {name: to_numpy(array) for name, array in arrays.items()}
+        tables = {
+            name: encode(arrays[name], FORMATS[format], steps.get(name))
+            for name, format in zip(PACKED, self.formats, strict=True)
+            if name in arrays
+        }
+        log_gamma = np.clip(arrays["log_gamma"], -_LARGEST_LOG_GAMMA, _LARGEST_LOG_GAMMA)
+        gamma: Floats = np.exp(log_gamma)
+        return QuantizedExpansion(
+            gamma,
+            tables["centers"],
+            tables["weights"],
+            arrays["intercept"].astype(f"float{8 * self.intercept_bytes}"),
+            shift,
+            scale,
+            tables.get("projection"),
+        )
 
 
 # -- Rows ------------------------------------------------------------------------------------

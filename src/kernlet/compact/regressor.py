@@ -25,11 +25,11 @@ _CONSTANT_TARGETS, _CONSTANT_SCALED_TARGETS = 1e-12, 1e-9
 
 
 class CompactKernelRegressor(RegressorMixin, CompactMachine):
-    """A Gaussian kernel machine of few centers that predicts numbers, stored in few bytes.
+    """A Gaussian kernel machine of few centers for regression, stored in few bytes.
 
     f(x) = sum_j w_j exp(-gamma |P x - z_j|^2) + b, with everything trained together as in
-    :class:`CompactKernelClassifier`, whose parameters mean the same here. The numbers in y are
-    shifted and scaled inside; outputs of unlike units want a TransformedTargetRegressor around.
+    :class:`CompactKernelClassifier`, whose parameters mean the same here. Targets are shifted and
+    scaled inside; for outputs of different units use a TransformedTargetRegressor.
 
     Parameters
     ----------
@@ -39,17 +39,16 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     projection : "auto", int or None, default="auto"
     width : {"shared", "per_center"}, default="shared"
     loss : {"squared_error", "huber"}, default="squared_error"
-        "huber" is the squared error of small errors and a line beyond ``delta``: rows with wild
-        numbers in y count less.
+        "huber" is the squared error up to ``delta`` and linear beyond: outliers in y count less.
     delta : float, default=1.0
-        Where the line begins, in deviations of y.
+        In deviations of y.
     noise : float, default=0.02
     learning_rate : float, default=1.0
         Multiplies the learning rates (.1 for centers, .2 for coefficients, .01 for log gamma).
     n_epochs : int, default=None
     batch_size : int, default=None
     init : "kmeans", array-like or a fitted regressor, default="kmeans"
-        Also a fitted SVR or NuSVR, of which the support vectors are taken.
+        Also a fitted SVR or NuSVR, whose support vectors become centers.
     validation_fraction : float or None, default=0.2
     early_stopping : bool, default=False
     n_iter_no_change : int, default=10
@@ -62,7 +61,6 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     Attributes
     ----------
     expansion_ : QuantizedExpansion
-        The machine.
     n_centers_ : int
     nbytes_ : int
         Bytes of everything stored.
@@ -71,7 +69,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     path_ : tuple of PathPoint
         Sizes that were tried: centers, bytes, validated R2, its standard error and more.
     validation_score_ : float
-        R2 of the machine before the last training.
+        R2 before fine-tuning.
     history_ : list of dict
         Loss and validated score of every epoch.
     n_iter_ : int

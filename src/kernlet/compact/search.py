@@ -1,4 +1,4 @@
-"""Choosing a size and formats by validation."""
+"""Which plans fill a number of bytes, and choosing among plans by validation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.compact.plan import STORAGE, StoragePlan, plans_within
+from kernlet.compact.network import STORAGE, StoragePlan
 from kernlet.compact.train import PathPoint, Trial
+from kernlet.quantization import FORMATS
+from kernlet.selection import one_standard_error
 from kernlet.sklearn_base import warn_user
 
 # How this works
@@ -36,6 +38,13 @@ _SHORT_TRIAL = 1 / 3  # of the epochs
 _N_FINALISTS = 3
 _MIN_CENTERS_TO_STOP = 64  # below, two sizes without a gain may be chance
 _CROWDED = 0.1  # centers per row above which fewer may generalise better
+_RANKS = (8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+_MAX_RANKS_TRIED = 5
+# With few features a square matrix, which is a learned metric, costs little and often pays.
+_MAX_METRIC_FEATURES = 32
+# Share of the budget that a projection may take. With less its rank is too low to carry the
+# classes; with more too few bytes are left for centers.
+_PROJECTION_SHARE = (0.03, 0.65)
 
 
 def search_sizes(
@@ -57,8 +66,8 @@ def search_sizes(
         if may_stop and max(t.score for t in trials[start:]) <= best_before:
             break
     best = max(trials, key=lambda t: t.score)
-    chosen = next(t for t in trials if t.score >= best.score - best.standard_error)
     sizes = [t.plan.n_centers for t in trials]
+    chosen = trials[one_standard_error([t.score for t in trials], best.standard_error, sizes)]
     reason = (
         f"{chosen.plan.n_centers} centers: the smallest of {sizes} "
         f"with a validated score ({chosen.score:.4f}) within one standard error "
@@ -134,3 +143,59 @@ def _too_few_bytes(plan: StoragePlan, max_bytes: int, storage: str, projection: 
         f"{plan.n_outputs} outputs: a single center takes {least} bytes. "
         f"Give {', '.join(advice[:-1])} or {advice[-1]}."
     )
+
+
+def largest_within(plan: StoragePlan, max_bytes: int, max_centers: int) -> StoragePlan | None:
+    """The plan with as many centers as fit in the bytes; None where not even one fits."""
+    fits, too_many = 0, max_centers + 1
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if replace(plan, n_centers=middle).nbytes <= max_bytes:
+            fits = middle
+        else:
+            too_many = middle
+    return replace(plan, n_centers=fits) if fits else None
+
+
+def plans_within(
+    plan: StoragePlan, max_bytes: int, max_centers: int, storage: str, projection: object
+) -> tuple[list[StoragePlan], list[StoragePlan]]:
+    """Plans that fill a number of bytes: one per rank worth trying, and their other formats."""
+    by_rank: list[StoragePlan] = []
+    other_formats: list[StoragePlan] = []
+    for rank in _ranks(plan.n_features, max_bytes, projection):
+        for number, formats in enumerate(_formats(storage, rank, plan.n_features)):
+            filled = replace(plan, rank=rank, formats=formats)
+            largest = largest_within(filled, max_bytes, max_centers)
+            if largest is not None:
+                (other_formats if number else by_rank).append(largest)
+    return by_rank, other_formats
+
+
+def _ranks(n_features: int, max_bytes: int, projection: object) -> list[int | None]:
+    """No projection, and a few ranks whose matrix takes a reasonable share of the bytes."""
+    if projection != "auto":
+        return [projection]  # type: ignore[list-item]
+    format = FORMATS[_projection_formats(n_features)[0]]
+    low, high = (share * max_bytes for share in _PROJECTION_SHARE)
+    ranks = [r for r in _RANKS if r < n_features and format.n_bytes(r * n_features) <= high]
+    if n_features <= _MAX_METRIC_FEATURES and format.n_bytes(n_features**2) <= high:
+        ranks.append(n_features)
+    ranks = [r for r in ranks if format.n_bytes(r * n_features) >= low] or ranks
+    stride = max(1, -(-len(ranks) // _MAX_RANKS_TRIED))
+    return [None, *ranks[-1::-stride][::-1]]
+
+
+def _projection_formats(n_features: int) -> tuple[str, str]:
+    """The usual and the other format: ternary for a large matrix, eight bits for a small one."""
+    return ("int8", "int4") if n_features <= _MAX_METRIC_FEATURES else ("ternary", "int4")
+
+
+def _formats(storage: str, rank: int | None, n_features: int) -> list[tuple[str, str, str]]:
+    """Formats to try, the usual ones first."""
+    if storage != "auto":
+        return [STORAGE[storage]]
+    if rank is None:
+        return [("int4", "int4", "int4"), ("int8", "int8", "int8"), ("int6", "int4", "int4")]
+    usual, other = _projection_formats(n_features)
+    return [("int4", "int4", usual), ("int6", "int4", usual), ("int4", "int4", other)]

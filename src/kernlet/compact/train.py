@@ -13,15 +13,16 @@ from array_api_compat import array_namespace
 
 from kernlet._typing import Array, Floats
 from kernlet.compact.network import (
+    PACKED,
     Arrays,
     BatchLoader,
     Loss,
     RBFNetwork,
+    StoragePlan,
     TrainingSet,
     quantize,
     straight_through_grad,
 )
-from kernlet.compact.plan import PACKED, STORAGE, StoragePlan
 from kernlet.devices import Function, capture_cuda_graph, to_numpy
 from kernlet.quantization import QuantizedExpansion, best_step
 from kernlet.sampling import derive_seed
@@ -105,14 +106,6 @@ class Adam:
 
     All arrays are concatenated to one vector, so that an update is a dozen operations for any
     number of arrays.
-
-    >>> adam = Adam({"x": np.array([3.0])}, {"x": 0.3}, Schedule(200))
-    >>> state = adam.start
-    >>> for step in range(200):
-    ...     x = adam.arrays(state.vector)["x"]
-    ...     state = adam.update(state, {"x": 2 * x}, adam.step_size(step))
-    >>> bool(abs(state.vector[0]) < 1e-3)
-    True
     """
 
     def __init__(self, arrays: Arrays, rates: dict[str, float], schedule: Schedule) -> None:
@@ -353,19 +346,11 @@ class _Stage:
         noise = self.noise[start : start + n_numbers]
         return batch, noise, self.batches.device.send(np.array(size))
 
-    def _take_step(
-        self,
-        vector: Array,
-        mean: Array,
-        square: Array,
-        total: Array,
-        batch: Array,
-        noise: Array,
-        step_size: Array,
-    ) -> tuple[Array, ...]:
+    def _take_step(self, *arrays: Array) -> tuple[Array, ...]:
         """The next state, which overwrites the given one, and the total with this batch's loss."""
-        value, grad = self._value_and_grad(self.adam.arrays(vector), batch, noise)
-        return (*self.adam.update(AdamState(vector, mean, square), grad, step_size), total + value)
+        *state, total, batch, noise, step_size = arrays
+        value, grad = self._value_and_grad(self.adam.arrays(state[0]), batch, noise)
+        return (*self.adam.update(AdamState(*state), grad, step_size), total + value)
 
     def _value_and_grad(self, arrays: Arrays, batch: Array, noise: Array) -> tuple[Array, Arrays]:
         rows = self.batches.rows(batch)
@@ -599,10 +584,6 @@ class Trainer:
     ) -> QuantizedExpansion:
         """Store a network by a plan."""
         return plan.pack(network.arrays(), steps, self.batches.shift, self.batches.scale)
-
-    def pack_float32(self, network: RBFNetwork, plan: StoragePlan) -> QuantizedExpansion:
-        """Store a network that is still in training, without further rounding."""
-        return self.pack(network, replace(plan, formats=STORAGE["float32"]), {})
 
     def score(self, network: RBFNetwork) -> float:
         """The score of a network on the held-out rows; NaN without any."""

@@ -24,8 +24,7 @@ from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import load
 from kernlet.kernels.gram import kernel_matrix
 from kernlet.kernels.rbf import RBF
-from kernlet.rows.files import FileRows
-from kernlet.rows.source import RowSource
+from kernlet.rows.source import FileRows, RowSource
 from papers.cache import timed
 from papers.tables import mean_and_deviation
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.lp import crossover as tall_finish
 from kernlet.lp import l1 as union
-from kernlet.rows.files import open_npy
+from kernlet.rows.source import open_npy
 from support.tall_machines import Interrupt, assert_same, make_data, make_machine
 
 

@@ -19,7 +19,7 @@ from kernlet.chunking import estimator as chunking_synthetic
 from kernlet.compact import network as compact_network
 from kernlet.rows import dask as dask_rows
 from kernlet.rows import open_rows, source
-from kernlet.rows.files import open_npy
+from kernlet.rows.source import open_npy
 from support.tall_machines import KillOne, assert_same, make_data, make_machine
 
 pq = pytest.importorskip("pyarrow.parquet")

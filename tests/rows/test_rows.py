@@ -10,8 +10,7 @@ import pytest
 from scipy import sparse
 
 from kernlet.rows import as_rows, open_rows, source
-from kernlet.rows.files import FileRows, open_npy
-from kernlet.rows.source import ArrayRows, RowReader, RowSubset
+from kernlet.rows.source import ArrayRows, FileRows, RowReader, RowSubset, open_npy
 from kernlet.sklearn_base import is_source
 
 pa = pytest.importorskip("pyarrow")

@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernlet.rows.files import FileRows, open_npy
 from kernlet.rows.parquet import ParquetRows
-from kernlet.rows.source import DASK_PACKAGES, ArrayRows, RowReader, RowSource
+from kernlet.rows.source import (
+    DASK_PACKAGES,
+    ArrayRows,
+    FileRows,
+    RowReader,
+    RowSource,
+    open_npy,
+)
 
 __all__ = ["ArrayRows", "FileRows", "ParquetRows", "RowReader", "RowSource", "as_rows", "open_rows"]
 

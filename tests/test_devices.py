@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernlet.devices import NUMPY, Device, device_of, find_device, is_foreign, to_numpy
+from kernlet.devices import (
+    NUMPY,
+    Device,
+    capture_cuda_graph,
+    device_of,
+    find_device,
+    is_foreign,
+    to_numpy,
+)
 
 STRICT = Device(array_api_strict)
 
@@ -67,3 +75,35 @@ def test_devices_that_torch_does_not_see_are_refused(name):
     pytest.importorskip("torch")
     with pytest.raises(ValueError, match=f"torch cannot use the device '{name}' here"):
         find_device(name)
+
+
+def double(x, y):
+    return x + x, x * y
+
+
+@pytest.mark.parametrize("device", [NUMPY, Device(array_api_strict)], ids=["numpy", "strict"])
+def test_nothing_is_captured_where_nothing_can_be(device):
+    assert capture_cuda_graph(double, device) is double
+
+
+def test_torch_on_the_cpu_captures_nothing():
+    pytest.importorskip("torch")
+    device = find_device("torch")
+    function = capture_cuda_graph(double, device)
+    assert function is double
+    x, y = (device.send(np.full(3, value)) for value in (2.0, 5.0))
+    for array, expected in zip(function(x, y), (4.0, 10.0), strict=True):
+        np.testing.assert_array_equal(array.numpy(), np.full(3, expected))
+
+
+def test_a_graph_gives_what_the_function_gives_for_all_shapes():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    device = find_device("cuda")
+    function = capture_cuda_graph(double, device)
+    assert function is not double
+    for value, n in ((2.0, 3), (7.0, 3), (1.0, 5), (4.0, 3)):
+        x, y = (device.send(np.full(n, number)) for number in (value, 5.0))
+        for array, expected in zip(function(x, y), (2 * value, 5 * value), strict=True):
+            np.testing.assert_array_equal(array.cpu().numpy(), np.full(n, expected))

@@ -224,38 +224,38 @@ def test_a_kernel_without_a_feature_space_has_no_norms():
         machine.feature_norms()
 
 
-# A map in front
+# An input map
 
 WIDE = RNG.normal(size=(7, 5)) * (RNG.random((7, 5)) < 0.6)
-FRONTS = {
+INPUT_MAPS = {
     "numbers": AffineMap(0.5, 2.0),
     "rows": AffineMap(np.array([0.5, 1.0, -1.0]), np.array([2.0, 0.5, 1.0])),
     "matrix": AffineMap(0.5, 0.7, RNG.normal(size=(3, 5)) / 2),
     "all": AffineMap(RNG.normal(size=5), RNG.uniform(0.5, 1, 5), RNG.normal(size=(3, 5)) / 2),
 }
-every_front = pytest.mark.parametrize("name", FRONTS)
+every_map = pytest.mark.parametrize("name", INPUT_MAPS)
 
 
 def _fronted(name, kernel=None, centers=CENTERS):
-    machine = KernelExpansion(kernel or RBF(GAMMA), centers, COEF, INTERCEPT, FRONTS[name])
-    return machine, (ROWS if FRONTS[name].matrix is None else WIDE)
+    machine = KernelExpansion(kernel or RBF(GAMMA), centers, COEF, INTERCEPT, INPUT_MAPS[name])
+    return machine, (ROWS if INPUT_MAPS[name].matrix is None else WIDE)
 
 
-@every_front
+@every_map
 @every_container
 @pytest.mark.parametrize("of_centers", CONTAINERS)
 def test_map_in_front_is_applied_to_the_rows_first(name, container, of_centers):
     machine, X = _fronted(name, centers=of_centers(CENTERS))
-    expected = _naive_values(FRONTS[name](X))
+    expected = _naive_values(INPUT_MAPS[name](X))
     np.testing.assert_allclose(machine.decision_values(container(X)), expected, rtol=1e-10)
 
 
-@every_front
+@every_map
 @every_container
 def test_map_in_front_of_float32_rows(name, container):
     machine, X = _fronted(name)
     values = machine.decision_values(container(X.astype(np.float32)))
-    np.testing.assert_allclose(values, _naive_values(FRONTS[name](X)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(values, _naive_values(INPUT_MAPS[name](X)), rtol=1e-5, atol=1e-5)
 
 
 def test_map_in_front_by_small_blocks(monkeypatch):
@@ -268,7 +268,7 @@ def test_map_in_front_by_small_blocks(monkeypatch):
 def test_map_in_front_works_for_any_kernel():
     machine, X = _fronted("all", kernel=Polynomial(0.5, 2, 1.0))
     plain = KernelExpansion(machine.kernel, CENTERS, COEF, INTERCEPT)
-    expected = plain.decision_values(FRONTS["all"](X))
+    expected = plain.decision_values(INPUT_MAPS["all"](X))
     np.testing.assert_allclose(machine.decision_values(X), expected, rtol=1e-10)
 
 
@@ -280,13 +280,13 @@ def test_features_are_those_that_the_matrix_takes():
 
 
 def test_matrix_to_another_width_is_refused():
-    with pytest.raises(ValueError, match="leads to 2 numbers a row, but the centers have 3"):
+    with pytest.raises(ValueError, match="gives 2 numbers per row, but the centers have 3"):
         KernelExpansion(RBF(1.0), CENTERS, COEF, INTERCEPT, AffineMap(0.0, 1.0, np.ones((2, 5))))
 
 
-@every_front
+@every_map
 def test_nbytes_counts_the_map(name):
-    assert _fronted(name)[0].nbytes == _expansion().nbytes + FRONTS[name].nbytes
+    assert _fronted(name)[0].nbytes == _expansion().nbytes + INPUT_MAPS[name].nbytes
 
 
 # Rows of another library
@@ -314,7 +314,7 @@ def _assert_alike(machine, X, library):
 
 @every_library
 @every_gaussian
-@every_front
+@every_map
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_foreign_rows_give_the_values_of_float32_rows(library, kernel, name, dtype):
     machine, X = _fronted(name, kernel)

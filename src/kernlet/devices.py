@@ -1,4 +1,4 @@
-"""Where arrays live: in numpy, or on a device that torch knows."""
+"""Array namespaces: NumPy, or torch on one of its devices; and CUDA graphs."""
 
 from __future__ import annotations
 
@@ -14,26 +14,18 @@ from array_api_compat import array_namespace
 
 @dataclass(frozen=True)
 class Device:
-    """An array library and a place in it.
-
-    Parameters
-    ----------
-    namespace : module
-        It follows the array API standard.
-    place : object
-        What the library calls the device; None for its usual one.
-    """
+    """A namespace of the array API standard, and the library's device (None for its default)."""
 
     namespace: Any
     place: Any = None
 
     @property
     def is_numpy(self) -> bool:
-        """Whether arrays are numpy's."""
+        """Whether arrays are NumPy's."""
         return bool(array_api_compat.is_numpy_namespace(self.namespace))
 
     def send(self, values: Any, *, floats: bool = True) -> Any:
-        """Numbers of numpy as an array there; floats in float32, unless told that they are not."""
+        """A NumPy array on this device; floats in float32, other dtypes with ``floats=False``."""
         if floats:
             values = np.asarray(values, dtype=np.float32)
         return self.namespace.asarray(values, device=self.place)
@@ -45,22 +37,8 @@ NUMPY = Device(array_api_compat.numpy)
 def find_device(name: str | None) -> Device:
     """The device of a name.
 
-    Parameters
-    ----------
-    name : str or None
-        None and "cpu" compute with numpy. Anything else goes to torch: "cuda", "cuda:1", "mps", and
-        "torch" for torch on the CPU.
-
-    Returns
-    -------
-    device : Device
-
-    Raises
-    ------
-    ImportError
-        Where torch is needed and not installed.
-    ValueError
-        Where torch does not see that device.
+    None and "cpu" compute with NumPy. Anything else goes to torch: "cuda", "cuda:1", "mps", and
+    "torch" for torch on the CPU.
 
     Examples
     --------
@@ -90,12 +68,12 @@ def find_device(name: str | None) -> Device:
 
 
 def device_of(array: Any) -> Device:
-    """Where an array lives."""
+    """The device of an array."""
     return Device(array_namespace(array), array_api_compat.device(array))
 
 
 def to_numpy(array: Any) -> Any:
-    """An array of any library as numpy's, in memory of the CPU."""
+    """An array of any library as a NumPy array."""
     if isinstance(array, np.ndarray):
         return array
     if array_api_compat.is_torch_array(array):
@@ -104,7 +82,7 @@ def to_numpy(array: Any) -> Any:
 
 
 def is_foreign(array: Any) -> bool:
-    """Whether an array belongs to another library than numpy and follows the standard."""
+    """Whether an array follows the array API standard and is not NumPy's."""
     if array_api_compat.is_numpy_array(array):
         return False
     return bool(array_api_compat.is_array_api_obj(array))
@@ -121,61 +99,53 @@ Function = Callable[..., Sequence[Any]]
 
 
 def capture_cuda_graph(function: Function, device: Device) -> Function:
-    """A function of arrays, recorded at its first call where the device can do that.
+    """The function captured as a CUDA graph at its first call, on a CUDA device; else itself.
 
-    On a CUDA device a call of many small operations takes as long as launching them; a recording
-    is launched at once. Elsewhere this is the function itself.
-
-    Parameters
-    ----------
-    function : callable
-        Of arrays on the device, to a sequence of arrays. It must do the same operations whatever
-        the numbers are, never wait for an answer, and touch no other arrays that change. It may
-        write over what it is given.
-    device : Device
-
-    Returns
-    -------
-    function : callable
-        What it returns may be overwritten by the next call.
+    It maps arrays on the device to a sequence of arrays, does the same operations whatever the
+    numbers are, never synchronises, and depends on no other arrays that change. It may overwrite
+    its arguments; the next call may overwrite its results.
     """
+    # Training a small network is hundreds of small operations per step, each of which takes a GPU
+    # less time than the CPU needs to launch it. A graph launches all of them at once.
     is_cuda = getattr(device.place, "type", None) == "cuda"
-    return _Recorder(function) if is_cuda else function
+    return _GraphCache(function) if is_cuda else function
 
 
-class _Recorder:
-    """One recording for each set of shapes."""
+class _GraphCache:
+    """One graph per combination of shapes."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.recordings: dict[tuple[Any, ...], _Recording] = {}
+        self.graphs: dict[tuple[Any, ...], _Graph] = {}
 
     def __call__(self, *arrays: Any) -> Sequence[Any]:
         shapes = tuple(tuple(array.shape) for array in arrays)
-        if shapes not in self.recordings:
-            self.recordings[shapes] = _Recording(self.function, arrays)
-        return self.recordings[shapes](*arrays)
+        if shapes not in self.graphs:
+            self.graphs[shapes] = _Graph(self.function, arrays)
+        return self.graphs[shapes](*arrays)
 
 
-class _Recording:
-    """A CUDA graph with memory of its own for what goes in and out."""
+class _Graph:
+    """A CUDA graph with static buffers for inputs and outputs."""
 
     def __init__(self, function: Function, arrays: Sequence[Any]) -> None:
         import torch
 
         self.inputs = [array.clone() for array in arrays]
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):  # libraries set themselves up outside the recording
+        # torch asks for some calls on a side stream first: cuBLAS and the allocator initialise
+        # themselves lazily, which a graph cannot capture.
+        warmup = torch.cuda.Stream()
+        warmup.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(warmup):
             for _ in range(3):
                 function(*(array.clone() for array in arrays))
-        torch.cuda.current_stream().wait_stream(aside)
+        torch.cuda.current_stream().wait_stream(warmup)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.outputs = function(*self.inputs)
 
     def __call__(self, *arrays: Any) -> Sequence[Any]:
-        for mine, given in zip(self.inputs, arrays, strict=True):
-            mine.copy_(given)
+        for buffer, array in zip(self.inputs, arrays, strict=True):
+            buffer.copy_(array)
         self.graph.replay()
         return self.outputs

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernlet._typing import Floats, Indices
+from kernlet._typing import Floats, Indices, Matrix
 from kernlet.affine import AffineMap
 from kernlet.devices import device_of, is_foreign
 from kernlet.kernels.base import Kernel, require_mercer
@@ -22,8 +22,8 @@ class KernelExpansion:
     """f_c(x) = sum_j coef[c, j] k(x, centers[j]) + intercept[c].
 
     A two-class machine has one output, positive for the second class; a machine for more
-    classes has one output a class, all over one shared set of centers. An affine map may stand
-    in front: the centers then live where it leads.
+    classes has one output per class, all over one shared set of centers. With an input map, rows
+    are mapped first and the centers are points of its output space.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class KernelExpansion:
     coef : ndarray of shape (n_outputs, n_centers)
     intercept : ndarray of shape (n_outputs,)
     input_map : AffineMap, default=None
-        Applied to the rows first.
+        Applied to the rows before the kernel.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class KernelExpansion:
     """
 
     kernel: Kernel
-    centers: Any
+    centers: Matrix
     coef: Floats
     intercept: Floats
     input_map: AffineMap | None = None
@@ -64,12 +64,12 @@ class KernelExpansion:
         matrix = None if self.input_map is None else self.input_map.matrix
         if matrix is not None and matrix.shape[0] != self.centers.shape[1]:
             raise ValueError(
-                f"The map in front leads to {matrix.shape[0]} numbers a row, but the centers have "
+                f"The input map gives {matrix.shape[0]} numbers per row, but the centers have "
                 f"{self.centers.shape[1]}."
             )
         if self.input_map is not None and self.input_map.width not in (None, self.n_features):
             raise ValueError(
-                f"The map in front is for {self.input_map.width} features, but the centers have "
+                f"The input map takes {self.input_map.width} features, but the centers have "
                 f"{self.n_features}."
             )
 
@@ -81,33 +81,33 @@ class KernelExpansion:
 
     @property
     def n_centers(self) -> int:
-        """Points the machine depends on: the kernel evaluations one prediction costs."""
+        """Number of centers: kernel evaluations per prediction."""
         return int(self.centers.shape[0])
 
     @property
     def n_outputs(self) -> int:
-        """Decision values a prediction computes."""
+        """Decision values per row."""
         return int(self.coef.shape[0])
 
     @property
     def n_features(self) -> int:
-        """Width of the input."""
+        """Features of the input."""
         if self.input_map is not None and self.input_map.matrix is not None:
             return int(self.input_map.matrix.shape[1])
         return int(self.centers.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the stored tables: centers, coefficients, intercepts and map, as held."""
-        front = 0 if self.input_map is None else self.input_map.nbytes
-        return _nbytes(self.centers) + self.coef.nbytes + self.intercept.nbytes + front
+        """Bytes of centers, coefficients, intercepts and input map in their dtypes."""
+        map_bytes = 0 if self.input_map is None else self.input_map.nbytes
+        return _nbytes(self.centers) + self.coef.nbytes + self.intercept.nbytes + map_bytes
 
     def decision_values(self, X: Any) -> Floats:
         """Decision values of the rows of X.
 
-        The work is n_rows * n_centers kernel values, in blocks of bounded memory; float32
-        rows are computed in float32. Rows in an array of another library (a torch tensor on a
-        GPU, say) are computed there, in float32, for rbf machines.
+        n_rows * n_centers kernel values are computed, in blocks of bounded memory; float32 rows
+        are computed in float32. For rbf machines, rows in an array of another library (a torch
+        tensor on a GPU, say) are computed there, in float32.
 
         Parameters
         ----------
@@ -128,6 +128,7 @@ class KernelExpansion:
             return np.tile(self.intercept, (X.shape[0], 1))
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         coef: Floats = self.coef.T.astype(dtype)
+        # Sparse rows stay sparse, unless a map makes them dense: then the shift costs nothing.
         shift = None if sparse.issparse(X) and self.input_map is None else self._shift
         values = np.empty((X.shape[0], self.n_outputs))
         for rows in row_slices(X.shape[0], 8 * max(self.n_centers, self.n_features)):
@@ -139,10 +140,11 @@ class KernelExpansion:
 
     @cached_property
     def _shift(self) -> Floats | None:
+        """About the centers, not the rows: one shift for all batches, so that answers agree."""
         return shift_for(self.kernel, self.centers, None)
 
     def _foreign_values(self, X: Any) -> Any:
-        """Decision values where the rows are."""
+        """Decision values in the library, and on the device, of the rows."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(
                 f"X has shape {tuple(X.shape)}, but the machine was made for rows of "
@@ -156,20 +158,21 @@ class KernelExpansion:
         xp = device.namespace
         shift = np.zeros(1) if self._shift is None else self._shift
         centers = device.send(self.centers - shift)
-        lifted = augment_centers(centers, device.send(np.atleast_1d(self.kernel.gamma)))
+        augmented = augment_centers(centers, device.send(np.atleast_1d(self.kernel.gamma)))
         coef, intercept = device.send(self.coef.T), device.send(self.intercept)
         values = []
+        # A GPU is busy only with large blocks: 16 times those of the CPU.
         for rows in row_slices(X.shape[0], 4 * max(self.n_centers, self.n_features) // 16):
             points = xp.astype(X[rows, :], xp.float32)
             points = points if self.input_map is None else self.input_map.on(device, points)
-            K = gaussian_matmul(augment_rows(points - device.send(shift)), lifted)
+            K = gaussian_matmul(augment_rows(points - device.send(shift)), augmented)
             values.append(K @ coef + intercept)
         if not values:
             return device.send(np.zeros((0, self.n_outputs)))
         return xp.concat(values, axis=0)
 
     def unfolded(self) -> KernelExpansion:
-        """The same machine without a map in front, its centers among the rows.
+        """The same machine without an input map, its centers in the space of the rows.
 
         Returns
         -------
@@ -178,8 +181,8 @@ class KernelExpansion:
         Raises
         ------
         ValueError
-            For a projection, a scale of its own for each feature, and kernels other than rbf,
-            whose map cannot be taken into the centers.
+            For a projection, for a scale per feature, and for kernels other than rbf with one
+            width, whose map cannot be taken into the centers.
         """
         if self.input_map is None:
             return self
@@ -188,7 +191,7 @@ class KernelExpansion:
         is_rbf = isinstance(self.kernel, RBF) and self.kernel.is_mercer
         if not is_plain or not is_rbf or sparse.issparse(self.centers):
             raise ValueError(
-                f"{self!r} has a map in front that cannot be taken into its centers, such as a "
+                f"{self!r} has an input map that cannot be taken into its centers, such as a "
                 "projection. Train a smaller one instead: CompactKernelClassifier(max_bytes=...)."
             )
         kernel, _ = self.kernel.scaled(float(scale[0]))
@@ -196,7 +199,7 @@ class KernelExpansion:
         return KernelExpansion(kernel, centers, self.coef, self.intercept)
 
     def feature_norms(self) -> Floats:
-        """Norm of each output in the kernel's feature space, the intercept left out.
+        """Norm of each output in the kernel's feature space, without the intercept.
 
         sqrt(coef K(centers, centers) coef'); one over it is the distance from the surface
         f = 0 to f = 1 there.
@@ -217,19 +220,8 @@ class KernelExpansion:
         return np.sqrt(np.maximum(0.0, np.einsum("cj,jc->c", self.coef, products)))
 
 
-def distinct_rows(X: Any) -> tuple[Indices, Indices]:
-    """Groups of equal rows.
-
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
-
-    Returns
-    -------
-    group : ndarray of shape (n_rows,)
-        The group of each row, numbered in order of appearance.
-    first : ndarray of shape (n_groups,)
-        The first row of each group.
+def distinct_rows(X: Matrix) -> tuple[Indices, Indices]:
+    """The group of equal rows of each row, in order of appearance, and each group's first row.
 
     Examples
     --------
@@ -244,26 +236,27 @@ def distinct_rows(X: Any) -> tuple[Indices, Indices]:
     return as_indices(group), as_indices(first)
 
 
-def _as_points(X: Any) -> Any:
-    """Rows by the number: an array of two dimensions, or a sparse matrix by rows."""
+def _as_points(X: Matrix) -> Any:
+    """A two-dimensional float array, or a sparse matrix that can be sliced by rows."""
     if sparse.issparse(X):
         return X.tocsr()
     points = np.asarray(X)
     if points.ndim != 2:
-        raise ValueError(f"Points must be rows of an array of two dimensions, not {points.ndim}.")
+        raise ValueError(f"Points must be rows of a 2-d array, not of {points.ndim} dimensions.")
     return points if points.dtype.kind == "f" else points.astype(np.float64)
 
 
-def _row_bytes(X: Any, i: int) -> bytes:
+def _row_bytes(X: Matrix, i: int) -> bytes:
+    """Bytes that are equal for equal rows."""
     row = X[[i]]
     if sparse.issparse(row):
         row.sum_duplicates()
         row.eliminate_zeros()
         return bytes(row.indices.tobytes() + row.data.tobytes())
-    return bytes((row + 0.0).tobytes())
+    return bytes((row + 0.0).tobytes())  # adding 0 makes -0 and 0 the same bytes
 
 
-def _nbytes(X: Any) -> int:
+def _nbytes(X: Matrix) -> int:
     if sparse.issparse(X):
         return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
     return int(X.nbytes)

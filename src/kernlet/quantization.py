@@ -1,4 +1,4 @@
-"""Packed tables of integers, and the expansion that evaluates exactly what they say."""
+"""Arrays in few bits, and the expansion that evaluates exactly what they store."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF
 
 Bytes = NDArray[np.uint8]
-_TRITS = 5  # ternary codes in a byte: 3^5 = 243 values
-_LARGEST_SHORT = 2.0**15  # of a float16 table; larger numbers go into its step
-_SAMPLE = 100_000  # numbers that tell the best step
+_STEP_BYTES = 4  # the step of a packed array is a float32
+_TRITS = 5  # ternary codes per byte: 3^5 = 243 of 256 values are used
 _TRIT_VALUES = 3 ** np.arange(_TRITS)
+# Larger numbers of a float16 array are divided by its step; half of what float16 holds, so that
+# rounding up cannot overflow.
+_LARGEST_FLOAT16 = 2.0**15
+_SAMPLE = 100_000  # numbers from which the best step of a large array is chosen
 
 
 @dataclass(frozen=True)
 class Format:
-    """How the numbers of a table are stored.
+    """How the numbers of an array are stored.
 
     Parameters
     ----------
     name : str
     n_levels : int or None
-        Multiples of a step on either side of 0; None for floating-point numbers.
+        Codes are integers from -n_levels to n_levels; None for floating-point numbers.
     bits : float
-        Bits a number takes.
+        Bits per number.
     """
 
     name: str
@@ -39,7 +42,7 @@ class Format:
     bits: float
 
     def n_bytes(self, n_numbers: int) -> int:
-        """Bytes of a table of so many numbers, its step included.
+        """Bytes of an array of this size, with its step.
 
         Examples
         --------
@@ -48,12 +51,12 @@ class Format:
         (55, 7)
         """
         if self.name == "ternary":
-            return -(-n_numbers // _TRITS) + 4
-        return math.ceil(n_numbers * self.bits / 8) + (4 if self.has_step else 0)
+            return -(-n_numbers // _TRITS) + _STEP_BYTES
+        return math.ceil(n_numbers * self.bits / 8) + (_STEP_BYTES if self.has_step else 0)
 
     @property
     def has_step(self) -> bool:
-        """Whether a step multiplies what is stored."""
+        """Whether the stored numbers are multiplied by a step."""
         return self.name != "float32"
 
 
@@ -72,11 +75,11 @@ FORMATS = {
 
 @dataclass(frozen=True, eq=False)
 class PackedArray:
-    """An array as it is stored.
+    """An array in few bits: codes times a step.
 
     Numbers of all formats but float32 are codes times a step, in float32. A code of float16 is a
-    float16 number; other codes are whole numbers from -n_levels to n_levels. These are written as
-    code + n_levels, in the order of the rows, the first one in the lowest bits of the first byte;
+    float16 number; other codes are integers from -n_levels to n_levels. These are stored as
+    code + n_levels, in row-major order, the first one in the lowest bits of the first byte;
     five ternary codes share a byte as digits of a number in base 3, the first one lowest.
 
     Parameters
@@ -91,8 +94,8 @@ class PackedArray:
     --------
     >>> import numpy as np
     >>> from kernlet.quantization import FORMATS, encode
-    >>> table = encode(np.array([[0.5, -1.0, 0.1]]), FORMATS["int4"], step=0.25)
-    >>> table.data, table.nbytes, table.decoded()
+    >>> packed = encode(np.array([[0.5, -1.0, 0.1]]), FORMATS["int4"], step=0.25)
+    >>> packed.data, packed.nbytes, packed.decoded()
     (array([57,  7], dtype=uint8), 6, array([[ 0.5, -1. ,  0. ]], dtype=float32))
     """
 
@@ -104,12 +107,12 @@ class PackedArray:
     @property
     def nbytes(self) -> int:
         """Bytes of the codes and of the step."""
-        return int(self.data.nbytes) + (4 if self.format.has_step else 0)
+        return int(self.data.nbytes) + (_STEP_BYTES if self.format.has_step else 0)
 
     def codes(self) -> NDArray[np.int8]:
-        """The whole numbers that the step multiplies."""
+        """The integers that the step multiplies."""
         if self.format.n_levels is None:
-            raise ValueError(f"A {self.format.name} table has no codes.")
+            raise ValueError(f"A {self.format.name} array has no codes.")
         count = math.prod(self.shape)
         unpacked = _unpack(self.data, self.format, count).astype(np.int16)
         return (unpacked - self.format.n_levels).astype(np.int8).reshape(self.shape)
@@ -122,28 +125,16 @@ class PackedArray:
 
 
 def encode(values: Any, format: Format, step: float | None = None) -> PackedArray:
-    """Store an array.
-
-    Parameters
-    ----------
-    values : array-like
-    format : Format
-    step : float, default=None
-        Of the codes; the best one for these values unless given.
-
-    Returns
-    -------
-    table : PackedArray
-    """
+    """Pack an array; without a step, with the one of least squared error for these values."""
     values = np.asarray(values)
     if not np.isfinite(values).all():
-        raise ValueError("A table cannot hold NaN or infinity; the training has failed.")
+        raise ValueError("A packed array cannot hold NaN or infinity; the training has failed.")
     if step is not None and not step > 0:
-        raise ValueError(f"The step of a table must be positive, not {step}.")
+        raise ValueError(f"The step of a packed array must be positive, not {step}.")
     if format.n_levels is None:
         largest = float(np.abs(values).max(initial=0.0))
         if format.has_step and step is None:
-            step = max(1.0, largest / _LARGEST_SHORT)
+            step = max(1.0, largest / _LARGEST_FLOAT16)
         step = float(np.float32(step or 1.0))
         if largest / step > float(np.finfo(format.name).max):
             raise ValueError(f"The machine has numbers of {largest:g}: scale the data.")
@@ -157,15 +148,6 @@ def encode(values: Any, format: Format, step: float | None = None) -> PackedArra
 def best_step(values: Any, n_levels: int) -> float:
     """The step of least squared rounding error, among forty fractions of the largest value.
 
-    Parameters
-    ----------
-    values : ndarray
-    n_levels : int
-
-    Returns
-    -------
-    step : float
-
     Examples
     --------
     >>> import numpy as np
@@ -177,12 +159,14 @@ def best_step(values: Any, n_levels: int) -> float:
     largest = float(np.abs(values).max(initial=0.0)) / n_levels
     if not largest:
         return 1.0
-    some = values
+    sample = values
     if len(values) > _SAMPLE:
-        some = np.random.RandomState(0).choice(values, _SAMPLE, replace=False)
+        sample = np.random.RandomState(0).choice(values, _SAMPLE, replace=False)
+    # A smaller step rounds most numbers better and clips the largest ones. With few levels it pays
+    # to clip many; with 127 of them, never more than half of the range.
     steps = largest * np.linspace(1.0, 0.05 if n_levels < 100 else 0.5, 40)
     errors = [
-        np.sum((np.clip(np.rint(some / step), -n_levels, n_levels) * step - some) ** 2)
+        np.sum((np.clip(np.rint(sample / step), -n_levels, n_levels) * step - sample) ** 2)
         for step in steps
     ]
     return float(steps[int(np.argmin(errors))])
@@ -207,24 +191,24 @@ def _unpack(data: Bytes, format: Format, count: int) -> Bytes:
 
 
 class QuantizedExpansion(KernelExpansion):
-    """A Gaussian :class:`KernelExpansion` held in packed tables.
+    """A Gaussian :class:`KernelExpansion` stored in packed arrays.
 
     f_c(x) = sum_j coef[c, j] exp(-gamma_j |P (x - shift) / scale - centers[j]|^2) + intercept[c].
 
-    ``centers``, ``coef`` and ``input_map`` are the numbers that the tables stand for, decoded in
-    float32: what is evaluated is what is stored. ``nbytes`` counts everything stored: tables with
-    their steps, intercepts, widths, shift and scale. A pickle holds the tables alone.
+    ``centers``, ``coef`` and ``input_map`` are the packed numbers decoded to float32: what is
+    evaluated is what is stored. ``nbytes`` counts everything stored: packed arrays with their
+    steps, intercepts, widths, shift and scale. A pickle holds these alone.
 
     Parameters
     ----------
     gamma : ndarray of shape (1,) or (n_centers,)
-        One width, or one for each center; held in float32.
+        One width, or one per center; rounded to float32.
     centers : PackedArray of shape (n_centers, rank)
     coef : PackedArray of shape (n_outputs, n_centers)
     intercept : ndarray of shape (n_outputs,)
-        Held in float64 where it comes so, otherwise in float32.
+        float64 stays float64, anything else is rounded to float32.
     shift, scale : float
-        Of all inputs; held in float32.
+        Of all inputs, x -> (x - shift) / scale; rounded to float32.
     projection : PackedArray of shape (rank, n_features), default=None
 
     Examples
@@ -258,8 +242,8 @@ class QuantizedExpansion(KernelExpansion):
         if not (np.isfinite(widths) & (widths > 0)).all():
             raise ValueError("gamma must be positive and finite.")
         kernel = RBF(float(widths[0]) if len(widths) == 1 else widths)
-        tables = {"centers": centers, "coef": coef, "projection": projection}
-        object.__setattr__(self, "packed", tables)
+        packed = {"centers": centers, "coef": coef, "projection": projection}
+        object.__setattr__(self, "packed", packed)
         object.__setattr__(self, "gamma", widths)
         input_map = AffineMap(
             np.array([shift], dtype=np.float32),
@@ -278,30 +262,23 @@ class QuantizedExpansion(KernelExpansion):
 
     @property
     def storage(self) -> dict[str, str]:
-        """The format of each table."""
-        return {name: table.format.name for name, table in self.packed.items() if table is not None}
+        """The format of each packed array."""
+        return {name: a.format.name for name, a in self.packed.items() if a is not None}
 
     @property
     def rank(self) -> int:
-        """Numbers that a center has."""
+        """Numbers per center."""
         return int(self.centers.shape[1])
 
     @property
     def nbytes(self) -> int:
         """Bytes of everything stored."""
-        tables = sum(table.nbytes for table in self.packed.values() if table is not None)
-        return tables + self.gamma.nbytes + self.intercept.nbytes + 8
+        packed = sum(array.nbytes for array in self.packed.values() if array is not None)
+        return packed + self.gamma.nbytes + self.intercept.nbytes + 8  # shift and scale
 
     def __reduce__(self) -> Any:
         assert self.input_map is not None
-        shift, scale = float(self.input_map.shift[0]), self.input_scale
-        tables = self.packed
-        return type(self), (
-            self.gamma,
-            tables["centers"],
-            tables["coef"],
-            self.intercept,
-            shift,
-            scale,
-            tables["projection"],
-        )
+        shift, packed = float(self.input_map.shift[0]), self.packed
+        centers, coef, projection = (packed[name] for name in ("centers", "coef", "projection"))
+        arguments = (self.gamma, centers, coef, self.intercept, shift, self.input_scale, projection)
+        return type(self), arguments

@@ -1,3 +1,4 @@
+import pickle
 import warnings
 from functools import partial
 
@@ -6,11 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.sparse import csr_array
 
 import naive
 from kernlet.kernels import gram as gram_module
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import Gram, kernel_matrix, round_to_float32, row_slices
+from kernlet.kernels.gram import (
+    ColumnCache,
+    Gram,
+    TileMaker,
+    as_indices,
+    kernel_matrix,
+    round_to_float32,
+    row_slices,
+)
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -278,9 +288,175 @@ def test_explicit_zeros_and_unsorted_indices_change_nothing():
     )
 
 
-def test_a_point_in_few_digits():
+def test_a_point_rounded_to_float32():
     point = np.array([1 / 3, 1e100, -2.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         short = round_to_float32(point)
     np.testing.assert_array_equal(short, [np.float64(np.float32(1 / 3)), 0.0, -2.0])
+
+
+N_ROWS, N_COLUMNS = 7, 11
+COLUMN_BYTES = 8 * N_ROWS
+
+
+class CountingColumns(Kernel):
+    """The linear kernel, counting the columns that the cache computes."""
+
+    def __init__(self):
+        self.n_columns = 0
+
+    def of_products(self, products, x_norms, z_norms):
+        self.n_columns += len(products)  # the cache computes rows of the transpose
+        return products
+
+
+@pytest.fixture(scope="module")
+def points():
+    rng = np.random.default_rng(6)
+    return rng.normal(size=(N_ROWS, 3)), rng.normal(size=(N_COLUMNS, 3))
+
+
+def _weights(columns, n_sums=2):
+    return np.random.default_rng(7).normal(size=(len(columns), n_sums))
+
+
+def _assert_combines(cache, points, *names, kernel=naive.linear):
+    columns = as_indices(names)
+    W = _weights(columns)
+    K = naive.gram(kernel, *points)
+    sums = cache.combine(columns, W)
+    assert sums.dtype == np.float64
+    np.testing.assert_allclose(sums, (K[:, columns] @ W).T, rtol=1e-10, atol=1e-12)
+
+
+calls = st.lists(st.lists(st.integers(0, N_COLUMNS - 1), unique=True), min_size=1, max_size=6)
+
+
+@settings(max_examples=80, deadline=None)
+@given(calls=calls, max_bytes=st.integers(0, 12 * COLUMN_BYTES), batch=st.integers(1, 5))
+def test_any_calls_under_any_limit_give_the_dense_product(points, calls, max_bytes, batch):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gram_module, "_CACHE_BATCH_BYTES", batch * COLUMN_BYTES)
+        cache = ColumnCache(Gram(Linear(), *points), max_bytes)
+    for names in calls:
+        _assert_combines(cache, points, *names)
+        assert 0 <= cache.nbytes <= max_bytes
+
+
+@pytest.mark.parametrize("of_z", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("of_x", [np.asarray, sparse.csr_array])
+def test_sparse_points_combine_as_dense_ones(of_x, of_z, points):
+    X, Z = points
+    cache = ColumnCache(Gram(RBF(0.5), of_x(X), of_z(Z)), 10**6)
+    for _ in range(2):
+        _assert_combines(cache, points, 3, 0, 5, kernel=lambda x, z: naive.rbf(x, z, 0.5))
+
+
+def test_columns_of_a_square_matrix(points):
+    X, _ = points
+    cache = ColumnCache(Gram(Linear(), X), 10**6)
+    _assert_combines(cache, (X, X), 6, 2)
+
+
+def test_each_column_is_computed_once_while_there_is_room(points):
+    kernel = CountingColumns()
+    cache = ColumnCache(Gram(kernel, *points), N_COLUMNS * COLUMN_BYTES)
+    for names in [(0, 1, 2), (2, 1, 0), (2, 3), (0, 3, 4)]:
+        _assert_combines(cache, points, *names)
+    assert kernel.n_columns == 5
+    assert cache.nbytes == 5 * COLUMN_BYTES
+
+
+def test_columns_no_longer_requested_are_evicted(points):
+    kernel = CountingColumns()
+    cache = ColumnCache(Gram(kernel, *points), 3 * COLUMN_BYTES)
+    _assert_combines(cache, points, 0, 1, 2)
+    _assert_combines(cache, points, 2, 3, 4)  # 0 and 1 make room, 2 stays
+    assert kernel.n_columns == 5
+    _assert_combines(cache, points, 2, 3, 4)
+    assert kernel.n_columns == 5
+    _assert_combines(cache, points, 0, 1)  # recomputed, and kept again
+    _assert_combines(cache, points, 0, 1)
+    assert kernel.n_columns == 7
+
+
+def test_no_room_at_all_means_recomputing(points):
+    kernel = CountingColumns()
+    cache = ColumnCache(Gram(kernel, *points), 0)
+    for n_computed in (3, 6):
+        _assert_combines(cache, points, 4, 5, 6)
+        assert kernel.n_columns == n_computed
+    assert cache.nbytes == 0
+
+
+def test_room_is_used_by_as_many_columns_as_fit(points):
+    cache = ColumnCache(Gram(Linear(), *points), 3 * COLUMN_BYTES)
+    _assert_combines(cache, points, 0, 1, 2, 3)
+    assert cache.nbytes == 3 * COLUMN_BYTES
+
+
+def test_no_columns_make_zero_sums(points):
+    cache = ColumnCache(Gram(Linear(), *points), 10**6)
+    nothing = cache.combine(as_indices([]), np.empty((0, 2)))
+    np.testing.assert_array_equal(nothing, np.zeros((2, N_ROWS)))
+    _assert_combines(cache, points, 1, 2)
+    np.testing.assert_array_equal(cache.combine(as_indices([]), np.empty((0, 2))), nothing)
+
+
+def test_columns_of_weight_zero_are_kept_but_add_nothing(points):
+    kernel = CountingColumns()
+    cache = ColumnCache(Gram(kernel, *points), 10**6)
+    sums = cache.combine(as_indices([0, 1]), np.zeros((2, 1)))
+    np.testing.assert_array_equal(sums, np.zeros((1, N_ROWS)))
+    _assert_combines(cache, points, 0, 1)
+    assert kernel.n_columns == 2
+
+
+def test_float32_columns_take_half_the_room(points):
+    cache = ColumnCache(Gram(Linear(), *points, dtype=np.float32), 10**6)
+    columns = as_indices([0, 4])
+    W = _weights(columns)
+    sums = cache.combine(columns, W)
+    assert sums.dtype == np.float64
+    assert cache.nbytes == 2 * COLUMN_BYTES // 2
+    expected = (naive.gram(naive.linear, *points)[:, columns] @ W).T
+    np.testing.assert_allclose(sums, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_and_columns_are_left_alone(points):
+    cache = ColumnCache(Gram(Linear(), *points), 10**6)
+    columns = as_indices([5, 3])
+    W = _weights(columns)
+    before = columns.copy(), W.copy()
+    cache.combine(columns, W)
+    np.testing.assert_array_equal(columns, before[0])
+    np.testing.assert_array_equal(W, before[1])
+
+
+def test_indices_of_an_empty_list_can_index():
+    assert np.arange(3)[as_indices([])].shape == (0,)
+
+
+X = np.random.RandomState(0).randn(3000, 4)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.3), Linear()], ids=repr)
+@pytest.mark.parametrize("wrap", [np.asarray, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiles_are_the_kernel_matrix(kernel, wrap, dtype):
+    tiles = pickle.loads(pickle.dumps(TileMaker(kernel, wrap(X[:40]), dtype)))(wrap(X))
+    values = np.concatenate([tile for _, tile in tiles])
+    tolerance = 1e-4 if dtype is np.float32 else 1e-10
+    np.testing.assert_allclose(values, kernel_matrix(kernel, X, X[:40]), atol=tolerance)
+    assert tiles.nbytes == values.nbytes
+    kept = np.concatenate([tile for _, tile in tiles.materialised()])
+    np.testing.assert_array_equal(kept, values)
+
+
+def test_all_blocks_are_evaluated_about_the_same_point():
+    """A row has the same kernel values whichever block it is in."""
+    make = TileMaker(RBF(0.3), X[:40] + 1000, np.float32)
+    together = np.concatenate([tile for _, tile in make(X + 1000)])
+    apart = np.concatenate([tile for _, tile in make(X[1000:] + 1000)])
+    np.testing.assert_allclose(together[1000:], apart, atol=1e-6)

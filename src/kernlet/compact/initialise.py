@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import solve
 from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
@@ -20,7 +19,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.compact.network import BatchLoader, RBFNetwork, StoragePlan, TrainingSet
 from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels.gram import Gram, row_slices
+from kernlet.kernels.gram import Gram, as_dense, row_slices
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import as_classifier
 from kernlet.quantization import QuantizedExpansion
@@ -349,7 +348,7 @@ def initial_regressor(init: Any, n_features: int, n_outputs: int) -> InitialMode
     init = init.estimator if isinstance(init, FrozenEstimator) else init
     check_is_fitted(init)
     if isinstance(init, SVR | NuSVR):
-        return _initial_points(_dense(init.support_vectors_), n_features)
+        return _initial_points(as_dense(init.support_vectors_), n_features)
     if is_classifier(init) or not isinstance(getattr(init, "expansion_", None), KernelExpansion):
         raise TypeError(
             f"init={type(init).__name__} is not a kernel regressor. Give a fitted "
@@ -376,7 +375,7 @@ def _initial_expansion(
     is_rbf = isinstance(expansion.kernel, RBF) and expansion.kernel.is_mercer
     is_rbf = is_rbf and expansion.input_map is None
     usable = expansion if has_our_outputs and is_rbf else None
-    return InitialModel(_dense(expansion.centers), usable)
+    return InitialModel(as_dense(expansion.centers), usable)
 
 
 def _initial_points(init: Any, n_features: int) -> InitialModel:
@@ -386,7 +385,3 @@ def _initial_points(init: Any, n_features: int) -> InitialModel:
             f"init holds points of {points.shape[1]} features, but X has {n_features}."
         )
     return InitialModel(points)
-
-
-def _dense(points: Any) -> Any:
-    return points.toarray() if sparse.issparse(points) else points

@@ -29,6 +29,7 @@ from kernlet.affine import AffineMap, compose, fold_steps, scaler_bytes
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.bandwidth import KERNEL_NAMES
 from kernlet.kernels.base import Kernel
+from kernlet.kernels.gram import as_dense
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer
 from kernlet.tables.encode import ColumnEncoding
@@ -372,7 +373,7 @@ def _of_svc(model: Any) -> Model:
             f"{len(model.n_support_)}, as happens where all rows of a class have sample_weight 0. "
             "Fit it without these rows."
         )
-    coef = pair_coefficients(_dense(model.dual_coef_), model.n_support_)
+    coef = pair_coefficients(as_dense(model.dual_coef_), model.n_support_)
     has_votes = n_classes > 2 and model.decision_function_shape == "ovr"
     return Model(
         _merge_centers(_kernel(model), model.support_vectors_, coef, model.intercept_),
@@ -532,10 +533,6 @@ def _merge_centers(
 def _names(model: Any) -> tuple[str, ...] | None:
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else tuple(str(name) for name in names)
-
-
-def _dense(values: Any) -> Floats:
-    return values.toarray() if sparse.issparse(values) else values
 
 
 _CONVERTERS: tuple[tuple[Any, Callable[[Any], Model]], ...] = (

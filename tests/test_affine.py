@@ -1,10 +1,24 @@
 import array_api_strict
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    RobustScaler,
+    StandardScaler,
+)
 
-from kernlet.affine import AffineMap
+from kernlet.affine import AffineMap, compose, fold_steps
 from kernlet.devices import Device
+from support.shipped_machines import IRIS
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
 every_container = pytest.mark.parametrize("container", CONTAINERS)
@@ -85,3 +99,54 @@ def test_shift_and_scale_are_rows_of_finite_numbers(name, bad):
 def test_nbytes_counts_every_number_held():
     assert AffineMap(SHIFT, np.array([1.0])).nbytes == 8 * (3 + 1)
     assert AffineMap(SHIFT.astype("f4"), SCALE.astype("f4"), MATRIX).nbytes == 4 * 6 + 8 * 6
+
+
+SCALERS = [
+    StandardScaler(),
+    StandardScaler(with_mean=False),
+    StandardScaler(with_std=False),
+    MinMaxScaler(),
+    MinMaxScaler((-3, 5)),
+    MaxAbsScaler(),
+    RobustScaler(),
+    RobustScaler(with_centering=False),
+    RobustScaler(with_scaling=False),
+    FunctionTransformer(),
+]
+
+
+@given(st.lists(st.sampled_from(range(len(SCALERS))), min_size=1, max_size=4))
+def test_a_chain_of_scalers_is_one_map(numbers):
+    chain = make_pipeline(*(clone(SCALERS[i]) for i in numbers))
+    wanted = chain.fit_transform(IRIS)
+    folded = fold_steps(chain.steps)
+    found = IRIS if folded is None else folded(IRIS)
+    assert_allclose(found, wanted, atol=1e-10)
+
+
+def test_constant_features_stay_finite():
+    X = np.hstack([IRIS, np.full((150, 1), 7.0)])
+    for scaler in SCALERS[:-1]:
+        assert_allclose(fold_steps([("s", scaler.fit(X))])(X), scaler.transform(X), atol=1e-10)
+
+
+def test_other_steps_are_named():
+    with pytest.raises(ValueError, match=r"'norm' \(Normalizer\) cannot be exported"):
+        fold_steps([("norm", Normalizer())])
+    assert fold_steps([("none", "passthrough"), ("nothing", None)]) is None
+
+
+def test_maps_compose_as_matrices_do():
+    first, then = AffineMap(SHIFT, SCALE), AffineMap(np.array([0.3, 1.0, -2.0]), 4.0, MATRIX)
+    np.testing.assert_allclose((then @ first)(ROWS), then(first(ROWS)), rtol=1e-12, atol=1e-12)
+    assert compose(None, first, None) is first
+    assert compose(None, None) is None
+    np.testing.assert_array_equal(compose(first, then)(ROWS), (then @ first)(ROWS))
+    with pytest.raises(ValueError, match="Only a map without a matrix"):
+        first @ then
+
+
+def test_a_scaler_that_clips_is_refused():
+    scaler = MinMaxScaler(clip=True).fit(IRIS)
+    with pytest.raises(ValueError, match=r"'scaler' is a MinMaxScaler\(clip=True\)"):
+        AffineMap.from_scaler(scaler)

@@ -18,11 +18,10 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 
 from kernlet import ChunkingSyntheticClassifier
-from kernlet.atomic import Checkpoint, fingerprint
+from kernlet.atomic import Checkpoint
 from kernlet.chunking import estimator as chunking_synthetic
 from kernlet.chunking.estimator import StagesDone
 from kernlet.chunking.stage import RunRecord
-from kernlet.kernels.rbf import RBF
 
 X, y = make_moons(160, noise=0.2, random_state=0)
 SIZES = (40, 80)
@@ -284,23 +283,6 @@ def test_labels_as_strings_and_objects(tmp_path):
     machine = classifier(checkpoint=tmp_path).fit(X, labels.astype(object))
     again = classifier(checkpoint=tmp_path).fit(X, labels.astype(object))
     assert_same_fit(machine, again)
-
-
-def test_fingerprints():
-    parameters = {"C": (1.0, 2.0), "kernel": RBF(0.5)}
-    one = fingerprint(parameters, X, y)
-    assert fingerprint(dict(reversed(parameters.items())), X.copy(order="F"), y) == one
-    thin = sparse.csr_array(X)
-    others = [
-        fingerprint({**parameters, "kernel": RBF(0.6)}, X, y),
-        fingerprint(parameters, X, y.astype(float)),
-        fingerprint(parameters, X.reshape(80, 4), y),
-        fingerprint(parameters, X, y.astype(object)),
-        fingerprint(parameters, thin, y),
-        fingerprint(parameters, 2 * thin, y),
-        fingerprint(parameters, thin[:, ::-1], y),
-    ]
-    assert len({one, *others}) == 1 + len(others)
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.datasets import load_digits, make_moons
+from sklearn.exceptions import ConvergenceWarning
 
 import naive
-from kernlet.compression.refit import match, project, refit
-from kernlet.expansion import KernelExpansion
+from kernlet import HullPerceptronClassifier, KernelExpansion, MinimalKernelClassifier
+from kernlet.affine import AffineMap
+from kernlet.compression.refit import largest_coefficients, match, project, refine, refit, remove
 from kernlet.kernels import gram
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
@@ -290,3 +293,136 @@ def test_kernels_without_a_feature_space_are_refused(kernel):
         refit(kernel, X[:4], X, np.ones((1, 12)))
     with pytest.raises(ValueError, match="positive semi-definite"):
         match(kernel, X[:4], X, np.ones((12, 1)))
+
+
+@pytest.fixture
+def machine():
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    fitted = HullPerceptronClassifier(10.0, gamma=1.0, tol=1e-6).fit(X, y)
+    return X, np.where(y == 1, 1.0, -1.0)[None, :], fitted.expansion_
+
+
+def test_the_largest_of_any_output_stay_in_place():
+    coef = np.array([[1.0, -5.0, 0.0, 2.0], [0.0, 0.0, 3.0, -2.0]])
+    f = KernelExpansion(RBF(1.0), np.arange(4.0)[:, None], coef, np.zeros(2))
+    assert largest_coefficients(f, 2).tolist() == [1, 2]
+    assert largest_coefficients(f, 3).tolist() == [1, 2, 3]
+
+
+def test_one_round_is_dropping_and_refitting(machine):
+    X, signs, f = machine
+    kept = f.centers[largest_coefficients(f, 12)]
+    ours = remove(f, 12, X, signs)
+    np.testing.assert_allclose(ours.coef, refit(f.kernel, kept, X, signs).coef)
+    np.testing.assert_allclose(remove(f, 12).coef, project(f, kept).coef)
+
+
+def test_keeping_all_centers_changes_nothing(machine):
+    _, _, f = machine
+    probe = f.centers + 0.1
+    same = remove(f, f.n_centers).decision_values(probe)
+    np.testing.assert_allclose(same, f.decision_values(probe), atol=1e-5)
+
+
+@pytest.mark.parametrize("n_rounds", [1, 3, 50])
+def test_rounds_end_at_the_wanted_number(machine, n_rounds):
+    X, signs, f = machine
+    small = remove(f, 10, X, signs, n_rounds=n_rounds, weights=np.ones(200))
+    assert small.n_centers == 10
+    right = np.sign(small.decision_values(X)[:, 0]) == signs[0]
+    assert right.mean() > 0.9
+
+
+def test_bad_input_gets_a_sentence(machine):
+    X, _, f = machine
+    with pytest.raises(ValueError, match="out of range"):
+        remove(f, 0)
+    with pytest.raises(ValueError, match="out of range"):
+        remove(f, f.n_centers + 1)
+    with pytest.raises(ValueError, match="n_rounds"):
+        remove(f, 3, n_rounds=0)
+    with pytest.raises(ValueError, match="or neither"):
+        remove(f, 3, X)
+    with pytest.raises(ValueError, match="weights belong to rows"):
+        remove(f, 3, weights=np.ones(3))
+    with pytest.raises(ValueError, match="a row of signs per output"):
+        remove(f, 3, X, np.ones((1, 5)))
+
+
+def test_a_map_in_front_is_taken_into_the_centers(machine):
+    X, _, f = machine
+    front = KernelExpansion(
+        f.kernel, f.centers, f.coef, f.intercept, AffineMap(np.full(1, 2.0), np.ones(1))
+    )
+    small = remove(front, 3)
+    np.testing.assert_allclose(
+        small.decision_values(X + 2.0), remove(f, 3).decision_values(X), atol=1e-8
+    )
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:900], y[:900], X[900:], y[900:]
+
+
+@pytest.fixture(scope="module")
+def minimal(digits):
+    X, y, *_ = digits
+    machine = MinimalKernelClassifier(C=1.0, gamma=0.0003, random_state=0)
+    return machine.fit(X, y).expansion_
+
+
+def accuracy(expansion, X, y):
+    return np.mean(expansion.decision_values(X).argmax(axis=1) == y)
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared_hinge"])
+def test_the_same_number_of_centers_becomes_more_accurate(digits, minimal, loss):
+    X, y, X_test, y_test = digits
+    rates = None if loss == "cross_entropy" else {"centers": 0.02, "weights": 0.05}
+    fine = refine(minimal, X, y, loss=loss, rates=rates, random_state=0)
+    assert fine.expansion.n_centers == minimal.n_centers
+    assert fine.losses[-1] < fine.losses[0]
+    assert accuracy(fine.expansion, X_test, y_test) > accuracy(minimal, X_test, y_test)
+
+
+def test_rates_of_nothing_leave_the_machine_as_it_was(digits, minimal):
+    """Shift and scale are undone."""
+    X, y, *_ = digits
+    still = dict.fromkeys(("centers", "weights", "intercept", "log_gamma"), 0.0)
+    same = refine(minimal, X, y, rates=still, n_epochs=1, random_state=0).expansion
+    np.testing.assert_allclose(same.decision_values(X), minimal.decision_values(X), atol=1e-3)
+
+
+def test_two_classes_sparse_rows_and_weights(digits):
+    X, y, X_test, y_test = digits
+    start = MinimalKernelClassifier(gamma=0.0003, random_state=0).fit(X, y == 8).expansion_
+    rows, codes = sparse.csr_array(X), (y == 8).astype(int)
+    fine = refine(start, rows, codes, sample_weight=np.where(y == 8, 5.0, 1.0), random_state=0)
+    predicted = fine.expansion.decision_values(X_test)[:, 0] > 0
+    assert np.mean(predicted == (y_test == 8)) > 0.93
+
+
+def test_same_random_state_same_machine(digits, minimal):
+    X, y, *_ = digits
+    one, two = (refine(minimal, X, y, n_epochs=2, random_state=5).expansion for _ in range(2))
+    np.testing.assert_array_equal(one.centers, two.centers)
+
+
+def test_divergence_is_noticed_undone_and_said(digits, minimal):
+    X, y, *_ = digits
+    wild = {"weights": 1e30, "centers": 1e30}
+    with pytest.warns(ConvergenceWarning, match="learning rates are now 1/2"):
+        found = refine(minimal, X, y, rates=wild, n_epochs=2, random_state=0)
+    assert np.isfinite(found.expansion.decision_values(X)).all()
+
+
+def test_what_cannot_be_refined_is_refused():
+    X, codes = np.ones((4, 2)), np.array([0, 1, 2, 0])
+    with pytest.raises(ValueError, match="Only rbf machines"):
+        refine(KernelExpansion(Linear(), X, np.ones((3, 4)), np.zeros(3)), X, codes)
+    with pytest.raises(ValueError, match="one output per class"):
+        refine(KernelExpansion(RBF(1.0), X, np.ones((1, 4)), np.zeros(1)), X, codes)
+    with pytest.raises(ValueError, match="no centers"):
+        refine(KernelExpansion(RBF(1.0), X[:0], np.ones((3, 0)), np.zeros(3)), X, codes)

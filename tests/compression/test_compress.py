@@ -19,9 +19,10 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernlet import ChunkingSyntheticClassifier, CompressedClassifier, L1KernelClassifier, compress
-from kernlet.compression.compress import sizes_to_try
+from kernlet.compression.compress import ValidationData, has_class_weight, sizes_to_try
 from kernlet.datasets import load
-from kernlet.model.model import as_classifier
+from kernlet.model.model import as_classifier, as_model
+from kernlet.sklearn_base import label_codes
 
 
 @parametrize_with_checks(
@@ -377,3 +378,90 @@ def test_nothing_is_warned_about_on_good_data(moons):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compress(SVC().fit(X, y), 10, X, y, random_state=0)
+
+
+def validation_data(codes=None, weights=None, n_validation=10):
+    original = np.zeros(40, dtype=int)
+    validation = np.arange(40) < n_validation
+    weights = np.ones(40) if weights is None else weights
+    return ValidationData(np.zeros((40, 2)), original, codes, weights, validation, may_refit=True)
+
+
+def test_rows_to_choose_by_and_to_judge_by_never_meet():
+    to_choose, to_judge = validation_data().split_half()
+    assert sorted([*to_choose, *to_judge]) == list(range(10))
+    assert len(to_choose) == len(to_judge) == 5
+
+
+def test_a_single_row_does_both():
+    to_choose, to_judge = validation_data(n_validation=1).split_half()
+    assert to_choose.tolist() == to_judge.tolist() == [0]
+
+
+def test_the_target_is_y_or_else_the_original():
+    codes = np.ones(40, dtype=int)
+    assert validation_data(codes).target is codes
+    assert validation_data().target.tolist() == [0] * 40
+
+
+def test_scores_are_weighted():
+    codes = np.arange(40) % 2
+    weights = np.where(codes == 0, 3.0, 1.0)
+    rows = np.arange(4)
+    assert validation_data(codes, weights).score(np.zeros(4, dtype=int), rows) == 6 / 8
+
+
+def test_a_perfect_score_on_few_rows_has_an_error_all_the_same():
+    score, error = validation_data().original_score()
+    assert score == 1.0
+    assert 0.05 < error < 0.3
+
+
+def test_labels_become_numbers_and_strangers_are_refused():
+    classes = np.array(["asp", "lynx"])
+    assert label_codes(classes, ["lynx", "asp", "lynx"]).tolist() == [1, 0, 1]
+    with pytest.raises(ValueError, match="label 'newt', which the model does not know"):
+        label_codes(classes, ["lynx", "newt"])
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (SVC(), False),
+        (SVC(class_weight="balanced"), True),
+        (make_pipeline(StandardScaler(), SVC(class_weight={0: 2})), True),
+        ("line.model", False),
+    ],
+)
+def test_class_weights_are_seen_through_pipelines(model, expected):
+    assert has_class_weight(model) is expected
+
+
+def test_a_model_is_compressed_to_a_model_and_takes_rows_of_features():
+    X, y = load_digits(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), SVC()).fit(X[:600], y[:600])
+    model = as_model(pipeline)
+    small = compress(model, 40, X[:600], y[:600], random_state=0)
+    assert (small.model_.expansion.n_centers, small.model_.scaler) == (40, model.scaler)
+    assert small.model_.summary["compression"]["centers_after"] == 40
+    assert as_model(small) is small.model_
+    np.testing.assert_array_equal(
+        small.predict(X), model.classes[small.model_.codes(small.model_.outputs(X))]
+    )
+    with pytest.raises(ValueError, match="X has 3 features, but the model takes 64"):
+        compress(model, 5, X[:, :3], y)
+
+
+def test_regressors_and_bare_expansions_are_refused(moons):
+    X, _, y, _ = moons
+    machine = L1KernelClassifier(random_state=0).fit(X, y)
+    with pytest.raises(TypeError, match="is not a kernel classifier"):
+        compress(machine.expansion_, 3)
+
+
+def test_verbose_prints_the_tasks(moons, capsys):
+    X, _, y, _ = moons
+    CompressedClassifier(SVC(), "auto", verbose=1, random_state=0).fit(X, y)
+    printed = capsys.readouterr().out
+    for task in ("trial estimator", "1 centers", "estimator", "compression"):
+        assert f"[CompressedClassifier] {task}: " in printed

@@ -117,7 +117,7 @@ class KernelExpansion:
         -------
         values : ndarray or array of shape (n_rows, n_outputs)
         """
-        if is_foreign(X):
+        if not isinstance(X, np.ndarray) and is_foreign(X):
             return self._foreign_values(X)
         X = _as_points(X)
         if X.shape[1] != self.n_features:

@@ -345,23 +345,25 @@ def _no_machine(model: Any) -> TypeError:
     )
 
 
-def _of_outputs(model: Any, kind: Kind, **rule: Any) -> Model:
-    """A kernlet estimator."""
+def _of_outputs(model: Any, kind: Kind, is_flat: bool = False) -> Model:
+    """A kernlet estimator whose answers are the outputs of its expansion."""
     check_is_fitted(model)
+    names, summary = _names(model), summary_of(model)
+    return Model(model.expansion_, kind, is_flat=is_flat, feature_names=names, summary=summary)
+
+
+def _classifier(model: Any, expansion: KernelExpansion, **rule: Any) -> Model:
+    """A classifier by its expansion; without a rule one output, or one per class."""
+    rule = {"scheme": "one output" if expansion.n_outputs == 1 else "one vs rest", **rule}
+    classes, names, summary = np.asarray(model.classes_), _names(model), summary_of(model)
     return Model(
-        model.expansion_, kind, feature_names=_names(model), summary=summary_of(model), **rule
+        expansion, "classifier", classes=classes, feature_names=names, summary=summary, **rule
     )
 
 
 def _of_kernlet_classifier(model: Any) -> Model:
     check_is_fitted(model)
-    return _of_outputs(
-        model,
-        "classifier",
-        classes=np.asarray(model.classes_),
-        scheme="one output" if model.expansion_.n_outputs == 1 else "one vs rest",
-        temperature=getattr(model, "temperature_", None),
-    )
+    return _classifier(model, model.expansion_, temperature=getattr(model, "temperature_", None))
 
 
 def _of_svc(model: Any) -> Model:
@@ -375,16 +377,13 @@ def _of_svc(model: Any) -> Model:
         )
     coef = pair_coefficients(as_dense(model.dual_coef_), model.n_support_)
     has_votes = n_classes > 2 and model.decision_function_shape == "ovr"
-    return Model(
+    return _classifier(
+        model,
         _merge_centers(_kernel(model), model.support_vectors_, coef, model.intercept_),
-        "classifier",
-        classes=np.asarray(model.classes_),
         # The single output of a binary SVC is already positive for classes_[1].
         scheme="one output" if n_classes == 2 else "one vs one",
         votes=has_votes,
         break_ties=has_votes and bool(model.break_ties),
-        feature_names=_names(model),
-        summary=summary_of(model),
     )
 
 
@@ -423,30 +422,14 @@ def _of_one_vs_rest(model: Any) -> Model:
             "This OneVsRestClassifier gives a row several labels at once. Use the machines in its "
             "estimators_ one by one."
         )
-    expansion = _join_binary(model)
-    return _of_multiclass(
-        model,
-        expansion,
-        scheme="one output" if expansion.n_outputs == 1 else "one vs rest",
-    )
+    return _classifier(model, _join_binary(model))
 
 
 def _of_one_vs_one(model: Any) -> Model:
     check_is_fitted(model)
     expansion = _join_binary(model)  # positive for the second class of each pair: turn the sign
     expansion = replace(expansion, coef=-expansion.coef, intercept=-expansion.intercept)
-    return _of_multiclass(model, expansion, scheme="one vs one", votes=True)
-
-
-def _of_multiclass(model: Any, expansion: KernelExpansion, **rule: Any) -> Model:
-    return Model(
-        expansion,
-        "classifier",
-        classes=np.asarray(model.classes_),
-        feature_names=_names(model),
-        summary=summary_of(model),
-        **rule,
-    )
+    return _classifier(model, expansion, scheme="one vs one", votes=True)
 
 
 def _join_binary(model: Any) -> KernelExpansion:
@@ -542,7 +525,7 @@ _CONVERTERS: tuple[tuple[Any, Callable[[Any], Model]], ...] = (
     (LibsvmModel, _of_libsvm),
     ((SVC, NuSVC), _of_svc),
     (ExpansionClassifier, _of_kernlet_classifier),
-    (ExpansionTransformer, lambda model: _of_outputs(model, "transformer", is_flat=False)),
+    (ExpansionTransformer, lambda model: _of_outputs(model, "transformer")),
     (OneVsRestClassifier, _of_one_vs_rest),
     (OneVsOneClassifier, _of_one_vs_one),
     (Pipeline, _of_pipeline),

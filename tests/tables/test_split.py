@@ -207,7 +207,7 @@ def test_an_interrupted_fit_goes_on_from_its_last_pass(tmp_path):
     command = [sys.executable, "-c", "from kernlet.cli import main; main()", *map(str, words)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ)
     deadline = time.monotonic() + 180
-    while not (kept / "tall.npz").exists() and time.monotonic() < deadline:
+    while not (kept / "streaming.npz").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)

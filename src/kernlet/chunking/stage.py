@@ -13,7 +13,7 @@ from kernlet.compression.synthetic import synthesize
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram, as_dense
-from kernlet.lp.generation import Generation
+from kernlet.lp.generation import ColumnGeneration
 from kernlet.lp.problem import L1Margin
 from kernlet.selection import one_standard_error
 from kernlet.sklearn_base import join_centers, one_vs_rest_signs
@@ -275,16 +275,17 @@ def _linear_programs(
     gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
 ) -> list[Solution]:
     """The 1-norm machine for each C, each linear program warm-started from the last."""
-    generations = []
+    generations, centers = [], None if gram.is_square else gram.z.X
     for output in signs:
-        problem = L1Margin(gram, output, Cs[0] * weights, np.ones(gram.shape[1]))
-        generations.append(Generation(problem, random))
+        problem = L1Margin.of_rows(gram.x.X, gram.kernel, centers, output, Cs[0] * weights)
+        generations.append(ColumnGeneration(problem, random))
     answers: list[Solution] = []
     for C in Cs:
         solutions = []
         for output, generation in zip(signs, generations, strict=True):
-            generation.reweight(L1Margin(gram, output, C * weights, np.ones(gram.shape[1])))
-            solutions.append(generation.solve(tol=_LP_TOL))
+            problem = L1Margin.of_rows(gram.x.X, gram.kernel, centers, output, C * weights)
+            generation.reweight(problem)
+            solutions += generation.solve(tol=_LP_TOL)
         expansion, _ = join_centers(gram, solutions)
         n_support = len(np.unique(np.concatenate([s.rows for s in solutions])))
         answers.append(Solution(expansion, n_support, max(s.gap for s in solutions)))

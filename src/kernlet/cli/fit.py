@@ -30,7 +30,7 @@ _N_CANDIDATES = 300
 # grow with the rows and coefficients do not, so that C * n_rows is what stays constant.
 _C_TIMES_ROWS = 5000.0
 _MAX_C = 3.0
-_CHECKPOINT = "tall.npz"
+_CHECKPOINT = "streaming.npz"
 _DEFAULT_MEMORY = 2 * 2**30  # bytes, where the system does not report its memory (Windows)
 _SVC_ROWS, _SVC_TEST_ROWS = 5_000, 20_000  # read from a table that is not in memory
 

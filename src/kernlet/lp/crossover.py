@@ -1,4 +1,4 @@
-"""From a smoothed solution to an exact vertex with its certificate."""
+"""Crossover from a smoothed solution to an exact vertex with its certificate."""
 
 from __future__ import annotations
 
@@ -8,38 +8,79 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import highspy
 import numpy as np
-from numpy.linalg import LinAlgError
-from scipy.linalg import lu_factor, lu_solve
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import KernelTiles, TileMaker, as_indices
-from kernlet.lp.problem import MarginSolution, OneOutput, Status, TallMargin
-from kernlet.lp.simplex import SECOND_TRIES, SIMPLEX_OPTIONS, check_finite, packed, set_options
-from kernlet.lp.smoothed import SmoothedHinge, search
+from kernlet.lp.problem import L1Margin, Solution, Status, relative_gap
+from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, solve_basis
+from kernlet.lp.smoothed import SmoothedHinge, line_search
 
-#: A residual this small is none: the row is on the margin.
-TIE = 1e-9
+# How this works
+# --------------
+# The Newton steps leave a machine that is right to two or three digits. At the exact optimum each
+# row is on one side of the margin, with t = nu (an error) or t = 0 (none), or on it with a t in
+# between. Only the rows near the margin are in doubt. Crossover takes these, the margin rows,
+# as columns of a linear program and adds up all others, whose side is taken as known:
+#
+# 1. A float64 pass (exact_pass) computes f(x_i) for all rows, collects the kernel values of those
+#    with |1 - d_i f(x_i)| within a band (MarginBand), and sums t_i (K_i, 1) over the others, for
+#    each sign apart: two vectors of s + 1 numbers in place of millions of rows.
+# 2. The dual of the program over the margin rows (MarginLP) has s + 1 equations. It is solved by
+#    the dual simplex method from the machine at hand, again by generation: rows enter as the
+#    vertex moves them across the margin. A trust region keeps the program feasible and bounded
+#    whatever the band missed; it grows by 4 in each round.
+# 3. The duals of the vertex, with those of the far rows, are made feasible and give a lower bound
+#    on the optimum of the whole problem (_certify): correlations need no pass: their sums are
+#    known.
+# 4. A second pass evaluates the vertex on all rows: the objective. Where no far row changed sides
+#    the two meet, and the gap is round-off. Otherwise the rows that did enter the next band. Where
+#    the vertex is worse than the machine before, a line search between the two is taken instead.
+#
+# So each round costs one pass over the rows, two where the vertex was not taken. The best machine
+# and the best bound are kept apart: the gap never grows. A round that does not narrow the gap by a
+# tenth doubles the band; after four of these the output is given up as "stalled" (thousands of rows
+# that are nearly equal, all on the margin), and its true gap is reported.
+#
+# Equal rows. Rows with the same kernel values and sign enter a program as the sum of their t only,
+# whose limit is the sum of theirs: merge_equal_rows makes one column of them, and split_duals fills
+# one row after the other up to its nu, so that few duals lie strictly between 0 and nu, as at a
+# vertex. Features of few values (one-hot columns) have thousands of equal rows.
+#
+# Sources: R. E. Bixby and M. J. Saltzman, "Recovering an optimal LP basis from an interior point
+# solution", Operations Research Letters 15 (1994), and N. Megiddo, "On finding primal- and
+# dual-optimal bases", ORSA Journal on Computing 3 (1991), for crossover; L. Bottou and C.-J. Lin,
+# "Support vector machine solvers" (2007), for shrinking, the same bet on rows far from the margin;
+# Fung, Mangasarian and Smola (JMLR 3, 2002) for the program.
+
+#: Residuals below this count as zero: the row is on the margin.
+ON_MARGIN = 1e-9
+_CROSSING = 1e-11  # how far beyond the margin a row must be to enter a program
+# Margin rows per output: a simplex run takes some 60 per unknown in seconds, and where passes are
+# long (many rows), a larger program, one row in 200, saves rounds.
+_ROWS_PER_CANDIDATE, _MIN_ROWS, _ROWS_PER_MARGIN_ROW = 60, 4000, 200
+_MAX_BYTES = 512 * 2**20  # of their kernel values, all outputs together
+# More margin rows than this many times the number expected are thinned out: rows that crossed
+# the margin count as margin rows without limit otherwise.
+_MAX_CROWDING = 20
+_MAX_ROUNDS = 40
+_MAX_IDLE_ROUNDS = 4  # without progress
+_SHARP_WIDTH = 1e-12  # of a smoothed hinge that is smooth in name only
+_ROUND_OFF_GAP = 1e-8  # a gap this small is round-off, not a missing round
+# Radius of the trust region as a multiple of the largest coefficient: at first, at most, and as a
+# factor where the program holds all rows, so that no region is needed.
+_FIRST_TRUST, _MAX_TRUST, _ALL_ROWS_TRUST = 4.0, 1e6, 1e4
+_SMALLER_TRUST = (1.0, 1e-3, 1e-6)  # factors after failures: smaller costs are easier numbers
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
-    """Rows near the margin, and what all others add up to.
+class MarginRows:
+    """Rows near the margin of one output, and what all others add up to.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_near,)
-        The rows near the margin.
-    K : ndarray of shape (n_near, s)
-        Their kernel values, float64.
-    signs, weights : ndarray of shape (n_near,)
-        d and nu.
-    far : ndarray of shape (2, s + 1)
-        Sums of t_i (K_i, 1) over the other rows, with their t held fixed: those of positive
-        sign, and those of negative.
-    held : ndarray of shape (n_near,) or None, default=None
-        The t of near rows on the margin until they are let into the program; None for 0.
+    ``numbers`` are the rows, ``K`` (n, s) their float64 kernel values, ``signs`` and ``weights``
+    their d and nu; ``far`` (2, s + 1) sums t_i (K_i, 1) over the other rows with their t held
+    fixed, those of positive sign and those of negative; ``held`` is the t of rows on the margin
+    until they enter a program, None for 0.
     """
 
     numbers: Indices
@@ -50,137 +91,95 @@ class Near:
     held: Floats | None = None
 
     @property
-    def correlations_of_far(self) -> Floats:
+    def far_correlations(self) -> Floats:
         """Sums of d_i t_i (K_i, 1) over the other rows."""
         return self.far[0] - self.far[1]
 
-
-@dataclass(frozen=True, eq=False)
-class NearVertex:
-    """The optimum of the program.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (s + 1,)
-        beta and, last, the intercept.
-    duals : ndarray of shape (n_near,)
-        t.
-    n_iter : int
-        Simplex iterations.
-    status : {"optimal", "iteration limit", "failed"}
-    """
-
-    coef: Floats
-    duals: Floats
-    n_iter: int
-    status: Status
+    def residuals(self, coef: Floats) -> Floats:
+        """1 - d_i f(x_i)."""
+        return 1.0 - self.signs * (self.K @ coef[:-1] + coef[-1])
 
 
-_Status: Any = highspy.HighsBasisStatus
-_EXACT = 1e-11  # an error this small is none
-
-
-class NearProgram:
-    """Minimises the machine's objective with the errors of far rows taken as linear.
+class MarginLP:
+    """Minimises the objective of one output with the errors of far rows taken as linear.
 
     Far rows have a fixed t: nu with an error, 0 without. What is left is a lower bound on
     the objective that is exact as long as no far row changes sides. In its dual, each of the
-    s + 1 variables is a line and each near row a column::
+    s + 1 unknowns is a line and each margin row a column::
 
         maximise    sum_i r_i t_i + sum_j beta0_j v_j - sum_j Delta_j (a_j + b_j)
         subject to  sum_i d_i K_ij t_i - v_j - a_j + b_j = -far_j,   0 <= t <= nu,  |v| <= c
 
-    with r_i = 1 - d_i f0(x_i) at the point beta0 from which the simplex method starts, and
-    a, b >= 0 the price of a trust region of radius Delta: the program is feasible whatever
-    the near rows are. Near rows are let in as they change sides: most never are.
-
-    Parameters
-    ----------
-    near : Near
-    coef : ndarray of shape (s + 1,)
-        beta0 and, last, the intercept.
-    coef_weights : ndarray of shape (s,)
-        c.
-    radius : ndarray of shape (s + 1,)
-        Delta.
+    with r_i = 1 - d_i f0(x_i) at the point beta0 (``coef``) from which the simplex method starts,
+    and a, b >= 0 the price of a trust region of ``radius`` Delta: the program is feasible
+    whatever the margin rows are. These enter as they change sides: most never do. After
+    :meth:`solve`, ``coef`` (beta and, last, the intercept) and ``duals`` t are the optimum.
     """
 
-    def __init__(self, near: Near, coef: Floats, coef_weights: Floats, radius: Floats) -> None:
-        check_finite(near.K)
-        check_finite(near.far)
-        self.near, self.start = near, coef
-        s = len(coef_weights)
-        self.scale = float(np.abs(near.K).max(initial=0.0)) or 1.0
-        self.unit = min(1.0 / self.scale, float(near.weights.max(initial=0.0))) or 1.0
-        self.limits = np.append(coef_weights, 0.0)
-        self._lines = np.append(np.full(s, self.scale), 1.0)  # beta times this is HiGHS's dual
-        self.residuals = 1.0 - near.signs * (near.K @ coef[:-1] + coef[-1])
+    def __init__(
+        self, rows: MarginRows, coef: Floats, coef_weights: Floats, radius: Floats
+    ) -> None:
+        check_finite(rows.K)
+        check_finite(rows.far)
+        self.rows, self.start, self.coef = rows, coef, coef
+        self.limits = np.append(coef_weights, 0.0)  # c, and none for the intercept
+        self.scale = float(np.abs(rows.K).max(initial=0.0)) or 1.0
+        self.unit = min(1.0 / self.scale, float(rows.weights.max(initial=0.0))) or 1.0  # of t
+        # beta times this is HiGHS's dual of a line
+        self._line_scale = np.append(np.full(len(coef_weights), self.scale), 1.0)
+        self.residuals = rows.residuals(coef)
         self.at_limit = self.residuals > 0
-        self.outside = np.where(self.at_limit, near.weights, 0.0)  # t of rows not let in
-        if near.held is not None:
-            self.outside = np.where(np.abs(self.residuals) <= TIE, near.held, self.outside)
-        self.is_tied = (self.outside > 0) & (self.outside < near.weights)
+        self.outside = np.where(self.at_limit, rows.weights, 0.0)  # t of rows that are not in
+        if rows.held is not None:
+            self.outside = np.where(np.abs(self.residuals) <= ON_MARGIN, rows.held, self.outside)
+        self.is_between = (self.outside > 0) & (self.outside < rows.weights)
+        self.duals = self.outside
         self.working: Indices = as_indices([])
-        self.n_iter = 0
-        self._highs = highspy.Highs()
-        set_options(self._highs, SIMPLEX_OPTIONS)
-        self._make_lines(coef, radius)
+        self.simplex = HotSimplex()
+        self._add_lines(radius)
 
-    def _make_lines(self, coef: Floats, radius: Floats) -> None:
-        """One equation a variable, with its v and its two trust-region columns."""
-        n = len(coef)
-        right = self._right_side()
-        nothing = np.array([], np.int32)
-        self._highs.addRows(n, right, right, 0, np.zeros(n, np.int32), nothing, np.array([]))
-        limits = self.limits / (self._lines * self.unit)
-        most = 1e3 * (np.abs(right).max(initial=0.0) + limits.max() + len(self.residuals) + 1.0)
-        lines = np.arange(n, dtype=np.int32)
-        cost, wide = coef * self._lines, radius * self._lines
-        for costs, low, high, entry in (
-            (-cost, -limits, limits, -1.0),
-            (wide, np.zeros(n), np.full(n, most), -1.0),
-            (wide, np.zeros(n), np.full(n, most), 1.0),
-        ):
-            self._highs.addCols(n, costs, low, high, n, lines, lines, np.full(n, entry))
-        at_sign = np.where(coef >= 0, _Status.kUpper, _Status.kLower)
-        self._columns = np.concatenate([at_sign, np.full(2 * n, _Status.kLower)])
-        self._rows = np.full(n, _Status.kBasic)
+    def _add_lines(self, radius: Floats) -> None:
+        """One equation per unknown, with its v and its two trust-region columns."""
+        n, right = len(self.limits), self._right_side()
+        self.simplex.add_rows(right, right)
+        limits = self.limits / (self._line_scale * self.unit)
+        # a and b have no upper bound in the program; a boxed one keeps any basis dual feasible.
+        box = 1e3 * (np.abs(right).max(initial=0.0) + limits.max() + len(self.residuals) + 1.0)
+        at_sign = np.where(self.start >= 0, UPPER, LOWER)
+        self.simplex.add_diagonal(-self.start * self._line_scale, -limits, limits, -1.0, at_sign)
+        for entry in (-1.0, 1.0):
+            price = radius * self._line_scale
+            self.simplex.add_diagonal(price, np.zeros(n), np.full(n, box), entry)
 
     def _right_side(self) -> Floats:
-        """What rows outside the program, near and far, add up to, with the other sign."""
-        near = self.near
-        weights = near.signs * self.outside
+        """Minus the sums over rows outside the program, margin rows and far ones."""
+        rows = self.rows
+        weights = rows.signs * self.outside
         weights[self.working] = 0.0
         outside = np.flatnonzero(weights)
-        total = near.correlations_of_far.copy()
-        total[:-1] += weights[outside] @ near.K[outside]
+        total = rows.far_correlations.copy()
+        total[:-1] += weights[outside] @ rows.K[outside]
         total[-1] += weights.sum()
-        return -total / (self._lines * self.unit)
+        return -total / (self._line_scale * self.unit)
 
-    def _admit(self, rows: Indices) -> None:
-        """Let near rows in, at the limit at which they were counted."""
-        near = self.near
-        entries = np.empty((len(rows), near.K.shape[1] + 1))
-        entries[:, :-1] = near.K[rows] / self.scale
+    def _admit(self, entering: Indices) -> None:
+        """Let margin rows in, at the limit at which they were counted."""
+        rows, n = self.rows, len(entering)
+        entries = np.empty((n, rows.K.shape[1] + 1))
+        entries[:, :-1] = rows.K[entering] / self.scale
         entries[:, -1] = 1.0
-        entries *= near.signs[rows][:, None]
-        n = len(rows)
-        self._highs.addCols(
-            n,
-            -self.residuals[rows],
-            np.zeros(n),
-            near.weights[rows] / self.unit,
-            *packed(entries),
+        entries *= rows.signs[entering][:, None]
+        weights = rows.weights[entering]
+        status = np.where(self.outside[entering] > 0.5 * weights, UPPER, LOWER)
+        self.simplex.add_columns(
+            -self.residuals[entering], np.zeros(n), weights / self.unit, entries, status
         )
-        self.working = np.concatenate([self.working, rows])
-        is_high = self.outside[rows] > 0.5 * near.weights[rows]
-        status = np.where(is_high, _Status.kUpper, _Status.kLower)
-        self._columns = np.concatenate([self._columns, status])
-        for line, value in enumerate(self._right_side()):
-            self._highs.changeRowBounds(line, value, value)
+        self.working = np.concatenate([self.working, entering])
+        right = self._right_side()
+        self.simplex.set_row_bounds(np.arange(len(right)), right, right)
 
-    def solve(self, max_iter: int | None = None) -> NearVertex:
-        """Solve over few near rows at a time until no other near row is on the wrong side.
+    def solve(self, max_iter: int | None = None) -> Status:
+        """Solve over few margin rows at a time until no other is on the wrong side.
 
         Of the rows that change sides on the way from the best point so far to the vertex
         over few rows, those enter that do so first.
@@ -190,255 +189,197 @@ class NearProgram:
         self._admit(order[:batch])
         best, residuals = self.start, self.residuals
         while True:
-            status = self._run(max_iter)
-            coef, duals = self._answer()
-            there = self._residuals(coef)
-            crossed = np.where(self.outside > 0, -there, there)
-            crossed[self.is_tied] = np.abs(there[self.is_tied])
-            crossed[self.working] = 0.0
-            wrong = np.flatnonzero(crossed > _EXACT)
+            used = self.simplex.n_iter
+            status = self.simplex.run(None if max_iter is None else max(0, max_iter - used))
+            self._take_vertex()
+            there = self.rows.residuals(self.coef)
+            crossing = np.where(self.outside > 0, -there, there)
+            crossing[self.is_between] = np.abs(there[self.is_between])
+            crossing[self.working] = 0.0
+            wrong = np.flatnonzero(crossing > _CROSSING)
             if status != "optimal" or not len(wrong):
-                coef, duals = self._polished(coef, duals)
-                return NearVertex(coef, duals, self.n_iter, status)
+                self._polish()
+                return status
             if len(wrong) > batch:
                 moves = np.maximum(np.abs(there - residuals)[wrong], 1e-300)
-                is_late = (residuals[wrong] > 0) == self.at_limit[wrong]
-                when = np.where(is_late, np.abs(residuals[wrong]), 0.0) / moves
+                is_ahead = (residuals[wrong] > 0) == self.at_limit[wrong]
+                when = np.where(is_ahead, np.abs(residuals[wrong]), 0.0) / moves
                 wrong = wrong[np.argpartition(when, batch)[:batch]]
-            reach = self._search(best, coef - best, residuals, there - residuals)
-            best = best + reach * (coef - best)
-            residuals = residuals + reach * (there - residuals)
+            share = self._line_search(best, self.coef - best, residuals, there - residuals)
+            best = best + share * (self.coef - best)
+            residuals = residuals + share * (there - residuals)
             self._admit(wrong)
 
-    def _residuals(self, coef: Floats) -> Floats:
-        return 1.0 - self.near.signs * (self.near.K @ coef[:-1] + coef[-1])
+    def _line_search(self, coef: Floats, step: Floats, residuals: Floats, moves: Floats) -> float:
+        """Where the objective over all margin rows, the far ones linear, is least on a step."""
+        pull = float(self.rows.far_correlations @ step)
+        weighted, c = self.rows.weights * moves, self.limits
 
-    def _search(self, coef: Floats, step: Floats, residuals: Floats, moves: Floats) -> float:
-        """Where the objective over all near rows, the far ones linear, is least along a step."""
-        pull = float(self.near.correlations_of_far @ step)
-        weighted, c = self.near.weights * moves, self.limits
-
-        def slope(reach: float) -> float:
-            errors = float(weighted @ (residuals + reach * moves > 0))
-            return errors - pull + float((c * np.sign(coef + reach * step)) @ step)
+        def slope(share: float) -> float:
+            errors = float(weighted @ (residuals + share * moves > 0))
+            return errors - pull + float((c * np.sign(coef + share * step)) @ step)
 
         if slope(1.0) <= 0:
             return 1.0
         low, high = 0.0, 1.0
-        for _ in range(20):
+        for _ in range(20):  # to 1e-6 of the step
             middle = 0.5 * (low + high)
             low, high = (middle, high) if slope(middle) <= 0 else (low, middle)
         return low
 
-    def _run(self, max_iter: int | None) -> Status:
-        """The dual simplex method from the basis at hand, after trouble from none."""
-        basis = highspy.HighsBasis()
-        basis.col_status, basis.row_status = self._columns.tolist(), self._rows.tolist()
-        basis.valid = True
-        self._highs.setBasis(basis)
-        status = self._try({}, max_iter)
-        for options in SECOND_TRIES:
-            if status != "failed":
-                break
-            self._highs.clearSolver()
-            status = self._try(options, max_iter)
-        basis = self._highs.getBasis()
-        if basis.valid:
-            self._columns, self._rows = np.array(basis.col_status), np.array(basis.row_status)
-        return status
-
-    def _try(self, options: dict[str, Any], max_iter: int | None) -> Status:
-        most = 20 * (100 + len(self._columns) + len(self._rows))
-        if max_iter is not None:
-            most = min(most, max(0, max_iter - self.n_iter))
-        limit = {"simplex_iteration_limit": most}
-        set_options(self._highs, SIMPLEX_OPTIONS | options | limit)
-        self._highs.run()
-        self.n_iter += max(0, self._highs.getInfo().simplex_iteration_count)
-        status = self._highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kOptimal:
-            return "optimal"
-        if status == highspy.HighsModelStatus.kIterationLimit and self.n_iter == max_iter:
-            return "iteration limit"
-        return "failed"
-
-    def _answer(self) -> tuple[Floats, Floats]:
-        solution = self._highs.getSolution()
-        n = len(self.limits)
-        if len(solution.row_dual) != n:  # no answer at all
-            return self.start, self.outside
-        coef = self.start - np.array(solution.row_dual) / self._lines
-        unused = self._columns[:n] == _Status.kBasic  # |correlation| < c
-        coef[:-1][unused[:-1]] = 0.0
+    def _take_vertex(self) -> None:
+        solution, n = self.simplex.solution, len(self.limits)
+        if len(solution.row_dual) != n:  # HiGHS has no answer: stay at the start
+            self.coef, self.duals = self.start, self.outside
+            return
+        coef = self.start - np.array(solution.row_dual) / self._line_scale
+        is_unused = self.simplex.column_status[:n] == BASIC  # |correlation| < c
+        coef[:-1][is_unused[:-1]] = 0.0
         duals = self.outside.copy()
-        inside = np.array(solution.col_value)[3 * n :] * self.unit
-        duals[self.working] = np.clip(inside, 0.0, self.near.weights[self.working])
-        return coef, duals
+        working_duals = np.array(solution.col_value)[3 * n :] * self.unit
+        duals[self.working] = np.clip(working_duals, 0.0, self.rows.weights[self.working])
+        self.coef, self.duals = coef, duals
 
-    def _polished(self, coef: Floats, duals: Floats) -> tuple[Floats, Floats]:
-        """The answer computed anew from its basis, free of HiGHS's tolerances."""
-        near, n = self.near, len(self.limits)
-        status = self._columns[3 * n :]
-        free = self.working[status == _Status.kBasic]
-        used = np.flatnonzero(self._columns[:n] != _Status.kBasic)
-        trusted = (self._columns[n : 3 * n] != _Status.kBasic).all()
-        if not trusted or len(free) != len(used) or not len(free):
-            return coef, duals
-        clean = duals.copy()
-        clean[self.working[status == _Status.kLower]] = 0.0
-        upper = self.working[status == _Status.kUpper]
-        clean[upper] = near.weights[upper]
-        clean[free] = 0.0
-        lines = np.hstack([near.K[free], np.ones((len(free), 1))])[:, used]
-        signs = near.signs[free]
-        limits = np.where(self._columns[:n] == _Status.kUpper, self.limits, -self.limits)
-        held = near.signs * clean
-        rest = near.correlations_of_far + np.append(held @ near.K, held.sum())
-        try:
-            factor = lu_factor(lines)
-        except (LinAlgError, ValueError):
-            return coef, duals
-        clean[free] = signs * lu_solve(factor, (limits - rest)[used], trans=1)
-        exact = np.zeros(n)
-        exact[used] = lu_solve(factor, signs)
-        size = max(1e-300, float(np.abs(coef).max()))
-        inside = np.clip(clean, 0.0, near.weights)
+    def _polish(self) -> None:
+        """Compute the vertex again from its basis, free of HiGHS's tolerances, if that agrees."""
+        rows, n = self.rows, len(self.limits)
+        of_v, of_trust, of_rows = np.split(self.simplex.column_status, [n, 3 * n])
+        free = self.working[of_rows == BASIC]
+        used = np.flatnonzero(of_v != BASIC)
+        if not (of_trust != BASIC).all() or len(free) != len(used) or not len(free):
+            return
+        duals = self.duals.copy()
+        duals[self.working[of_rows == LOWER]] = 0.0
+        upper = self.working[of_rows == UPPER]
+        duals[upper] = rows.weights[upper]
+        duals[free] = 0.0
+        signed = rows.signs * duals
+        rest = rows.far_correlations + np.append(signed @ rows.K, signed.sum())
+        limits = np.where(of_v == UPPER, self.limits, -self.limits)
+        lines = np.hstack([rows.K[free], np.ones((len(free), 1))])[:, used]
+        polished = solve_basis(lines, rows.signs[free], (limits - rest)[used])
+        if polished is None:
+            return
+        coef = np.zeros(n)
+        coef[used], duals[free] = polished[0], rows.signs[free] * polished[1]
+        inside = np.clip(duals, 0.0, rows.weights)
+        size = max(1e-300, float(np.abs(self.coef).max()))
         if (
-            np.abs(exact - coef).max() > 1e-5 * size
-            or np.abs(inside - clean).max() > 1e-5 * near.weights.max()
+            np.abs(coef - self.coef).max() > 1e-5 * size
+            or np.abs(inside - duals).max() > 1e-5 * rows.weights.max()
         ):
-            return coef, duals
-        return exact, inside
+            return
+        self.coef, self.duals = coef, inside
 
 
-_PIECE = 1024  # rows compared at a time: a comparison copies them
+# -- Equal rows ------------------------------------------------------------------------------
+
+_COMPARED_ROWS = 1024  # at a time: a comparison copies them
 
 
-def merge_equal(near: Near) -> tuple[Near, Indices]:
+def merge_equal_rows(rows: MarginRows) -> tuple[MarginRows, Indices]:
     """One row in place of those with equal kernel values and sign, with the sum of their weights.
 
-    Their t enter the program as a sum only, whose limit is the sum of their limits: the program
-    has the same optimum and far fewer columns where features take few values.
-
-    Parameters
-    ----------
-    near : Near
-
-    Returns
-    -------
-    merged : Near
-        Each row has the number of the first of its equals.
-    groups : ndarray of shape (n_near,)
-        Which merged row each near row became.
+    Also returns which merged row each row became. A merged row has the number of its first.
     """
-    groups = _groups(near)
+    groups = _groups_of_equal_rows(rows)
     numbers, first = np.unique(groups, return_index=True)
     if len(numbers) == len(groups):
-        return near, groups
+        return rows, groups
 
     def total(values: Floats) -> Floats:
         return np.bincount(groups, values, minlength=len(numbers)).astype(np.float64)
 
     merged = replace(
-        near,
-        numbers=near.numbers[first],
-        K=near.K[first],
-        signs=near.signs[first],
-        weights=total(near.weights),
-        held=None if near.held is None else total(near.held),
+        rows,
+        numbers=rows.numbers[first],
+        K=rows.K[first],
+        signs=rows.signs[first],
+        weights=total(rows.weights),
+        held=None if rows.held is None else total(rows.held),
     )
     return merged, groups
 
 
-def share_out(duals: Floats, near: Near, merged: Near, groups: Indices) -> Floats:
-    """The t of near rows from those of merged rows: one after the other is filled to its weight.
-
-    Few rows are left between 0 and their weight, as at a vertex.
-    """
+def split_duals(duals: Floats, rows: MarginRows, merged: MarginRows, groups: Indices) -> Floats:
+    """The t of rows from those of merged rows: one after the other is filled to its weight."""
     if len(merged.numbers) == len(groups):
         return duals[groups]
     order = np.argsort(groups, kind="stable")
-    weights, group = near.weights[order], groups[order]
+    weights, group = rows.weights[order], groups[order]
     ends = np.cumsum(weights)
     first = np.searchsorted(group, np.arange(len(duals)))
     before = ends - weights - (ends - weights)[first][group]
     filled = np.clip(duals[group] - before, 0.0, weights)
-    is_full = duals >= merged.weights
-    shared = np.empty(len(groups))
-    shared[order] = np.where(is_full[group], weights, filled)
-    return shared
+    is_full = duals >= merged.weights  # exactly full: the sums above are rounded
+    split = np.empty(len(groups))
+    split[order] = np.where(is_full[group], weights, filled)
+    return split
 
 
-def _groups(near: Near) -> Indices:
-    n_near = len(near.numbers)
-    if not near.K.shape[1] or len(np.unique(near.K[:, 0])) == n_near:
-        return np.arange(n_near)
-    lines = np.ascontiguousarray(near.K)
+def _groups_of_equal_rows(rows: MarginRows) -> Indices:
+    n_rows = len(rows.numbers)
+    if not rows.K.shape[1] or len(np.unique(rows.K[:, 0])) == n_rows:
+        return np.arange(n_rows)
+    # Sort rows by their bytes as one key, then compare neighbours.
+    lines = np.ascontiguousarray(rows.K)
     keys = lines.view(np.dtype((np.void, lines.itemsize * lines.shape[1])))[:, 0]
     order = np.argsort(keys, kind="stable")
-    is_new = np.zeros(n_near, dtype=bool)
-    for start in range(1, n_near, _PIECE):
-        piece = slice(start, start + _PIECE)
-        here = order[piece]
-        is_new[piece] = keys[here] != keys[order[start - 1 :][: len(here)]]
-    equal = np.empty(n_near, dtype=np.intp)
+    is_new = np.zeros(n_rows, dtype=bool)
+    for start in range(1, n_rows, _COMPARED_ROWS):
+        block = slice(start, start + _COMPARED_ROWS)
+        here = order[block]
+        is_new[block] = keys[here] != keys[order[start - 1 :][: len(here)]]
+    equal = np.empty(n_rows, dtype=np.intp)
     equal[order] = np.cumsum(is_new)
-    return np.unique(2 * equal + (near.signs > 0), return_inverse=True)[1]
+    return np.unique(2 * equal + (rows.signs > 0), return_inverse=True)[1]
+
+
+# -- One pass over all rows --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
-    """Which rows count as near the margin.
+class MarginBand:
+    """Which rows of an output are margin rows.
 
-    Parameters
-    ----------
-    reach : float
-        |1 - d f| up to which a row is near; negative where an output is left out.
-    width : float
-        Of the smoothed hinge whose slope times nu is the t of far rows; 0 for a sharp one, with
-        which rows on the margin keep the t they have.
-    kept : float
-        Share of the near rows that is taken, evenly spread: 1 unless too many are equal.
-    most : float
-        Near rows of a tile of kernel values, as a share of its rows.
+    ``reach`` is the |1 - d f| up to which they are, negative to skip the output. ``width`` is
+    that of the smoothed hinge whose slope times nu is the t of far rows; 0 for a sharp one, with
+    which rows on the margin keep the t they have. ``kept`` is the share of the margin rows that
+    is taken, evenly spread: 1 unless too many are equal. ``max_share`` limits margin rows as a
+    share of the rows of a tile.
     """
 
     reach: float
     width: float
     kept: float
-    most: float = 1.0
+    max_share: float = 1.0
 
 
-class Gathered:
-    """What a pass has gathered so far.
+class PassResult:
+    """Sums of a pass over blocks: decision values, margin rows and sums over the others.
 
-    Parameters
-    ----------
-    values : list of ndarray of shape (n_block_rows, n_outputs)
-        Decision values, block by block.
-    near : list of lists of (ndarray, ndarray)
-        For each output, the numbers of near rows and their kernel values, block by block.
-    far : ndarray of shape (n_outputs, 2, s + 1)
+    ``values`` are (n_block_rows, n_outputs) per block; ``margin`` holds, for each output, the
+    numbers and kernel values of margin rows per block; ``far`` is (n_outputs, 2, s + 1).
     """
 
-    def __init__(self, values: Floats, near: list[list[tuple[Indices, Floats]]], far: Floats):
-        self.values, self.near, self.far = [values], near, far
+    def __init__(self, values: Floats, margin: list[list[tuple[Indices, Floats]]], far: Floats):
+        self.values, self.margin, self.far = [values], margin, far
         self.n_rows = len(values)
 
-    def __add__(self, other: Gathered) -> Gathered:
-        for mine, theirs in zip(self.near, other.near, strict=True):
+    def __add__(self, other: PassResult) -> PassResult:
+        for mine, theirs in zip(self.margin, other.margin, strict=True):
             mine += [(numbers + self.n_rows, K) for numbers, K in theirs]
         self.values += other.values
         self.far += other.far
         self.n_rows += other.n_rows
         return self
 
-    def of_output(self, problem: TallMargin, number: int, duals: Floats) -> Near:
-        """The near rows and the sum of the others, of one output with its t so far."""
-        numbers = np.concatenate([numbers for numbers, _ in self.near[number]])
-        return Near(
+    def margin_rows(self, problem: L1Margin, number: int, duals: Floats) -> MarginRows:
+        """The margin rows of one output with its t so far."""
+        numbers = np.concatenate([numbers for numbers, _ in self.margin[number]])
+        return MarginRows(
             numbers,
-            np.concatenate([K for _, K in self.near[number]]),
+            np.concatenate([K for _, K in self.margin[number]]),
             problem.signs[numbers, number].astype(np.float64),
             problem.error_weights[numbers, number],
             self.far[number],
@@ -446,7 +387,32 @@ class Gathered:
         )
 
 
-def gather_block(
+def exact_pass(
+    problem: L1Margin,
+    before: Floats,
+    crossed: Any,
+    duals: Floats,
+    coef: Floats,
+    bands: list[MarginBand],
+) -> tuple[Floats, PassResult]:
+    """A pass over all rows in float64: decision values of ``coef``, margin rows, other sums.
+
+    Rows that changed sides since the decision values ``before``, or earlier (``crossed``), are
+    margin rows too.
+    """
+    total: PassResult = problem.rows.map_reduce(
+        _exact_pass_of_block,
+        operator.add,
+        by_row=(before, crossed, duals, problem.signs, problem.error_weights),
+        shared=(coef, bands),
+        prepare=TileMaker(problem.kernel, problem.points, np.float64),
+    )
+    values = np.concatenate(total.values)
+    total.values = []
+    return values, total
+
+
+def _exact_pass_of_block(
     tiles: KernelTiles,
     before: Floats,
     crossed: Any,
@@ -454,299 +420,223 @@ def gather_block(
     signs: Any,
     weights: Floats,
     coef: Floats,
-    windows: list[Window],
-) -> Gathered:
-    """Decision values of a block of rows, those of them near the margin, the sum of the others.
-
-    Parameters
-    ----------
-    tiles : KernelTiles
-    before : ndarray of shape (n_block_rows, n_outputs)
-        Earlier decision values: rows that changed sides since count as near.
-    crossed : ndarray of bool of shape (n_block_rows, n_outputs)
-        Rows that did so earlier, and count as near too.
-    duals : ndarray of shape (n_block_rows, n_outputs)
-        The t of rows so far.
-    signs, weights : ndarray of shape (n_block_rows, n_outputs)
-    coef : ndarray of shape (s + 1, n_outputs)
-    windows : list of Window
-        One for each output.
-    """
-    s, n_outputs = tiles.n_centers, len(windows)
+    bands: list[MarginBand],
+) -> PassResult:
+    s, n_outputs = tiles.n_centers, len(bands)
     values = np.array(before, dtype=np.float64)
     far = np.zeros((n_outputs, 2, s + 1))
-    near: list[list[tuple[Indices, Floats]]] = [[] for _ in windows]
-    open_ = [number for number, window in enumerate(windows) if window.reach >= 0]
+    margin: list[list[tuple[Indices, Floats]]] = [[] for _ in bands]
+    outputs = [number for number, band in enumerate(bands) if band.reach >= 0]
     for rows, K in tiles:
-        values[rows, open_] = K @ coef[:-1, open_] + coef[-1, open_]
-        for number in open_:
-            d, nu, window = signs[rows, number], weights[rows, number], windows[number]
+        values[rows, outputs] = K @ coef[:-1, outputs] + coef[-1, outputs]
+        for number in outputs:
+            d, nu, band = signs[rows, number], weights[rows, number], bands[number]
             r = 1.0 - d * values[rows, number]
-            then = 1.0 - d * before[rows, number]
-            inside = np.abs(r) <= window.reach
-            crosses = crossed[rows, number] | changed_sides(then, r)
-            numbers = np.flatnonzero((inside | crosses) & (nu > 0))
-            numbers = _spread(numbers, window.kept, window.most * len(r))
-            near[number].append((numbers + rows.start, K[numbers]))
-            t = fixed_duals(nu, r, window.width, duals[rows, number])
+            r_before = 1.0 - d * before[rows, number]
+            is_crossing = crossed[rows, number] | changed_sides(r_before, r)
+            numbers = np.flatnonzero(((np.abs(r) <= band.reach) | is_crossing) & (nu > 0))
+            numbers = _evenly_spread(numbers, band.kept, band.max_share * len(r))
+            margin[number].append((numbers + rows.start, K[numbers]))
+            t = far_duals(nu, r, band.width, duals[rows, number])
             t[numbers] = 0.0
             for side, sign in enumerate((1, -1)):
-                part = np.where(d == sign, t, 0.0)
-                far[number, side, :-1] += part @ K
-                far[number, side, -1] += part.sum()
-    return Gathered(values, near, far)
+                t_of_sign = np.where(d == sign, t, 0.0)
+                far[number, side, :-1] += t_of_sign @ K
+                far[number, side, -1] += t_of_sign.sum()
+    return PassResult(values, margin, far)
 
 
 def changed_sides(before: Floats, after: Floats) -> Any:
-    """Which residuals went from one side of the margin to the other; ties have no side."""
-    return ((before > TIE) & (after < -TIE)) | ((before < -TIE) & (after > TIE))
+    """Which residuals went from one side of the margin to the other; on it, a row has no side."""
+    return ((before > ON_MARGIN) & (after < -ON_MARGIN)) | (
+        (before < -ON_MARGIN) & (after > ON_MARGIN)
+    )
 
 
-def fixed_duals(weights: Floats, residuals: Floats, width: float, duals: Floats) -> Floats:
-    """The t that rows have outside the program: by the side they are on, as before for ties."""
+def far_duals(weights: Floats, residuals: Floats, width: float, duals: Floats) -> Floats:
+    """The t of rows outside the program: by their side, as before for rows on the margin."""
     if width > 0:
         return weights * SmoothedHinge(width).slope(residuals)
-    return np.where(np.abs(residuals) <= TIE, duals, weights * (residuals > 0))
+    return np.where(np.abs(residuals) <= ON_MARGIN, duals, weights * (residuals > 0))
 
 
-def _spread(numbers: Indices, share: float, most: float) -> Indices:
-    """Some of the numbers, evenly spread."""
-    count = min(max(1, round(share * len(numbers))), math.ceil(most))
+def _evenly_spread(numbers: Indices, share: float, at_most: float) -> Indices:
+    """A share of the numbers, evenly spread."""
+    count = min(max(1, round(share * len(numbers))), math.ceil(at_most))
     if count >= len(numbers):
         return numbers
     return numbers[np.linspace(0, len(numbers) - 1, count).astype(np.intp)]
 
 
-def gather(
-    problem: TallMargin,
-    before: Floats,
-    crossed: Any,
-    duals: Floats,
-    coef: Floats,
-    windows: list[Window],
-) -> tuple[Floats, Gathered]:
-    """A pass over all rows in float64; see :func:`gather_block`.
-
-    Returns
-    -------
-    values : ndarray of shape (n_rows, n_outputs)
-        Decision values.
-    gathered : Gathered
-    """
-    total: Gathered = problem.rows.map_reduce(
-        gather_block,
-        operator.add,
-        by_row=(before, crossed, duals, problem.signs, problem.error_weights),
-        shared=(coef, windows),
-        prepare=TileMaker(problem.kernel, problem.centers, np.float64),
-    )
-    values = np.concatenate(total.values)
-    total.values = []
-    return values, total
-
-
-_NEAR_ROWS, _FEWEST_NEAR = 60, 4000  # a candidate; in all
-_NEAR_SHARE = 200  # one row in so many: where passes are long, a larger program saves some
-_NEAR_BYTES = 512 * 2**20
-_SHARP = 1e-12  # width of a hinge that is smooth in name only
-_MOST_ROUNDS = 40
-_CROWDED = 20  # times the near rows expected, where more are found than memory should hold
-_WHOLE, _MOST_TRUST = 1e4, 1e6  # of the radius: a program over all rows; after many rounds
-_SMALLER = (1.0, 1e-3, 1e-6)  # shares of the radius, after failures
-_PATIENCE = 4  # rounds without progress
-_ROUNDING = 1e-8  # a gap this small is due to rounding
-
-OnPass = Callable[[float, Floats], bool]
+# -- Rounds ----------------------------------------------------------------------------------
 
 
 @dataclass
-class _Output:
+class _OutputState:
     """How far one output has come: the best machine and the best bound so far."""
 
-    costs: OneOutput
+    costs: L1Margin
     coef: Floats
     duals: Floats
     objective: float = np.inf
     bound: float = -np.inf
     n_iter: int = 0
     status: Status = "optimal"
-    trust: float = 4.0
-    near_rows: float = 1.0
-    idle: int = 0
+    trust: float = _FIRST_TRUST
+    crowd: float = 1.0  # factor of the number of margin rows
+    idle_rounds: int = 0
 
     @property
     def gap(self) -> float:
-        return (self.objective - self.bound) / self.objective if self.objective > 0 else 0.0
+        return relative_gap(self.objective, self.bound)
 
 
-class Finish:
-    """Rounds of a linear program over near rows and a float64 pass over all rows.
+class Crossover:
+    """Rounds of a program over margin rows and a float64 pass over all rows.
 
-    The program bounds the optimum from below, the pass evaluates its answer. Where that is
-    no better than the machine before, a line search between the two is, and rows that
-    changed sides enter the next program.
-
-    Parameters
-    ----------
-    problem : TallMargin
-    coef : ndarray of shape (s + 1, n_outputs)
-        A machine near the optimum: beta and, last, the intercept.
-    values : ndarray of shape (n_rows, n_outputs)
-        Its decision values, nearly.
-    width : float
-        Of the smoothed hinge whose optimum it nearly is.
-    on_pass : callable
-        Told of every pass with the largest gap and the machine; true stops there.
+    ``coef`` (s + 1, n_outputs) is nearly the optimum for a smoothed hinge of ``width``, and
+    ``values`` (n_rows, n_outputs) are nearly its decision values. ``on_pass`` hears of every pass
+    with the largest gap and the machine, and stops by a true answer.
     """
 
     def __init__(
-        self, problem: TallMargin, coef: Floats, values: Floats, width: float, on_pass: OnPass
+        self,
+        problem: L1Margin,
+        coef: Floats,
+        values: Floats,
+        width: float,
+        on_pass: Callable[[float, Floats], bool],
     ) -> None:
         self.problem, self.values, self.on_pass = problem, values, on_pass
         self.outputs = [
-            _Output(problem.output(number), coef[:, number], np.zeros(0))
-            for number in range(problem.shape[2])
+            _OutputState(problem.output(number), coef[:, number], np.zeros(0))
+            for number in range(problem.n_outputs)
         ]
         self._open = list(range(len(self.outputs)))
         self._width = width
-        self._windows: list[Window] = []
+        self._bands: list[MarginBand] = []
         self._crossed = np.zeros(problem.signs.shape, dtype=bool)
 
-    def run(self, tol: float, max_iter: int | None, *, stopped: bool) -> list[MarginSolution]:
-        """Go through rounds until the gaps are small, and return the answers.
-
-        Parameters
-        ----------
-        tol : float
-            Relative duality gap.
-        max_iter : int or None
-            Simplex iterations allowed for each output.
-        stopped : bool
-            Whether to evaluate the machine as it is, and no more.
-        """
+    def run(self, tol: float, max_iter: int | None, *, stopped: bool) -> list[Solution]:
+        """Rounds until all gaps are below ``tol``; if ``stopped``, a certificate and no more."""
         here = self._coef()
-        self.values, gathered = self._look(here)
+        self.values, result = self._exact_pass(here)
         for number in self._open:
             output = self.outputs[number]
             output.objective = self._objective(number, output.coef, self.values)
         stopped = self.on_pass(np.inf, here) or stopped
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             there = self._coef()
             for number in self._open:
-                there[:, number] = self._solve(number, gathered, max_iter, stopped)
+                there[:, number] = self._solve(number, result, max_iter, stopped)
             if stopped:
-                self._set_status("stopped")
+                for number in self._open:
+                    self.outputs[number].status = "stopped"
                 break
             self._width = 0.0
-            values, gathered = self._look(there)
+            values, result = self._exact_pass(there)
             moved = [self._move(number, there[:, number], values) for number in self._open]
             self._close(tol)
             stopped = self.on_pass(max(o.gap for o in self.outputs), self._coef())
             if not self._open:
                 break
             if not all(moved):
-                self.values, gathered = self._look(self._coef())
+                self.values, result = self._exact_pass(self._coef())
                 stopped = self.on_pass(max(o.gap for o in self.outputs), self._coef()) or stopped
-        self._mark_stalled(tol)
-        return [self._solution(number) for number in range(len(self.outputs))]
-
-    def _mark_stalled(self, tol: float) -> None:
-        """Say of outputs that their rounds ended before the gap was small."""
         for output in self.outputs:
-            if output.status == "optimal" and output.gap > max(tol, _ROUNDING):
+            if output.status == "optimal" and not output.gap <= max(tol, _ROUND_OFF_GAP):
                 output.status = "stalled"
+        return [self._solution(number) for number in range(len(self.outputs))]
 
     def _coef(self) -> Floats:
         return np.stack([output.coef for output in self.outputs], axis=1)
 
-    def _set_status(self, status: Status) -> None:
-        for number in self._open:
-            self.outputs[number].status = status
-
-    def _look(self, coef: Floats) -> tuple[Floats, Gathered]:
-        self._windows = [self._window(number) for number in range(len(self.outputs))]
+    def _exact_pass(self, coef: Floats) -> tuple[Floats, PassResult]:
+        self._bands = [self._band(number) for number in range(len(self.outputs))]
         duals = np.broadcast_to(0.0, self.values.shape)
         if self._width == 0:
             duals = np.stack([output.duals for output in self.outputs], axis=1)
-        values, gathered = gather(
-            self.problem, self.values, self._crossed, duals, coef, self._windows
+        values, result = exact_pass(
+            self.problem, self.values, self._crossed, duals, coef, self._bands
         )
         check_finite(values)
         if self._width == 0:  # not in the first pass, whose values before are rounded
             signs = self.problem.signs
             self._crossed |= changed_sides(1.0 - signs * self.values, 1.0 - signs * values)
-        return values, gathered
+        return values, result
 
-    def _window(self, number: int) -> Window:
-        """The window that makes about as many rows near as a program takes."""
+    def _band(self, number: int) -> MarginBand:
+        """The band that holds about as many margin rows as a program takes."""
         if number not in self._open:
-            return Window(-1.0, self._width, 1.0)
-        n_rows, s, n_outputs = self.problem.shape
-        wanted = max(_NEAR_ROWS * (s + 1), _FEWEST_NEAR, n_rows / _NEAR_SHARE)
-        wanted *= self.outputs[number].near_rows
-        wanted = int(min(wanted, _NEAR_BYTES // (8 * (s + 1) * n_outputs)))
-        if wanted >= n_rows:
-            return Window(np.inf, self._width, 1.0)
+            return MarginBand(-1.0, self._width, 1.0)
+        n_rows, s = self.problem.shape
+        expected = max(_ROWS_PER_CANDIDATE * (s + 1), _MIN_ROWS, n_rows / _ROWS_PER_MARGIN_ROW)
+        expected *= self.outputs[number].crowd
+        room = _MAX_BYTES // (8 * (s + 1) * self.problem.n_outputs)
+        expected = int(min(expected, room))
+        if expected >= n_rows:
+            return MarginBand(np.inf, self._width, 1.0)
         residuals = np.abs(1.0 - self.problem.signs[:, number] * self.values[:, number])
-        reach = 1.001 * float(np.partition(residuals, wanted)[wanted]) + 1e-6  # float32 values
+        # A little wider than the quantile: values before are float32.
+        reach = 1.001 * float(np.partition(residuals, expected)[expected]) + 1e-6
         count = int(np.count_nonzero(residuals <= reach))
-        kept = 1.0 if count < 2 * wanted else wanted / count
-        return Window(reach, self._width, kept, min(1.0, _CROWDED * wanted / n_rows))
+        kept = 1.0 if count < 2 * expected else expected / count
+        return MarginBand(reach, self._width, kept, min(1.0, _MAX_CROWDING * expected / n_rows))
 
     def _solve(
-        self, number: int, gathered: Gathered, max_iter: int | None, stopped: bool
+        self, number: int, result: PassResult, max_iter: int | None, stopped: bool
     ) -> Floats:
-        """Solve the program over the near rows; take its bound and return its machine."""
-        output, t = self.outputs[number], self._fixed_duals(number)
-        near = gathered.of_output(self.problem, number, t)
+        """Solve the program over the margin rows; take its bound and return its machine."""
+        output, t = self.outputs[number], self._far_duals(number)
+        rows = result.margin_rows(self.problem, number, t)
         if stopped:
-            self._certify(output, near, t)
+            self._certify(output, rows, t)
             return output.coef
-        size = max(
-            float(np.abs(output.coef).max()), 1.0 / (float(np.abs(near.K).max(initial=0.0)) or 1.0)
-        )
-        radius = output.trust * size
-        if len(near.numbers) == self.problem.shape[0]:
-            radius *= _WHOLE  # nothing is far: the program is the whole problem
-        merged, groups = merge_equal(near)
-        vertex = self._vertex(output, merged, radius, max_iter)
-        output.status = vertex.status
-        t[near.numbers] = share_out(vertex.duals, near, merged, groups)
-        self._certify(output, near, t)
-        return vertex.coef
+        largest = float(np.abs(rows.K).max(initial=0.0)) or 1.0
+        radius = output.trust * max(float(np.abs(output.coef).max()), 1.0 / largest)
+        if len(rows.numbers) == self.problem.shape[0]:
+            radius *= _ALL_ROWS_TRUST
+        merged, groups = merge_equal_rows(rows)
+        program = self._solve_program(output, merged, radius, max_iter)
+        t[rows.numbers] = split_duals(program.duals, rows, merged, groups)
+        self._certify(output, rows, t)
+        return program.coef
 
-    def _vertex(
-        self, output: _Output, near: Near, radius: float, max_iter: int | None
-    ) -> NearVertex:
+    def _solve_program(
+        self, output: _OutputState, rows: MarginRows, radius: float, max_iter: int | None
+    ) -> MarginLP:
         """Solve a program, with a smaller trust region after a failure: its costs are smaller."""
-        for smaller in _SMALLER:
-            reach = np.full(len(output.coef), radius * smaller)
-            program = NearProgram(near, output.coef, output.costs.coef_weights, reach)
+        for factor in _SMALLER_TRUST:
+            reach = np.full(len(output.coef), radius * factor)
+            program = MarginLP(rows, output.coef, output.costs.coef_weights, reach)
             left = None if max_iter is None else max(0, max_iter - output.n_iter)
-            vertex = program.solve(left)
-            output.n_iter += vertex.n_iter
-            if vertex.status != "failed":
+            output.status = program.solve(left)
+            output.n_iter += program.simplex.n_iter
+            if output.status != "failed":
                 break
-        return vertex
+        return program
 
-    def _fixed_duals(self, number: int) -> Floats:
-        """The t that the last pass gave far rows, and near rows before the program."""
+    def _far_duals(self, number: int) -> Floats:
+        """The t that the last pass gave far rows, and margin rows before the program."""
         output = self.outputs[number]
         residuals = 1.0 - output.costs.signs * self.values[:, number]
-        width, weights = self._windows[number].width, output.costs.error_weights
-        return fixed_duals(weights, residuals, width, output.duals)
+        width, weights = self._bands[number].width, output.costs.error_weights
+        return far_duals(weights, residuals, width, output.duals)
 
-    def _certify(self, output: _Output, near: Near, t: Floats) -> None:
-        """Take the bound that t gives, if it is the best so far."""
+    def _certify(self, output: _OutputState, rows: MarginRows, t: Floats) -> None:
+        """Take the bound that t gives, if it is the best so far.
+
+        Balancing scales the t of one sign by one factor, and so the sums of that sign.
+        """
         costs = output.costs
         balanced = costs.balanced(t)
         correlations = np.zeros(len(costs.coef_weights))
         for side, sign in enumerate((1, -1)):
-            is_mine = near.signs == sign
-            sums = near.far[side, :-1] + t[near.numbers[is_mine]] @ near.K[is_mine]
-            mine = costs.signs == sign
-            before = float(t[mine].sum())
-            share = float(balanced[mine].sum()) / before if before > 0 else 0.0
+            has_sign = rows.signs == sign
+            sums = rows.far[side, :-1] + t[rows.numbers[has_sign]] @ rows.K[has_sign]
+            of_sign = costs.signs == sign
+            before = float(t[of_sign].sum())
+            share = float(balanced[of_sign].sum()) / before if before > 0 else 0.0
             correlations += sign * share * sums
         bound = costs.bound(balanced, correlations)
         if bound > output.bound:
@@ -759,32 +649,32 @@ class Finish:
     def _move(self, number: int, coef: Floats, values: Floats) -> bool:
         """Go to a new machine, or part of the way; whether all of it."""
         output = self.outputs[number]
-        objective = self._objective(number, coef, values)
-        gap = output.gap
-        if objective <= output.objective:
+        objective, gap = self._objective(number, coef, values), output.gap
+        is_better = objective <= output.objective
+        if is_better:
             output.coef, output.objective = coef, objective
             self.values[:, number] = values[:, number]
-            self._judge(output, gap)
-            return True
-        step, moves = coef - output.coef, values[:, number] - self.values[:, number]
-        reach = search(output.costs, output.coef, step, self.values[:, number], moves, _SHARP)
-        between = output.coef + reach * step
-        on_the_way = self.values[:, number] + reach * moves
-        slacks = output.costs.slacks(on_the_way)
-        objective = output.costs.objective(slacks, np.abs(between[:-1]))
-        if objective < output.objective:
-            output.coef, output.objective = between, objective
-            self.values[:, number] = on_the_way
-        output.near_rows *= 2.0
-        self._judge(output, gap)
-        return False
+        else:
+            self._move_between(output, number, coef, values)
+            output.crowd *= 2.0
+        if output.gap > 0.9 * gap:  # no progress
+            output.idle_rounds += 1
+            output.crowd *= 2.0
+        output.trust = min(_MAX_TRUST, 4.0 * output.trust)
+        return is_better
 
-    def _judge(self, output: _Output, gap: float) -> None:
-        """Count rounds without progress; then more rows are near, and trust is larger."""
-        if output.gap > 0.9 * gap:
-            output.idle += 1
-            output.near_rows *= 2.0
-        output.trust = min(_MOST_TRUST, 4.0 * output.trust)
+    def _move_between(
+        self, output: _OutputState, number: int, coef: Floats, values: Floats
+    ) -> None:
+        """Go to the best machine between the present one and a worse one, if it is better."""
+        here = self.values[:, number]
+        step, changes = coef - output.coef, values[:, number] - here
+        share = line_search(output.costs, output.coef, step, here, changes, _SHARP_WIDTH)
+        coef, between = output.coef + share * step, here + share * changes
+        objective = output.costs.objective(output.costs.slacks(between), np.abs(coef[:-1]))
+        if objective < output.objective:
+            output.coef, output.objective = coef, objective
+            self.values[:, number] = between
 
     def _close(self, tol: float) -> None:
         """Leave outputs alone whose gap is small, or will not become smaller."""
@@ -792,15 +682,15 @@ class Finish:
             number
             for number in self._open
             if self.outputs[number].gap > tol
-            and self.outputs[number].idle < _PATIENCE
+            and self.outputs[number].idle_rounds < _MAX_IDLE_ROUNDS
             and self.outputs[number].status != "iteration limit"
         ]
 
-    def _solution(self, number: int) -> MarginSolution:
+    def _solution(self, number: int) -> Solution:
         output = self.outputs[number]
         centers = np.flatnonzero(output.coef[:-1])
         rows = np.flatnonzero(output.duals)
-        return MarginSolution(
+        return Solution(
             centers=centers,
             coef=output.coef[centers],
             intercept=float(output.coef[-1]),

@@ -1,32 +1,201 @@
-"""Pricing: what every row and every candidate says of a machine found on few of them."""
+"""Column and row generation for the 1-norm machine of one output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import ColumnCache, Gram, as_indices
-from kernlet.lp.problem import L1Margin, MarginSolution, Status
-from kernlet.lp.simplex import RestrictedLP, Vertex, check_finite
+from kernlet.lp.problem import L1Margin, Solution, Status, relative_gap
+from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, solve_basis
 
-STORE_BYTES = 2 * 2**30
+# How this works
+# --------------
+# The program has a row per training row and a column per candidate, 60,000 of each for MNIST, but
+# at its optimum only m1 rows have a positive dual and m2 candidates a coefficient, some hundreds. A
+# program over those alone has the same optimum. Generation finds them:
+#
+# 1. Solve the program over a small working set of rows and centers (RestrictedLP). It is
+#    solved in its dual form: t_i is a boxed column and each center a ranged row, so that a new row
+#    or center is one line more and the last basis stays usable.
+# 2. Price everything outside. The margin 1 - d_i f(x_i) of a row is the reduced cost of t_i: a row
+#    short of the margin wants to enter. The excess |sum_i K_ij d_i t_i| - c_j of a candidate is the
+#    violation of a missing constraint: so does the candidate.
+# 3. Where nothing is violated, the optimum of the working set is that of the whole program.
+#    Otherwise the most violated rows and centers enter, those long inactive leave (_Aging), and
+#    the dual simplex method restarts from the basis at hand.
+#
+# Pricing, not the simplex method, touches all rows. It takes one column of K for each of the
+# m1 + m2 points in use, computed once in float32 and cached (Pricer). float32 prices are
+# wrong by about 1e-6, and the program knows the exact prices of its own rows and centers: the
+# largest difference there, times four, bounds the error elsewhere. A violation above that bound is
+# real. Only when none is left are those below it computed again in float64.
+#
+# The certificate does not depend on any of this. At the end the vertex is polished by an LU
+# factorisation of its basis, everything is priced in float64, t is made feasible by shrinking, and
+# objective and bound are compared (L1Margin.bound). If the gap exceeds ``tol`` after all,
+# the violations found in float64 enter and the loop continues.
+#
+# Scaling: HiGHS has absolute tolerances of 1e-10. It sees K / s with s the largest kernel value,
+# and t in units in which its bounds are at least 1 where a center could become active, so that
+# these tolerances mean the same for every kernel and every C.
+#
+# Sources: G. M. Fung, O. L. Mangasarian and A. J. Smola, "Minimal kernel classifiers", JMLR 3
+# (2002), for the program; M. E. Luebbecke and J. Desrosiers, "Selected topics in column
+# generation", Operations Research 53 (2005), for generation, pricing and ageing; A. Demiriz,
+# K. P. Bennett and J. Shawe-Taylor, "Linear programming boosting via column generation", Machine
+# Learning 46 (2002), for the same on a margin program.
+
+CACHE_BYTES = 2 * 2**30  # for kernel columns
+_VIOLATION = 1e-9  # in float64; smaller ones are round-off
+_ZERO = 1e-9  # what HiGHS's tolerances cannot distinguish from zero
+_NONE = as_indices([])
+# Of the restricted program, which lives through hundreds of runs: beyond these few its numbers are
+# hopeless, and every run would take three times as long.
+_MAX_RETRIES = 8
+
+
+class RestrictedLP:
+    """The dual of one output of an :class:`L1Margin` over a working set of rows and centers.
+
+    Each t_i is a boxed column and each center a ranged row; the row duals are beta and, first,
+    the intercept. After :meth:`solve`, ``duals`` t, ``coef`` beta, ``intercept``, ``margins``
+    1 - d_i f(x_i) and ``correlations`` sum_i K_ij d_i t_i are those of the working set, exactly
+    zero where not in use.
+    """
+
+    def __init__(self, gram: Gram, costs: L1Margin) -> None:
+        self.gram, self.costs = gram, costs
+        self.rows = self.centers = _NONE
+        self.status: Status = "failed"
+        self.intercept = 0.0
+        self.duals = self.coef = self.margins = self.correlations = np.zeros(0)
+        self.simplex = HotSimplex(_MAX_RETRIES)
+        self._scale = 0.0  # s, the largest kernel value seen at first
+        self._unit = 0.0  # of t
+        self.simplex.add_rows(np.zeros(1), np.zeros(1))  # sum d_i t_i = 0
+
+    def add(self, rows: Indices, centers: Indices) -> None:
+        """Let rows and centers in that are not in the working set."""
+        if len(rows):
+            self._add_rows(rows)
+        if len(centers):
+            self._add_centers(centers)
+
+    def _add_rows(self, rows: Indices) -> None:
+        n, signs = len(rows), self.costs.signs[rows]
+        entries = np.empty((n, 1 + len(self.centers)))
+        entries[:, 0] = signs
+        entries[:, 1:] = self._kernel(rows, self.centers) * signs[:, None]
+        upper = self.costs.error_weights[rows] / self._unit
+        _check(self.simplex.add_columns(np.full(n, -1.0), np.zeros(n), upper, entries))
+        self.rows = np.concatenate([self.rows, rows])
+
+    def _add_centers(self, centers: Indices) -> None:
+        entries = self._kernel(self.rows, centers).T * self.costs.signs[self.rows]
+        limit = self.costs.coef_weights[centers] / (self._scale * self._unit)
+        _check(self.simplex.add_rows(-limit, limit, entries))
+        self.centers = np.concatenate([self.centers, centers])
+
+    def _kernel(self, rows: Indices, centers: Indices) -> Floats:
+        if not self._scale:
+            columns = np.arange(min(self.gram.shape[1], len(rows)))
+            self._scale = float(np.abs(self._block(rows, columns)).max(initial=0.0)) or 1.0
+            self._unit = min(1.0 / self._scale, self.costs.error_weights.max())
+        block = self._block(rows, centers)
+        return block / self._scale if self._scale != 1.0 else block
+
+    def _block(self, rows: Indices, centers: Indices) -> Floats:
+        block = self.gram.block(rows, centers)
+        check_finite(block)
+        return block
+
+    def keep(self, rows: np.ndarray, centers: np.ndarray) -> None:
+        """Drop what the masks leave out of the working set, except for the active part."""
+        rows = rows | (self.simplex.column_status == BASIC)
+        centers = centers | (self.simplex.row_status[1:] != BASIC)
+        self.simplex.keep(rows, np.concatenate([[True], centers]))
+        self.rows, self.centers = self.rows[rows], self.centers[centers]
+
+    def reweight(self, costs: L1Margin) -> None:
+        """Change nu and c, keeping the basis."""
+        self.costs = costs
+        upper = costs.error_weights[self.rows] / self._unit
+        limit = costs.coef_weights[self.centers] / (self._scale * self._unit)
+        self.simplex.set_column_bounds(np.zeros(len(upper)), upper)
+        self.simplex.set_row_bounds(1 + np.arange(len(limit)), -limit, limit)
+
+    def solve(self, max_iter: int | None = None) -> Status:
+        """Run the simplex method from the basis at hand."""
+        self.status = self.simplex.run(max_iter)
+        solution = self.simplex.solution
+        duals = np.array(solution.col_value)
+        duals[(duals <= _ZERO) & (self.simplex.column_status != UPPER)] = 0.0
+        coef = -np.array(solution.row_dual)
+        coef[1:][np.abs(coef[1:]) <= _ZERO] = 0.0
+        self.duals = duals * self._unit
+        self.coef, self.intercept = coef[1:] / self._scale, float(coef[0])
+        self.margins = -np.array(solution.col_dual)
+        self.correlations = np.array(solution.row_value)[1:] * (self._scale * self._unit)
+        return self.status
+
+    def polished(self) -> tuple[Floats, Floats, float]:
+        """Duals, coefficients and intercept computed again from the basis of the optimum.
+
+        The basic columns F and the active rows A (the balance among them) make a square
+        system: its solution is t on F, that of its transpose the intercept and beta.
+        """
+        answer = self.duals, self.coef, self.intercept
+        column_status, row_status = self.simplex.column_status, self.simplex.row_status
+        free, active = column_status == BASIC, row_status != BASIC
+        if self.status != "optimal" or not free.any() or free.sum() != active.sum():
+            return answer
+        upper = self.costs.error_weights[self.rows]
+        duals = np.where(column_status == UPPER, upper, 0.0)
+        limits = np.append(0.0, self.costs.coef_weights[self.centers])
+        limits[row_status == LOWER] *= -1
+        entries = self._signed_kernel(self.centers[active[1:]])[:, 0 if active[0] else 1 :]
+        right = limits[active] - duals[~free] @ entries[~free]
+        polished = solve_basis(entries[free], np.ones(free.sum()), right)
+        if polished is None:
+            return answer
+        coef = np.zeros(len(active))
+        coef[active], duals[free] = polished
+        if not _is_close(duals, self.duals) or not _is_close(coef[1:], self.coef):
+            return answer
+        return (
+            np.where(self.duals > 0, np.clip(duals, 0.0, upper), 0.0),
+            np.where(self.coef != 0, coef[1:], 0.0),
+            float(coef[0]),
+        )
+
+    def _signed_kernel(self, centers: Indices) -> Floats:
+        """d_i (1, K_ij) for the working rows, in the user's scale."""
+        signs = self.costs.signs[self.rows][:, None]
+        return np.hstack([signs, self.gram.block(self.rows, centers) * signs])
+
+
+def _check(is_accepted: bool) -> None:
+    """Refuse entries beyond 1e15, which HiGHS does not take."""
+    if not is_accepted:
+        raise ValueError(
+            "The kernel values differ by too many orders of magnitude for a linear program. "
+            "Scale the features, or remove rows far from all others."
+        )
+
+
+def _is_close(polished: Floats, before: Floats) -> bool:
+    """Whether a recomputed answer confirms the one it is to replace."""
+    scale = np.abs(before).max(initial=1e-300)
+    return bool(np.allclose(polished, before, rtol=1e-4, atol=1e-6 * scale))
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
-    """The nonzero part of a primal-dual pair: centers with coefficients, rows with duals.
-
-    Parameters
-    ----------
-    centers, coef : ndarray of shape (m2,)
-    intercept : float
-    rows, signed_duals : ndarray of shape (m1,)
-        ``signed_duals`` is d_i t_i.
-    """
+class PrimalDual:
+    """The nonzero part of a primal-dual pair; ``signed_duals`` are the d_i t_i of ``rows``."""
 
     centers: Indices
     coef: Floats
@@ -38,105 +207,124 @@ class Machine:
 class Pricer:
     """Evaluates f(x_i) for all rows and sum_i K_ij d_i t_i for all candidates.
 
-    The fast prices use float32 kernel columns, computed once for each point that ever takes
-    part in a machine and kept in a :class:`ColumnCache`; the exact ones are float64 and keep
-    nothing. Where float32 does not do, :class:`Gram` makes the fast prices float64 too.
-
-    Time for a fast pricing is n_rows * (m1 + m2) once the columns are there; memory is
-    4 n_rows bytes for each point that ever took part, at most ``max_bytes``.
-
-    Parameters
-    ----------
-    gram : Gram
-        The kernel in float64, rows x candidates.
-    max_bytes : int
-        Memory for kernel columns.
+    Fast prices use float32 kernel columns (float64 where :class:`Gram` finds that float32 will
+    not do), at n_rows * (m1 + m2) multiplications and 4 n_rows bytes for each point that was ever
+    in use, at most ``max_bytes``. Exact prices are float64 and cache nothing.
     """
 
-    def __init__(self, gram: Gram, max_bytes: int = STORE_BYTES) -> None:
+    def __init__(self, gram: Gram, max_bytes: int = CACHE_BYTES) -> None:
         self.gram = gram
         Z = None if gram.is_square else gram.z.X
         fast = Gram(gram.kernel, gram.x.X, Z, dtype=np.float32, hold=True)
         self._columns = ColumnCache(fast, max_bytes if gram.is_square else max_bytes // 2)
         self._rows = None if gram.is_square else ColumnCache(fast.T, max_bytes // 2)
 
-    def fast(self, machine: Machine) -> tuple[Floats, Floats]:
+    def fast(self, pair: PrimalDual) -> tuple[Floats, Floats]:
         """Decision values of all rows and correlations of all candidates, nearly."""
         if self._rows is None:
-            points = np.union1d(machine.centers, machine.rows)
+            points = np.union1d(pair.centers, pair.rows)
             weights = np.zeros((len(points), 2))
-            weights[np.searchsorted(points, machine.centers), 0] = machine.coef
-            weights[np.searchsorted(points, machine.rows), 1] = machine.signed_duals
+            weights[np.searchsorted(points, pair.centers), 0] = pair.coef
+            weights[np.searchsorted(points, pair.rows), 1] = pair.signed_duals
             values, correlations = self._columns.combine(points, weights)
         else:
-            (values,) = self._columns.combine(machine.centers, machine.coef[:, None])
-            (correlations,) = self._rows.combine(machine.rows, machine.signed_duals[:, None])
-        return values + machine.intercept, correlations
+            (values,) = self._columns.combine(pair.centers, pair.coef[:, None])
+            (correlations,) = self._rows.combine(pair.rows, pair.signed_duals[:, None])
+        return values + pair.intercept, correlations
 
-    def exact(self, machine: Machine) -> tuple[Floats, Floats]:
-        """The same in float64, every kernel value computed anew: what certificates rest on."""
-        values = self.gram.dot(machine.coef, machine.centers) + machine.intercept
-        return values, self.gram.T.dot(machine.signed_duals, machine.rows)
+    def exact(self, pair: PrimalDual) -> tuple[Floats, Floats]:
+        """The same in float64 from fresh kernel values, for certificates."""
+        values = self.gram.dot(pair.coef, pair.centers) + pair.intercept
+        return values, self.gram.T.dot(pair.signed_duals, pair.rows)
 
-    def exact_values(self, machine: Machine, rows: Indices) -> Floats:
-        """Decision values of a few rows in float64."""
-        return self.gram.dot(machine.coef, machine.centers, rows) + machine.intercept
-
-    def exact_correlations(self, machine: Machine, candidates: Indices) -> Floats:
-        """Correlations of a few candidates in float64."""
-        return self.gram.T.dot(machine.signed_duals, machine.rows, candidates)
-
-
-_EXACT = 1e-9  # a violation this small in float64 is none
-_NOTHING = (as_indices([]), as_indices([]))
+    def exact_subset(
+        self, pair: PrimalDual, rows: Indices, candidates: Indices
+    ) -> tuple[Floats, Floats]:
+        """The same for a few rows and candidates."""
+        values = self.gram.dot(pair.coef, pair.centers, rows) + pair.intercept
+        return values, self.gram.T.dot(pair.signed_duals, pair.rows, candidates)
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a generation stands after a round."""
+class _Prices:
+    """A primal-dual pair with the prices of all rows and candidates."""
 
-    round: int
-    machine: Machine
+    def __init__(
+        self, costs: L1Margin, pair: PrimalDual, values: Floats, correlations: Floats
+    ) -> None:
+        check_finite(values)
+        check_finite(correlations)
+        self.costs, self.pair = costs, pair
+        self.values, self.correlations = values, correlations
+        self.margins = 1.0 - costs.signs * values
+        self.excesses = np.abs(correlations) - costs.coef_weights
+
+    @property
+    def objective(self) -> float:
+        penalty = self.costs.coef_weights[self.pair.centers] @ np.abs(self.pair.coef)
+        return float(self.costs.error_weights @ self.costs.slacks(self.values) + penalty)
+
+    @property
+    def bound(self) -> float:
+        return self.costs.bound(np.abs(self.pair.signed_duals), self.correlations)
+
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.objective, self.bound)
+
+    def violated(self, row_tolerance: float, center_tolerance: float) -> tuple[Indices, Indices]:
+        """Rows short of the margin and centers over their limit, by more than a tolerance."""
+        rows = (self.margins > row_tolerance) & (self.costs.error_weights > 0)
+        return np.flatnonzero(rows), np.flatnonzero(self.excesses > center_tolerance)
+
+    def refined(self, pricer: Pricer, rows: Indices, centers: Indices) -> _Prices:
+        """The same prices, those of a few rows and candidates in float64."""
+        values, correlations = self.values.copy(), self.correlations.copy()
+        values[rows], correlations[centers] = pricer.exact_subset(self.pair, rows, centers)
+        return _Prices(self.costs, self.pair, values, correlations)
+
+    def solution(self, n_iter: int, status: Status) -> Solution:
+        """The pair as a solution, with the objective and bound of these prices."""
+        pair = self.pair
+        return Solution(
+            centers=pair.centers,
+            coef=pair.coef,
+            intercept=pair.intercept,
+            rows=pair.rows,
+            duals=np.abs(pair.signed_duals),
+            slacks=self.costs.slacks(self.values),
+            objective=self.objective,
+            bound=self.bound,
+            n_iter=n_iter,
+            status=status,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GenerationRound:
+    """What :class:`ColumnGeneration` reports: the round, its machine and its estimated gap."""
+
+    number: int
+    pair: PrimalDual
     gap: float
 
 
-Report = Callable[[Progress], bool]
+class ColumnGeneration:
+    """Solves an :class:`L1Margin` of one output to its optimum over small working sets.
 
-
-class Generation:
-    """Solves an :class:`L1Margin` over few rows and centers at a time, to the full optimum.
-
-    A small program over a working set is solved; all rows and all candidates are priced
-    against its answer; the most violated rows and centers enter, those long inactive leave,
-    and the simplex method restarts from the basis at hand. The kernel matrix is never
-    stored: see :class:`~kernlet.lp.generation.Pricer` for what is. When float32 prices
-    show no violation beyond their measured error, the doubtful ones are looked at in
-    float64, and at the end everything is priced in float64: that is the certificate.
-
-    Time is dominated by the simplex method on a program of m1 + m2 active rows and centers,
-    not by n_rows; each round adds n_rows * (m1 + m2) for pricing.
-
-    Parameters
-    ----------
-    problem : L1Margin
-    random_state : RandomState
-        Draws the first working set.
-    row_batch, center_batch : int
-        How many enter in a round, at most.
-    max_bytes : int
-        Memory for kernel columns.
+    See the top of this file. Time is dominated by the simplex method on m1 + m2 rows and centers,
+    not by n_rows; each round adds n_rows * (m1 + m2) for pricing. ``random_state`` draws the
+    first working set; at most ``row_batch`` rows and ``center_batch`` centers enter per round.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kernlet.kernels.rbf import RBF
-    >>> from kernlet.kernels.gram import Gram
     >>> from kernlet.lp.problem import L1Margin
-    >>> from kernlet.lp.generation import Generation
+    >>> from kernlet.lp.generation import ColumnGeneration
     >>> X = np.random.RandomState(0).randn(500, 2)
     >>> signs = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
-    >>> problem = L1Margin(Gram(RBF(1.0), X), signs, np.full(500, 3.0), np.ones(500))
-    >>> solution = Generation(problem, np.random.RandomState(0)).solve()
+    >>> problem = L1Margin.of_rows(X, RBF(1.0), None, signs, np.full(500, 3.0))
+    >>> (solution,) = ColumnGeneration(problem, np.random.RandomState(0)).solve()
     >>> solution.gap < 1e-9, len(solution.centers) < 60
     (True, True)
     """
@@ -148,220 +336,146 @@ class Generation:
         *,
         row_batch: int = 300,
         center_batch: int = 40,
-        max_bytes: int = STORE_BYTES,
+        max_bytes: int = CACHE_BYTES,
     ) -> None:
-        self.problem = problem
-        self.pricer = Pricer(problem.gram, max_bytes)
-        self.lp = RestrictedLP(problem)
+        self.problem, self.costs = problem, problem.output(0)
+        gram = Gram(problem.kernel, problem.rows.X, problem.centers)  # type: ignore[attr-defined]
+        self.pricer = Pricer(gram, max_bytes)
+        self.lp = RestrictedLP(gram, self.costs)
         self.row_batch, self.center_batch = row_batch, center_batch
-        n_rows, n_candidates = problem.gram.shape
-        self._rows_at_rest = _Patience(n_rows)
-        self._centers_at_rest = _Patience(n_candidates)
-        rows = _some_of_each_sign(problem.signs, row_batch, random_state)
-        centers = rows if problem.gram.is_square else random_state.permutation(n_candidates)
+        n_rows, n_candidates = problem.shape
+        self._row_ages, self._center_ages = _Aging(n_rows), _Aging(n_candidates)
+        rows = _draw_both_signs(self.costs.signs, row_batch, random_state)
+        centers = rows if gram.is_square else random_state.permutation(n_candidates)
         self.lp.add(rows, centers[:center_batch])
 
     def reweight(self, problem: L1Margin) -> None:
-        """Take on the same machine with other costs, keeping the working set and its basis."""
-        self.problem = problem
-        self.lp.reweight(problem)
-
-    def certified(self, solution: MarginSolution) -> MarginSolution:
-        """A solution found without a certificate, with the objective and bound of float64."""
-        signed_duals = self.problem.signs[solution.rows] * solution.duals
-        machine = Machine(
-            solution.centers, solution.coef, solution.intercept, solution.rows, signed_duals
-        )
-        prices = _Prices(self.problem, machine, *self.pricer.exact(machine))
-        return prices.solution(solution.n_iter, solution.status)
+        """Take other costs for the same rows and candidates, keeping the working set."""
+        self.problem, self.costs = problem, problem.output(0)
+        self.lp.reweight(self.costs)
 
     def solve(
         self,
         *,
-        tol: float = _EXACT,
+        tol: float = _VIOLATION,
         max_iter: int | None = None,
+        start: Floats | None = None,
         certify: bool = True,
-        report: Report | None = None,
-    ) -> MarginSolution:
-        """Solve to a relative duality gap of ``tol``.
+        report: Callable[[GenerationRound], bool] | None = None,
+    ) -> list[Solution]:
+        """The solution of the one output to a relative duality gap of ``tol``.
 
-        Parameters
-        ----------
-        tol : float
-        max_iter : int or None
-            Simplex iterations allowed; when they are used up, the answer so far is returned
-            with its true gap.
-        certify : bool
-            Price everything in float64 at the end. Without it the gap is a float32 estimate.
-        report : callable, optional
-            Told of each round; a true answer stops the generation there.
+        After ``max_iter`` simplex iterations the answer so far is returned with its true gap.
+        ``report`` hears of each round and stops the generation by a true answer. Without
+        ``certify`` the program is solved as far as float32 prices tell, whatever ``tol`` is, and
+        the gap is an estimate. ``start`` is for the streaming solver: generation restarts from
+        its basis.
         """
-        start, number = self.lp.n_iter, 0
+        tol = tol if certify else _VIOLATION
+        begin, number = self.lp.simplex.n_iter, 0
         while True:
-            left = None if max_iter is None else max(0, max_iter - (self.lp.n_iter - start))
-            vertex = self.lp.solve(left)
-            status: Status = vertex.status
-            prices = self._fast_prices(vertex)
+            used = self.lp.simplex.n_iter - begin
+            status = self.lp.solve(None if max_iter is None else max(0, max_iter - used))
+            pair = self._pair(self.lp.duals, self.lp.coef, self.lp.intercept)
+            prices = _Prices(self.costs, pair, *self.pricer.fast(pair))
             number += 1
-            if report is not None and report(Progress(number, prices.machine, prices.gap)):
+            if report is not None and report(GenerationRound(number, pair, prices.gap)):
                 status = "stopped"
-            rows, centers = _NOTHING
+            rows = centers = _NONE
             if status == "optimal" and prices.gap > tol:
-                rows, centers = self._violated(vertex, prices)
+                rows, centers = self._violated(prices)
             if certify and not len(rows) and not len(centers):
-                prices = self._exact_prices(self.lp.polished(vertex))
+                pair = self._pair(*self.lp.polished())
+                prices = _Prices(self.costs, pair, *self.pricer.exact(pair))
                 if status == "optimal" and prices.gap > tol:
-                    rows, centers = self._outside(*prices.violated(_EXACT, _EXACT))
+                    rows, centers = self._outside(*prices.violated(_VIOLATION, _VIOLATION))
             if not len(rows) and not len(centers):
-                return prices.solution(self.lp.n_iter - start, status)
-            self._exchange(vertex, prices, rows, centers)
+                return [prices.solution(self.lp.simplex.n_iter - begin, status)]
+            self._exchange(prices, rows, centers)
 
-    def _fast_prices(self, vertex: Vertex) -> _Prices:
-        machine = self._machine(vertex)
-        return _Prices(self.problem, machine, *self.pricer.fast(machine))
-
-    def _exact_prices(self, vertex: Vertex) -> _Prices:
-        machine = self._machine(vertex)
-        return _Prices(self.problem, machine, *self.pricer.exact(machine))
-
-    def _machine(self, vertex: Vertex) -> Machine:
-        """The answer of the restricted program, with t made feasible but for the kernel."""
-        spread = np.zeros(self.problem.gram.shape[0])
-        spread[self.lp.rows] = vertex.duals
-        duals = self.problem.balanced(spread)
-        rows = np.flatnonzero(duals)
-        order = np.argsort(self.lp.centers)
-        order = order[vertex.coef[order] != 0]
-        return Machine(
-            centers=self.lp.centers[order],
-            coef=vertex.coef[order],
-            intercept=vertex.intercept,
-            rows=rows,
-            signed_duals=self.problem.signs[rows] * duals[rows],
+    def certified(self, solution: Solution, tol: float, max_iter: int | None) -> Solution:
+        """The answer to the present costs in float64, ``solution`` being that in float32."""
+        if solution.status == "optimal":
+            (certified,) = self.solve(tol=tol, max_iter=max_iter)
+            return replace(certified, n_iter=solution.n_iter + certified.n_iter)
+        signed_duals = self.costs.signs[solution.rows] * solution.duals
+        pair = PrimalDual(
+            solution.centers, solution.coef, solution.intercept, solution.rows, signed_duals
         )
+        prices = _Prices(self.costs, pair, *self.pricer.exact(pair))
+        return prices.solution(solution.n_iter, solution.status)
 
-    def _violated(self, vertex: Vertex, prices: _Prices) -> tuple[Indices, Indices]:
+    def _pair(self, duals: Floats, coef: Floats, intercept: float) -> PrimalDual:
+        """An answer of the restricted program over all rows and candidates, t balanced."""
+        all_duals = np.zeros(self.problem.shape[0])
+        all_duals[self.lp.rows] = duals
+        balanced = self.costs.balanced(all_duals)
+        rows = np.flatnonzero(balanced)
+        order = np.argsort(self.lp.centers)
+        order = order[coef[order] != 0]
+        signed_duals = self.costs.signs[rows] * balanced[rows]
+        return PrimalDual(self.lp.centers[order], coef[order], intercept, rows, signed_duals)
+
+    def _violated(self, prices: _Prices) -> tuple[Indices, Indices]:
         """Rows and centers outside the working set that the machine violates.
 
-        The error of the fast prices is measured where the restricted program knows the
-        exact ones. Only when nothing is violated beyond it are doubtful prices recomputed.
+        Fast prices are trusted beyond their error, which is measured where the restricted
+        program knows the exact ones. Only where nothing is violated beyond it are those within
+        it computed in float64.
         """
-        row_error = _error(prices.margins[self.lp.rows], vertex.margins)
-        center_error = _error(prices.correlations[self.lp.centers], vertex.correlations)
+        row_error = _error(prices.margins[self.lp.rows], self.lp.margins)
+        center_error = _error(prices.correlations[self.lp.centers], self.lp.correlations)
         rows, centers = self._outside(*prices.violated(row_error, center_error))
         if len(rows) or len(centers):
             return rows, centers
         rows, centers = self._outside(*prices.violated(-row_error, -center_error))
         exact = prices.refined(self.pricer, rows, centers)
-        violated_rows, violated_centers = exact.violated(_EXACT, _EXACT)
+        violated_rows, violated_centers = exact.violated(_VIOLATION, _VIOLATION)
         return np.intersect1d(rows, violated_rows), np.intersect1d(centers, violated_centers)
 
     def _outside(self, rows: Indices, centers: Indices) -> tuple[Indices, Indices]:
-        n_rows, n_candidates = self.problem.gram.shape
-        return (
-            rows[~_mask(self.lp.rows, n_rows)[rows]],
-            centers[~_mask(self.lp.centers, n_candidates)[centers]],
-        )
+        """Those that are not in the working set."""
+        is_new_row, is_new_center = (np.ones(n, dtype=bool) for n in self.problem.shape)
+        is_new_row[self.lp.rows], is_new_center[self.lp.centers] = False, False
+        return rows[is_new_row[rows]], centers[is_new_center[centers]]
 
-    def _exchange(self, vertex: Vertex, prices: _Prices, rows: Indices, centers: Indices) -> None:
+    def _exchange(self, prices: _Prices, rows: Indices, centers: Indices) -> None:
         """Let the most violated in and those long inactive out."""
         self.lp.keep(
-            self._rows_at_rest.has_patience(self.lp.rows, vertex.duals > 0),
-            self._centers_at_rest.has_patience(self.lp.centers, vertex.coef != 0),
+            self._row_ages.update(self.lp.rows, self.lp.duals > 0),
+            self._center_ages.update(self.lp.centers, self.lp.coef != 0),
         )
         rows = _largest(rows, prices.margins, self.row_batch)
         centers = _largest(centers, prices.excesses, self.center_batch)
-        self._rows_at_rest.welcome(rows)
-        self._centers_at_rest.welcome(centers)
+        self._row_ages.reset(rows)
+        self._center_ages.reset(centers)
         self.lp.add(rows, centers)
 
 
-class _Prices:
-    """A machine with the prices of all rows and candidates."""
+class _Aging:
+    """How many rounds each member of a working set may stay inactive: one more at each return.
 
-    def __init__(
-        self, problem: L1Margin, machine: Machine, values: Floats, correlations: Floats
-    ) -> None:
-        check_finite(values)
-        check_finite(correlations)
-        self.problem, self.machine = problem, machine
-        self.values, self.correlations = values, correlations
-        self.margins = 1.0 - problem.signs * values
-        self.excesses = np.abs(correlations) - problem.coef_weights
-
-    @property
-    def objective(self) -> float:
-        penalty = self.problem.coef_weights[self.machine.centers] @ np.abs(self.machine.coef)
-        return float(self.problem.error_weights @ self.problem.slacks(self.values) + penalty)
-
-    @property
-    def bound(self) -> float:
-        return self.problem.bound(np.abs(self.machine.signed_duals), self.correlations)
-
-    @property
-    def gap(self) -> float:
-        objective = self.objective
-        return (objective - self.bound) / objective if objective > 0 else 0.0
-
-    def violated(self, row_tolerance: float, center_tolerance: float) -> tuple[Indices, Indices]:
-        """Rows short of the margin and centers over their limit, by more than a tolerance."""
-        rows = (self.margins > row_tolerance) & (self.problem.error_weights > 0)
-        return np.flatnonzero(rows), np.flatnonzero(self.excesses > center_tolerance)
-
-    def refined(self, pricer: Pricer, rows: Indices, centers: Indices) -> _Prices:
-        """The same prices, those of a few rows and candidates in float64."""
-        values, correlations = self.values.copy(), self.correlations.copy()
-        values[rows] = pricer.exact_values(self.machine, rows)
-        correlations[centers] = pricer.exact_correlations(self.machine, centers)
-        return _Prices(self.problem, self.machine, values, correlations)
-
-    def solution(self, n_iter: int, status: Status) -> MarginSolution:
-        """The machine as a solution, with the objective and bound of these prices."""
-        machine = self.machine
-        return MarginSolution(
-            centers=machine.centers,
-            coef=machine.coef,
-            intercept=machine.intercept,
-            rows=machine.rows,
-            duals=np.abs(machine.signed_duals),
-            slacks=self.problem.slacks(self.values),
-            objective=self.objective,
-            bound=self.bound,
-            n_iter=n_iter,
-            status=status,
-        )
-
-
-class _Patience:
-    """How long each member of a working set may stay inactive: longer at each return.
-
-    The growing patience is what keeps deletion from going round in circles.
+    The growing limit keeps deletion from cycling: what has returned often enough stays.
     """
 
     def __init__(self, n: int, rounds: int = 2) -> None:
         self._idle = np.zeros(n, dtype=np.int32)
         self._limit = np.full(n, rounds, dtype=np.int32)
 
-    def has_patience(self, members: Indices, active: Any) -> Any:
-        """Count a round, and say which members may stay."""
+    def update(self, members: Indices, active: np.ndarray) -> np.ndarray:
+        """Count a round; true for the members that may stay."""
         self._idle[members] = np.where(active, 0, self._idle[members] + 1)
         return self._idle[members] < self._limit[members]
 
-    def welcome(self, members: Indices) -> None:
+    def reset(self, members: Indices) -> None:
         """Let members in, for one round longer than last time."""
         self._idle[members] = 0
         self._limit[members] += 1
 
 
 def _error(fast: Floats, exact: Floats) -> float:
-    """What fast prices may be off by elsewhere, seeing what they are off by here."""
-    return float(4 * np.abs(fast - exact).max(initial=0.0) + _EXACT)
-
-
-def _mask(members: Indices, n: int) -> Any:
-    mask = np.zeros(n, dtype=bool)
-    mask[members] = True
-    return mask
+    """A bound on the error of fast prices elsewhere: four times the largest seen here."""
+    return float(4 * np.abs(fast - exact).max(initial=0.0) + _VIOLATION)
 
 
 def _largest(members: Indices, values: Floats, count: int) -> Indices:
@@ -371,8 +485,8 @@ def _largest(members: Indices, values: Floats, count: int) -> Indices:
     return members[np.argpartition(-values[members], count)[:count]]
 
 
-def _some_of_each_sign(signs: Floats, count: int, random_state: np.random.RandomState) -> Indices:
-    """A random choice of rows, half of each sign where there are enough; mixed order."""
+def _draw_both_signs(signs: Floats, count: int, random_state: np.random.RandomState) -> Indices:
+    """A random choice of rows in random order, half of each sign where there are enough."""
     order = random_state.permutation(len(signs))
     halves = [order[signs[order] == sign][: count // 2] for sign in (1, -1)]
     return random_state.permutation(np.concatenate(halves))

@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context, clone
-from sklearn.callback import CallbackContext
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
-from kernlet.atomic import DAMAGE, atomic_write, fingerprint
+from kernlet.atomic import Checkpoint
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
-from kernlet.lp.generation import Generation, Progress, Report
-from kernlet.lp.problem import L1Margin, MarginSolution, TallMargin
-from kernlet.lp.streaming import TallLP, TallProgress, TallReport
+from kernlet.lp.generation import ColumnGeneration, GenerationRound
+from kernlet.lp.linearization import LinearizationPath, solve_once
+from kernlet.lp.problem import L1Margin, Solution
+from kernlet.lp.streaming import StreamingL1Solver, StreamingPass
 from kernlet.rows import as_rows
 from kernlet.rows.source import RowSource
 from kernlet.sampling import Candidates, choose_candidates
 from kernlet.sklearn_base import (
+    GAP_WORTH_WARNING,
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
+    Progress,
     TrainingData,
     error_weights,
+    fit_method,
+    is_unconverged,
     join_centers,
-    one_vs_rest_signs,
+    single_thread,
+    warn_unconverged,
+    warn_user,
 )
 
-#: A relative duality gap beyond this is told.
-WORTH_A_WARNING = 1e-8
+#: ``method(solver, tol=..., start=..., report=...)`` solves the outputs of ``solver.problem``:
+#: :func:`solve_once` or :func:`linearize` with its settings.
+Method = Callable[..., list[LinearizationPath]]
+
+# The streaming solver pays where rows far outnumber candidates: below these figures generation
+# needs fewer kernel values.
+_MIN_STREAMING_ROWS, _MIN_ROWS_PER_CANDIDATE = 5000, 20
+_MAX_FALLBACK_ROWS = 100_000  # that generation solves where streaming ends without a certificate
+#: The file in the folder ``checkpoint``.
+CHECKPOINT_NAME = "streaming.npz"
+# Parameters that do not change the first linear program; candidates are compared as points.
+_NOT_IN_CHECKPOINT = (
+    *("candidates", "checkpoint", "n_jobs", "cache_size"),
+    *("tol", "max_iter", "solver", "verbose"),
+)
 _REASONS = {
     "iteration limit": "the simplex method reached max_iter. Raise it.",
     "stalled": "programs over more rows near the margin came no closer. Lower C, or give fewer "
@@ -48,18 +65,155 @@ _REASONS = {
 }
 
 
-def join_duals(solutions: Sequence[MarginSolution]) -> tuple[Indices, Floats]:
-    """The rows with a positive dual in any output, and the duals of all outputs there.
+def margin_problem(
+    data: TrainingData, kernel: Kernel, points: Any, classes: Any, costs: Floats
+) -> L1Margin:
+    """The one-vs-rest problems of the classes over candidate ``points``, None for the rows."""
+    positives = classes if len(classes) > 2 else classes[1:]
+    signs = np.empty((len(data.y), len(positives)), np.int8)  # an eighth of the memory of floats
+    for column, label in zip(signs.T, positives, strict=True):
+        column[:] = np.where(data.y == label, 1, -1)
+    if len(costs) and (costs == costs[0]).all():
+        costs = np.broadcast_to(costs[0], costs.shape)  # one number in place of a column
+    return L1Margin.of_rows(data.X, kernel, points, signs, costs)
 
-    Parameters
-    ----------
-    solutions : sequence of MarginSolution
 
-    Returns
-    -------
-    rows : ndarray of shape (n_rows,)
-    duals : ndarray of shape (n_outputs, n_rows)
+# -- Generation: one output per task ---------------------------------------------------------
+
+
+def solve_by_generation(
+    problem: L1Margin,
+    method: Method,
+    progress: Progress,
+    *,
+    seed: int,
+    max_bytes: int,
+    n_jobs: int | None,
+) -> list[LinearizationPath]:
+    """Solve the linear programs of all outputs, each apart."""
+    is_binary = problem.n_outputs == 1
+    paths: list[LinearizationPath] = Parallel(n_jobs=n_jobs)(
+        delayed(solve_output)(
+            problem.outputs([number]),
+            method,
+            progress.task("output", number),
+            seed,
+            max_bytes,
+            is_binary,
+        )
+        for number in range(problem.n_outputs)
+    )
+    return paths
+
+
+@single_thread()
+def solve_output(
+    problem: L1Margin,
+    method: Method,
+    task: Progress,
+    seed: int,
+    max_bytes: int,
+    is_binary: bool,
+) -> LinearizationPath:
+    """Solve one output, in the process of a worker; each round is a step of the task."""
+
+    def report(state: GenerationRound) -> bool:
+        # One output of several is not a machine that could predict.
+        return task.step("round", partial(_attributes, problem, state) if is_binary else None)
+
+    with task:
+        solver = ColumnGeneration(problem, np.random.RandomState(seed), max_bytes=max_bytes)
+        (path,) = method(solver, report=report)
+    return path
+
+
+def _attributes(problem: L1Margin, state: GenerationRound) -> dict[str, Any]:
+    """What a copy of the estimator needs to predict with the machine of a round."""
+    pair = state.pair
+    coef, intercept = pair.coef[None, :], np.array([pair.intercept])
+    return {
+        "expansion_": KernelExpansion(problem.kernel, problem.points[pair.centers], coef, intercept)
+    }
+
+
+# -- Streaming: all outputs in one task ------------------------------------------------------
+
+
+def solve_by_streaming(
+    problem: L1Margin,
+    method: Method,
+    progress: Progress,
+    *,
+    seed: int,
+    max_bytes: int,
+    checkpoint: Checkpoint | None,
+) -> tuple[list[LinearizationPath], float]:
+    """Solve all outputs over shared passes, and count these; each pass is a step of the task.
+
+    After every pass over all rows of the first linear program its machine is written to the
+    checkpoint, and a later fit starts from it.
     """
+    solver = StreamingL1Solver(problem, seed, max_bytes=max_bytes)
+
+    def report(state: StreamingPass) -> bool:
+        is_first = solver.problem is problem  # later programs have other costs
+        if checkpoint is not None and is_first and not state.is_sample:
+            checkpoint.save({}, coef=state.coef)
+        name = f"pass {state.passes:.1f}, gap {state.gap:.1e}, {state.rows_per_second:.2g} rows/s"
+        return progress.step(name, partial(_streaming_attributes, problem, state.coef))
+
+    start = None
+    if checkpoint is not None:
+        start = checkpoint.load(lambda _, arrays: np.asarray(arrays["coef"], dtype=np.float64))
+    try:
+        return method(solver, start=start, report=report), solver.passes
+    finally:
+        solver.close()
+
+
+def _streaming_attributes(problem: L1Margin, coef: Floats) -> dict[str, Any] | None:
+    """What a copy of the estimator needs to predict with the machine of a pass."""
+    if coef.shape[1] != problem.n_outputs:
+        return None  # stationary outputs take no part in this program
+    used = np.flatnonzero(coef[:-1].any(axis=1))
+    expansion = KernelExpansion(problem.kernel, problem.points[used], coef[used].T, coef[-1])
+    return {"expansion_": expansion}
+
+
+# -- Candidates that machines on samples choose ----------------------------------------------
+
+_N_SAMPLES, _SAMPLE_ROWS = 10, 1000
+_SAMPLE_TOL = 1e-3  # candidates need no exact optimum
+_SAMPLE_SEED = int(np.random.RandomState(0).randint(2**31 - 1))
+
+
+@single_thread()
+def _centers_of_sample(
+    sample: TrainingData, kernel: Kernel, method: Method, costs: Floats, max_bytes: int
+) -> Indices:
+    """The rows that a machine on a sample, with all of its rows as candidates, chooses."""
+    problem = margin_problem(sample, kernel, None, np.unique(sample.y), costs)
+    solutions = []
+    for number in range(problem.n_outputs):
+        random = np.random.RandomState(_SAMPLE_SEED)
+        solver = ColumnGeneration(problem.outputs([number]), random, max_bytes=max_bytes)
+        (path,) = method(solver, tol=_SAMPLE_TOL)
+        solutions.append(path.solution)
+    return sample.rows[join_centers(Gram(kernel, sample.X), solutions)[1]]
+
+
+# -- All outputs together --------------------------------------------------------------------
+
+
+def better_of(one: LinearizationPath, two: LinearizationPath) -> LinearizationPath:
+    """Of two answers for an output the one with the smaller gap, with the iterations of both."""
+    better = min(one, two, key=lambda path: path.solution.gap)
+    n_iter = one.solution.n_iter + two.solution.n_iter
+    return replace(better, solution=replace(better.solution, n_iter=n_iter))
+
+
+def join_duals(solutions: Sequence[Solution]) -> tuple[Indices, Floats]:
+    """The rows with a positive dual in any output, and the duals (n_outputs, n_rows) there."""
     rows = np.flatnonzero(_is_any([s.rows for s in solutions]))
     duals = np.zeros((len(solutions), len(rows)))
     for output, solution in zip(duals, solutions, strict=True):
@@ -68,30 +222,14 @@ def join_duals(solutions: Sequence[MarginSolution]) -> tuple[Indices, Floats]:
 
 
 def loo_error_bound(
-    n_rows: int,
-    candidate_rows: Indices | None,
-    solutions: Sequence[MarginSolution],
-    tol: float,
+    n_rows: int, candidate_rows: Indices | None, solutions: Sequence[Solution], tol: float
 ) -> float:
     """Share of the rows whose absence could change a machine (Proposition 3.1).
 
-    A row that is no center, has no positive dual and no error can be left out without
-    changing the answer, which classifies it correctly in every output. That holds at an
-    optimum; anywhere else the bound is 1.
-
-    Parameters
-    ----------
-    n_rows : int
-    candidate_rows : ndarray of shape (n_candidates,) or None
-        The row that each candidate is; None where candidates are no rows and stay in place
-        whichever row is left out.
-    solutions : sequence of MarginSolution
-    tol : float
-        Relative duality gap up to which a solution counts as optimal.
-
-    Returns
-    -------
-    bound : float
+    A row that is not a center and has neither a positive dual nor an error can be left out
+    without changing the answer, which classifies it correctly in every output. That holds at an
+    optimum, a gap of at most ``tol``; anywhere else the bound is 1. ``candidate_rows`` are the
+    rows that candidates are, None for points that stay whichever row is left out.
     """
     if not all(s.gap <= tol for s in solutions):
         return 1.0
@@ -101,396 +239,12 @@ def loo_error_bound(
     return np.count_nonzero(_is_any(moving)) / n_rows
 
 
-def _is_any(numbers: Sequence[Indices]) -> Any:
-    """Which row numbers are in any of the arrays; to sort millions takes longer than a pass."""
-    found = np.zeros(1 + max(int(part.max(initial=-1)) for part in numbers), dtype=bool)
-    for part in numbers:
-        found[part] = True
-    return found
-
-
-def warn_if_unfinished(solutions: Sequence[MarginSolution], tol: float) -> None:
-    """Warn of linear programs that ended far from their optimum, with the gap and a remedy.
-
-    Parameters
-    ----------
-    solutions : sequence of MarginSolution
-    tol : float
-        Relative duality gap that was wanted.
-    """
-    unfinished = [solution for solution in solutions if is_unfinished(solution, tol)]
-    if unfinished:
-        worst = max(unfinished, key=lambda s: s.gap)
-        warnings.warn(
-            f"{len(unfinished)} of {len(solutions)} linear programs ended at a relative "
-            f"duality gap of up to {worst.gap:.1e} (tol={tol:.1e}): {_REASONS[worst.status]}",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
-
-
-def is_unfinished(solution: MarginSolution, tol: float) -> bool:
-    """Whether a linear program ended far from its optimum without being told to stop.
-
-    Parameters
-    ----------
-    solution : MarginSolution
-    tol : float
-        Relative duality gap that was wanted.
-
-    Returns
-    -------
-    answer : bool
-    """
-    if solution.status == "stopped":
-        return False
-    return solution.gap > (
-        tol if solution.status == "iteration limit" else max(tol, WORTH_A_WARNING)
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """The solution of an output, and how it was come by.
-
-    Parameters
-    ----------
-    solution : MarginSolution
-        Of the last linear program.
-    n_lps : int
-        Linear programs solved.
-    is_stationary : bool
-        Whether more of them would not change the machine.
-    first : MarginSolution or None, default=None
-        Of the first linear program, where there are several.
-    """
-
-    solution: MarginSolution
-    n_lps: int = 1
-    is_stationary: bool = True
-    first: MarginSolution | None = None
-
-
-def better_of(one: Outcome, two: Outcome) -> Outcome:
-    """Of two answers for an output the one with the smaller gap, with the iterations of both."""
-    better = min(one, two, key=lambda outcome: outcome.solution.gap)
-    n_iter = one.solution.n_iter + two.solution.n_iter
-    return replace(better, solution=replace(better.solution, n_iter=n_iter))
-
-
-class MarginEstimator(Protocol):
-    """What solving an output needs of an estimator."""
-
-    classes_: Any
-    cache_size: float
-
-    def _solve(self, generation: Generation, report: Report) -> Outcome: ...
-
-
-def solve_output(
-    estimator: MarginEstimator,
-    problem: L1Margin,
-    data: TrainingData,
-    seed: int,
-    context: CallbackContext,
-) -> Outcome:
-    """Solve one output in whatever process it is sent to.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With ``classes_``, ``cache_size`` and a method ``_solve(generation, report)``.
-    problem : L1Margin
-    data : TrainingData
-    seed : int
-    context : CallbackContext
-        Of the output; every round becomes a task below it, and a callback may stop there.
-
-    Returns
-    -------
-    outcome : Outcome
-    """
-
-    def report(progress: Progress) -> bool:
-        """Make a task of the round; true where a callback asks to stop."""
-        task = context.subcontext(task_name="round")
-        task.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
-        stop = task.call_on_fit_task_end(
-            estimator=estimator,
-            **data.for_callbacks,
-            reconstruction_attributes=lambda: _machine_so_far(estimator, problem, progress),
-        )
-        return bool(stop)
-
-    context.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
-    generation = Generation(
-        problem, np.random.RandomState(seed), max_bytes=int(estimator.cache_size * 2**20)
-    )
-    outcome = estimator._solve(generation, report)
-    context.call_on_fit_task_end(estimator=estimator, **data.for_callbacks)
-    return outcome
-
-
-def _machine_so_far(
-    estimator: MarginEstimator, problem: L1Margin, progress: Progress
-) -> dict[str, Any] | None:
-    """What makes an estimator that predicts with the machine of this round.
-
-    With more than two classes there is no such machine: the outputs come one by one.
-    """
-    if len(estimator.classes_) > 2:
-        return None
-    machine = progress.machine
-    centers = problem.gram.z.X[machine.centers]
-    intercept = np.array([machine.intercept])
-    expansion = KernelExpansion(problem.gram.kernel, centers, machine.coef[None, :], intercept)
-    return {"expansion_": expansion}
-
-
-_SOME_ROWS = 1000
-
-
-class TallCheckpoint:
-    """Coefficients in a folder, for one fit: these parameters on these rows.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Made where it does not exist.
-    fingerprint : str
-        Of parameters, labels and some of the rows; a checkpoint of another fit is refused.
-    """
-
-    def __init__(self, folder: str | Path, fingerprint: str) -> None:
-        self.path = Path(folder) / "tall.npz"
-        self.fingerprint = fingerprint
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-
-    @classmethod
-    def of(
-        cls, folder: str | Path, parameters: dict[str, Any], problem: TallMargin
-    ) -> TallCheckpoint:
-        """The checkpoint of a fit."""
-        settings = {
-            name: value
-            for name, value in parameters.items()
-            if name not in ("checkpoint", "n_jobs", "cache_size", "tol", "max_iter", "candidates")
-        }
-        n_rows = len(problem.rows)
-        some = np.unique(np.linspace(0, n_rows - 1, _SOME_ROWS).astype(np.intp))
-        weights = problem.error_weights
-        costs = np.concatenate([weights[some], weights.sum(axis=0, keepdims=True)])
-        arrays = (problem.rows.take(some), problem.centers, problem.signs, costs)
-        return cls(folder, fingerprint(settings, *arrays))
-
-    def save(self, coef: Floats) -> None:
-        """Write the machine; the file is there whole or not at all."""
-        with atomic_write(self.path) as temporary, open(temporary, "wb") as file:
-            np.savez(file, coef=coef, fingerprint=np.array(self.fingerprint))
-
-    def load(self) -> Floats | None:
-        """The machine to go on from; None where there is no file."""
-        if not self.path.exists():
-            return None
-        try:
-            with np.load(self.path, allow_pickle=False) as stored:
-                coef, found = stored["coef"], str(stored["fingerprint"])
-        except DAMAGE as error:
-            raise ValueError(
-                f"The checkpoint {self.path} is damaged ({error}). Delete it to start anew."
-            ) from error
-        if found != self.fingerprint:
-            raise ValueError(
-                f"The checkpoint {self.path} belongs to another fit: parameters or data differ. "
-                "Give another folder, or delete it to start anew."
-            )
-        return np.asarray(coef, dtype=np.float64)
-
-
-_FEWEST_ROWS, _ROWS_A_CANDIDATE = 5000, 20
-
-
-class TallEstimator(Protocol):
-    """What solving all outputs needs of an estimator."""
-
-    C: float
-    class_weight: Any
-    cache_size: float
-    checkpoint: str | Path | None
-    classes_: Any
-    n_passes_: float
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters."""
-        ...
-
-    def _solve_lock_step(
-        self, lp: TallLP, start: Floats | None, report: TallReport
-    ) -> list[Outcome]: ...
-
-
-def is_tall(n_rows: int, n_candidates: int) -> bool:
-    """Whether rows far outnumber candidates: 5,000 of them, and twenty for each candidate."""
-    return n_rows >= max(_FEWEST_ROWS, _ROWS_A_CANDIDATE * n_candidates)
-
-
-def require_seed(estimator: Any) -> None:
-    """Refuse a checkpoint of a fit that no later fit repeats."""
-    if not isinstance(estimator.random_state, Integral):
-        raise ValueError(
-            "checkpoint needs random_state as a number: without one a later fit draws other "
-            "candidates, and cannot go on from it."
-        )
-
-
-def solve_tall(
-    estimator: TallEstimator,
-    kernel: Kernel,
-    points: Any,
-    data: TrainingData,
-    seed: int,
-    context: CallbackContext,
-) -> list[Outcome]:
-    """Solve all outputs in lock-step; every pass over rows becomes a task of the callbacks.
-
-    The name of the task says how many passes there were, the duality gap (infinite
-    before the finish) and the rows read in a second. After every pass over all rows of the first
-    linear program the machine is kept in the folder ``checkpoint``, where that is given, and a
-    later fit starts from it.
-
-    Parameters
-    ----------
-    estimator : estimator
-    kernel : Kernel
-    points : {ndarray, sparse matrix} of shape (n_candidates, n_features)
-    data : TrainingData
-    seed : int
-    context : CallbackContext
-
-    Returns
-    -------
-    outcomes : list of Outcome
-    """
-    problem = _problem(estimator, kernel, points, data)
-    checkpoint = None
-    if estimator.checkpoint is not None:
-        require_seed(estimator)
-        checkpoint = TallCheckpoint.of(estimator.checkpoint, estimator.get_params(False), problem)
-    start = None if checkpoint is None else checkpoint.load()
-
-    def report(progress: TallProgress) -> bool:
-        """Make a task of the pass and keep its machine; true where a callback asks to stop."""
-        task = context.subcontext(
-            task_name=f"pass {progress.passes:.1f}, gap {progress.gap:.1e}, "
-            f"{progress.rows_per_second:.2g} rows/s"
-        )
-        task.call_on_fit_task_begin(estimator=estimator, **data.for_callbacks)
-        is_first = lp.problem is problem  # later programs have other costs
-        if checkpoint is not None and is_first and not progress.is_sample:
-            checkpoint.save(progress.coef)
-        stop = task.call_on_fit_task_end(
-            estimator=estimator,
-            **data.for_callbacks,
-            reconstruction_attributes=lambda: _machine_so_far_tall(problem, progress),
-        )
-        return bool(stop)
-
-    lp = TallLP(problem, seed, max_bytes=int(estimator.cache_size * 2**20))
-    try:
-        outcomes = estimator._solve_lock_step(lp, start, report)
-    finally:
-        lp.close()
-    estimator.n_passes_ = lp.passes
-    return outcomes
-
-
-def _problem(
-    estimator: TallEstimator, kernel: Kernel, points: Any, data: TrainingData
-) -> TallMargin:
-    classes = estimator.classes_
-    positives = classes if len(classes) > 2 else classes[1:]
-    signs = np.empty((len(data.y), len(positives)), np.int8)
-    for column, label in zip(signs.T, positives, strict=True):
-        column[:] = np.where(data.y == label, 1, -1)
-    weights = error_weights(
-        estimator.C, data.y, classes, estimator.class_weight, data.sample_weight
-    )
-    if len(weights) and (weights == weights[0]).all():
-        weights = np.broadcast_to(weights[0], weights.shape)  # one number in place of a column
-    return TallMargin(
-        as_rows(data.X),
-        kernel,
-        points,
-        signs,
-        np.broadcast_to(weights[:, None], signs.shape),
-        np.ones((points.shape[0], len(positives))),
-    )
-
-
-def _machine_so_far_tall(problem: TallMargin, progress: TallProgress) -> dict[str, Any] | None:
-    """What makes an estimator that predicts with the machine of this pass."""
-    coef = progress.coef
-    if coef.shape[1] != problem.shape[2]:
-        return None  # some outputs are stationary: not all of them are here
-    used = np.flatnonzero(coef[:-1].any(axis=1))
-    expansion = KernelExpansion(problem.kernel, problem.centers[used], coef[used].T, coef[-1])
-    return {"expansion_": expansion}
-
-
-_PARTS, _ROWS_A_PART = 10, 1000
-
-
-def union_of_choices(estimator: Any, kernel: Kernel, data: TrainingData, seed: int) -> Candidates:
-    """The centers of machines on a sample of each tenth of the rows, which are shuffled.
-
-    Each machine may choose from all rows of its sample, at the C that makes the errors of
-    the sample weigh as much as those of all rows.
-
-    Parameters
-    ----------
-    estimator : L1KernelClassifier
-    kernel : Kernel
-    data : TrainingData
-    seed : int
-
-    Returns
-    -------
-    candidates : Candidates
-    """
-    rows = as_rows(data.X)
-    random = np.random.RandomState(seed)
-    weighing = random.permutation(np.flatnonzero(data.sample_weight))
-    chosen = []
-    for part in np.array_split(weighing, min(_PARTS, len(weighing))):
-        numbers = np.sort(part[:_ROWS_A_PART])
-        labels = data.y[numbers]
-        if len(np.unique(labels)) < 2:
-            continue
-        machine = clone(estimator).set_params(
-            C=estimator.C * len(weighing) / len(numbers),
-            kernel=kernel,
-            candidates=None,
-            solver="generation",
-            tol=1e-3,
-            checkpoint=None,
-            random_state=0,
-        )
-        machine.fit(rows.take(numbers), labels, np.ascontiguousarray(data.sample_weight[numbers]))
-        chosen.append(numbers[machine.center_indices_])
-    if not chosen or not sum(map(len, chosen)):
-        raise ValueError(
-            'candidates="union" found no center: the samples of all parts hold one class only, or '
-            "their machines are constant. Give candidates as a number of rows."
-        )
-    numbers = np.unique(np.concatenate(chosen))
-    return Candidates(rows.take(numbers), numbers)
-
-
-_MOST_AGAIN = 100_000  # rows that generation solves where the tall method has no certificate
-_NO_CHECKPOINT = (
-    "checkpoint has no effect: it is kept by the tall method alone, and these rows are solved by "
-    "generation."
-)
+def _is_any(arrays: Sequence[Indices]) -> Any:
+    """Which row numbers are in any of the arrays; sorting them would take longer."""
+    mask = np.zeros(1 + max(int(numbers.max(initial=-1)) for numbers in arrays), dtype=bool)
+    for numbers in arrays:
+        mask[numbers] = True
+    return mask
 
 
 class L1KernelClassifier(ExpansionClassifier):
@@ -502,7 +256,7 @@ class L1KernelClassifier(ExpansionClassifier):
         subject to  d_i (sum_j k(x_i, z_j) beta_j + intercept) + y_i >= 1,   y >= 0
 
     over candidate centers z_j, exactly: the answer is a vertex with a duality gap of about
-    1e-12. The 1-norm makes most beta_j zero. No property of the kernel is used, so that the
+    1e-12. The 1-norm makes most beta_j zero. The kernel need not be positive definite: the
     sigmoid kernel is allowed.
 
     Parameters
@@ -524,13 +278,13 @@ class L1KernelClassifier(ExpansionClassifier):
         each tenth of the rows choose, or the given points. See Notes on when to use fewer.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of a class.
-    solver : {"auto", "generation", "tall"}, default="auto"
-        ``"generation"`` of rows and centers, or the ``"tall"`` method for many more rows than
-        candidates, which goes over all rows some ten or twenty times. ``"auto"`` takes the
-        latter from 5,000 rows on that are twenty for each candidate, and for rows that are
-        not in memory. Both end at the same optimum with the same certificate; where the tall
-        method ends without one (many rows that are nearly equal), ``"auto"`` goes on by
-        generation if at most 100,000 rows are in memory.
+    solver : {"auto", "generation", "streaming"}, default="auto"
+        Column and row ``"generation"``, or ``"streaming"`` for many more rows than candidates:
+        ten to twenty passes over all rows. ``"auto"`` takes the latter with at least 5,000 rows
+        and at least 20 rows per candidate, and for rows that are not in memory. Both end at the
+        same optimum with the same certificate; where streaming ends without one (many rows that
+        are nearly equal), ``"auto"`` continues by generation if at most 100,000 rows are in
+        memory. ``"tall"`` is another name of ``"streaming"``.
     tol : float, default=1e-9
         Relative duality gap to reach.
     max_iter : int, default=-1
@@ -538,13 +292,15 @@ class L1KernelClassifier(ExpansionClassifier):
         at the limit warns with the gap that it reached.
     cache_size : float, default=2000
         Memory in MB for kernel columns, for each linear program under way; for kernel blocks
-        with the tall method, shared by the workers of a cluster.
+        with streaming, shared by the workers of a cluster.
     checkpoint : str, Path or None, default=None
-        Folder in which the tall method keeps its machine after every pass over all rows. A fit
+        Folder to which streaming writes its machine after every pass over all rows. A fit
         with the same parameters and data starts from it; ``random_state`` must be a number.
-        Generation keeps nothing.
+        Generation writes nothing.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     n_jobs : int or None, default=None
-        Classes solved at the same time; with the tall method they share their passes instead.
+        Classes solved at the same time; with streaming they share their passes instead.
     random_state : int, RandomState instance or None, default=None
         Draws random candidates and the solver's first working set. The optimum does not
         depend on the latter.
@@ -576,8 +332,8 @@ class L1KernelClassifier(ExpansionClassifier):
     n_iter_ : int
         Simplex iterations.
     n_passes_ : float
-        Passes of the tall method over the rows, those over samples counted as their share; 0
-        where generation alone was asked.
+        Passes of streaming over the rows, those over samples counted as their share; 0 where
+        generation alone was used.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names for all its columns, and all are strings.
@@ -588,19 +344,19 @@ class L1KernelClassifier(ExpansionClassifier):
 
     Notes
     -----
-    More than two classes make one linear program a class, one against the rest, and share
+    More than two classes make one linear program per class, one against the rest, and share
     one set of centers.
 
     Time is governed by the number of rows with a positive dual, not by the number of rows:
-    60,000 rows of MNIST take a minute. Memory is 4 bytes a row for each point that was ever
+    60,000 rows of MNIST take a minute. Memory is 4 bytes per row for each point that was ever
     active, at most ``cache_size``; the kernel matrix is never stored. Noisy data, on which
     over half of the rows have a positive dual, become slow beyond 10,000 rows: give
     ``candidates`` a few hundred there.
 
-    With s candidates and many more rows, the tall method takes some ten or twenty passes of
-    n_rows * s kernel values for each linear program; half a million rows and 100 candidates take
-    a few seconds. Memory is about 60 bytes a row and output, ``cache_size`` and one block of
-    rows. X may then lie on disk or on a Dask cluster: see :mod:`kernlet.rows`.
+    With s candidates and many more rows, streaming takes ten to twenty passes of n_rows * s
+    kernel values for each linear program; half a million rows and 100 candidates take a few
+    seconds. Memory is about 60 bytes per row and output, ``cache_size`` and one block of rows. X
+    may then lie on disk or on a Dask cluster: see :mod:`kernlet.rows`.
 
     References
     ----------
@@ -626,11 +382,12 @@ class L1KernelClassifier(ExpansionClassifier):
         **KERNEL_CONSTRAINTS,
         "candidates": [StrOptions({"union"}), None, Integral, Real, "array-like", "sparse matrix"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "solver": [StrOptions({"auto", "generation", "tall"})],
+        "solver": [StrOptions({"auto", "generation", "streaming", "tall"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left"), Options(Integral, {-1})],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
         "checkpoint": [str, Path, None],
+        "verbose": ["verbose"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -650,6 +407,7 @@ class L1KernelClassifier(ExpansionClassifier):
         max_iter: int = -1,
         cache_size: float = 2000,
         checkpoint: Any = None,
+        verbose: int = 0,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -665,10 +423,11 @@ class L1KernelClassifier(ExpansionClassifier):
         self.max_iter = max_iter
         self.cache_size = cache_size
         self.checkpoint = checkpoint
+        self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine.
 
@@ -686,137 +445,136 @@ class L1KernelClassifier(ExpansionClassifier):
         self : object
         """
         data = self._check_training_data(X, y, sample_weight)
-        return self._fit(data, self._make_kernel(data))
-
-    def _fit(self, data: TrainingData, kernel: Kernel, wanted: Any = None) -> Self:
-        """Fit the machine to data that are checked, with ``wanted`` in place of ``candidates``."""
-        random_state = check_random_state(self.random_state)
-        if isinstance(self.candidates, str):
-            candidates = union_of_choices(self, kernel, data, random_state.randint(2**31 - 1))
-        else:
-            wanted = self.candidates if wanted is None else wanted
-            candidates = choose_candidates(wanted, data.X, random_state)
-        seed = random_state.randint(2**31 - 1)
-        if self._is_tall(data, candidates):
-            gram, outcomes = self._solve_tall(kernel, candidates, data, seed)
-        else:
-            if self.checkpoint is not None:
-                warnings.warn(_NO_CHECKPOINT, stacklevel=4)
-            self.n_passes_ = 0.0
-            context = self._init_callback_context(
-                max_subtasks=self._n_outputs, sequential_subtasks=False
-            )
-            context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
-            gram, outcomes = self._solve_all(kernel, candidates, data, seed, context)
-        self._warn_if_unfinished(outcomes)
-        self._set_machine(gram, data.rows, candidates.rows, outcomes)
-        self._callback_fit_ctx.call_on_fit_task_end(
-            estimator=self, **data.for_callbacks, reconstruction_attributes={}
-        )
+        method = partial(solve_once, tol=self.tol, max_iter=self._max_iter)
+        self._train(data, self._make_kernel(data), self.candidates, method)
         return self
 
-    def _is_tall(self, data: TrainingData, candidates: Candidates) -> bool:
-        n_rows = data.X.shape[0]
+    def _train(
+        self, data: TrainingData, kernel: Kernel, n_candidates: Any, method: Method
+    ) -> tuple[list[LinearizationPath], Candidates]:
+        """Choose candidates, solve all outputs by ``method`` and set the fitted attributes."""
+        random_state = check_random_state(self.random_state)
+        if isinstance(n_candidates, str):
+            union_seed = random_state.randint(2**31 - 1)
+            candidates = self._union_of_centers(data, kernel, method, union_seed)
+        else:
+            candidates = choose_candidates(n_candidates, data.X, random_state)
+        seed, max_bytes = random_state.randint(2**31 - 1), int(self.cache_size * 2**20)
+        costs = error_weights(self.C, data.y, self.classes_, self.class_weight, data.sample_weight)
+        problem = margin_problem(data, kernel, candidates.points, self.classes_, costs)
+        generate = partial(
+            solve_by_generation, problem, method, seed=seed, max_bytes=max_bytes, n_jobs=self.n_jobs
+        )
+        is_streaming = self._is_streaming(data, problem)
+        checkpoint = self._open_checkpoint(problem, is_streaming)
+        n_tasks = None if is_streaming else problem.n_outputs
+        with Progress.start(self, data, n_tasks, sequential=is_streaming) as progress:
+            if is_streaming:
+                paths, self.n_passes_ = solve_by_streaming(
+                    problem, method, progress, seed=seed, max_bytes=max_bytes, checkpoint=checkpoint
+                )
+                if self._needs_generation(data, paths):
+                    with progress.task(
+                        "generation", n_tasks=problem.n_outputs, sequential=False
+                    ) as task:
+                        paths = list(map(better_of, paths, generate(task)))
+            else:
+                paths, self.n_passes_ = generate(progress), 0.0
+            solutions = [path.solution for path in paths]
+            warn_unconverged(solutions, self.tol, "linear programs", _REASONS)
+            self._set_attributes(problem, data.rows, candidates.rows, solutions)
+        return paths, candidates
+
+    def _union_of_centers(
+        self, data: TrainingData, kernel: Kernel, method: Method, seed: int
+    ) -> Candidates:
+        """The centers of machines on a sample of each tenth of the rows, which are shuffled.
+
+        Each machine may choose from all rows of its sample, at the C that makes the errors of
+        the sample weigh as much as those of all rows.
+        """
+        rows = as_rows(data.X)
+        order = np.random.RandomState(seed).permutation(np.flatnonzero(data.sample_weight))
+        tasks = []
+        for tenth in np.array_split(order, min(_N_SAMPLES, len(order))):
+            numbers = np.sort(tenth[:_SAMPLE_ROWS])
+            y, weights = data.y[numbers], np.ascontiguousarray(data.sample_weight[numbers])
+            classes, C = np.unique(y), self.C * len(order) / len(numbers)
+            if len(classes) > 1:
+                sample = TrainingData(rows.take(numbers), y, weights, numbers)
+                tasks.append((sample, error_weights(C, y, classes, self.class_weight, weights)))
+        centers = Parallel(n_jobs=self.n_jobs)(
+            delayed(_centers_of_sample)(sample, kernel, method, costs, int(self.cache_size * 2**20))
+            for sample, costs in tasks
+        )
+        if not sum(map(len, centers)):
+            raise ValueError(
+                'candidates="union" found no center: the samples of all parts hold one class '
+                "only, or their machines are constant. Give candidates as a number of rows."
+            )
+        numbers = np.unique(np.concatenate(centers))
+        return Candidates(rows.take(numbers), numbers)
+
+    def _is_streaming(self, data: TrainingData, problem: L1Margin) -> bool:
         is_source = isinstance(data.X, RowSource)
-        if self.solver == "auto":
-            n_candidates = n_rows if candidates.points is None else candidates.points.shape[0]
-            return is_source or is_tall(n_rows, n_candidates)
         if self.solver == "generation" and is_source:
             raise ValueError(
                 'solver="generation" needs the rows in memory; they are read block by block here. '
-                'Use solver="tall" or "auto".'
+                'Use solver="streaming" or "auto".'
             )
-        return self.solver == "tall"
+        if self.solver != "auto":
+            return self.solver != "generation"
+        n_rows, n_candidates = problem.shape
+        min_rows = max(_MIN_STREAMING_ROWS, _MIN_ROWS_PER_CANDIDATE * n_candidates)
+        return is_source or n_rows >= min_rows
 
-    def _solve_tall(
-        self, kernel: Kernel, candidates: Candidates, data: TrainingData, seed: int
-    ) -> tuple[Gram, list[Outcome]]:
-        """Solve the linear programs of all outputs over shared passes."""
-        points = data.X if candidates.points is None else candidates.points
-        context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
-        outcomes = solve_tall(self, kernel, points, data, seed, context)
-        if not self._needs_generation(data, outcomes):
-            return Gram(kernel, points[:0], points), outcomes
-        again = context.subcontext(
-            task_name="generation", max_subtasks=self._n_outputs, sequential_subtasks=False
-        )
-        again.call_on_fit_task_begin(estimator=self, **data.for_callbacks)
-        gram, others = self._solve_all(kernel, candidates, data, seed, again)
-        again.call_on_fit_task_end(estimator=self, **data.for_callbacks)
-        pairs = zip(outcomes, others, strict=True)
-        return gram, [better_of(mine, other) for mine, other in pairs]
+    def _open_checkpoint(self, problem: L1Margin, is_streaming: bool) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        if not is_streaming:
+            warn_user(
+                "checkpoint has no effect: it is written by the streaming solver alone, and these "
+                "rows are solved by generation.",
+                UserWarning,
+            )
+            return None
+        parameters = self.get_params(deep=False)
+        settings = {k: value for k, value in parameters.items() if k not in _NOT_IN_CHECKPOINT}
+        # A thousand rows tell one data set from another; hashing all would cost a pass.
+        sample = np.unique(np.linspace(0, len(problem.rows) - 1, 1000).astype(np.intp))
+        weights = problem.error_weights
+        costs = np.concatenate([weights[sample], weights.sum(axis=0, keepdims=True)])
+        arrays = problem.rows.take(sample), problem.points, problem.signs, costs
+        return Checkpoint.of_fit(Path(self.checkpoint) / CHECKPOINT_NAME, settings, *arrays)
 
-    def _needs_generation(self, data: TrainingData, outcomes: list[Outcome]) -> bool:
-        """Whether the tall method has no certificate, and the other may be asked for one."""
-        if self.solver != "auto" or isinstance(data.X, RowSource) or len(data.y) > _MOST_AGAIN:
+    def _needs_generation(self, data: TrainingData, paths: list[LinearizationPath]) -> bool:
+        """Whether streaming has no certificate, and generation can be tried."""
+        if self.solver != "auto" or isinstance(data.X, RowSource):
             return False
-        solutions = [o.solution for o in outcomes if o.solution.status != "iteration limit"]
-        return any(is_unfinished(solution, self.tol) for solution in solutions)
-
-    @property
-    def _n_outputs(self) -> int:
-        return len(self.classes_) if len(self.classes_) > 2 else 1
-
-    def _solve_lock_step(
-        self, lp: TallLP, start: Floats | None, report: TallReport
-    ) -> list[Outcome]:
-        solutions = lp.solve(tol=self.tol, max_iter=self._max_iter, start=start, report=report)
-        return [Outcome(solution) for solution in solutions]
-
-    def _solve_all(
-        self,
-        kernel: Kernel,
-        candidates: Candidates,
-        data: TrainingData,
-        seed: int,
-        context: CallbackContext,
-    ) -> tuple[Gram, list[Outcome]]:
-        """Solve the linear programs of all outputs, each on its own."""
-        gram = Gram(kernel, data.X, candidates.points)
-        weights = error_weights(
-            self.C, data.y, self.classes_, self.class_weight, data.sample_weight
-        )
-        problems = [
-            L1Margin(gram, signs, weights, np.ones(gram.shape[1]))
-            for signs in one_vs_rest_signs(data.y, self.classes_)
-        ]
-        outputs = [
-            context.subcontext(task_name="output", task_id=number, max_subtasks=None)
-            for number in range(len(problems))
-        ]
-        outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs)(
-            delayed(solve_output)(self, problem, data, seed, output)
-            for problem, output in zip(problems, outputs, strict=True)
-        )
-        return gram, outcomes
-
-    def _solve(self, generation: Generation, report: Report) -> Outcome:
-        """Solve one output."""
-        return Outcome(generation.solve(tol=self.tol, max_iter=self._max_iter, report=report))
+        if len(data.y) > _MAX_FALLBACK_ROWS:
+            return False
+        solutions = [p.solution for p in paths if p.solution.status != "iteration limit"]
+        return any(is_unconverged(solution, self.tol) for solution in solutions)
 
     @property
     def _max_iter(self) -> int | None:
         return None if self.max_iter == -1 else int(self.max_iter)
 
-    def _warn_if_unfinished(self, outcomes: list[Outcome]) -> None:
-        warn_if_unfinished([outcome.solution for outcome in outcomes], self.tol)
-
-    def _set_machine(
+    def _set_attributes(
         self,
-        gram: Gram,
+        problem: L1Margin,
         rows: Indices,
         candidate_rows: Indices | None,
-        outcomes: list[Outcome],
+        solutions: list[Solution],
     ) -> None:
-        """Set the fitted attributes; ``rows`` are the rows of ``gram`` in the user's data."""
-        solutions = [outcome.solution for outcome in outcomes]
+        """Set the fitted attributes; ``rows`` are those of the problem in the user's data."""
+        gram = Gram(problem.kernel, problem.points[:0], problem.points)
         self.expansion_, centers = join_centers(gram, solutions)
         self.center_indices_ = centers if candidate_rows is None else rows[candidate_rows[centers]]
         margin_rows, self.duals_ = join_duals(solutions)
         self.margin_indices_ = rows[margin_rows]
         self.loo_error_bound_ = loo_error_bound(
-            len(rows), candidate_rows, solutions, max(self.tol, WORTH_A_WARNING)
+            len(rows), candidate_rows, solutions, max(self.tol, GAP_WORTH_WARNING)
         )
         self.objective_ = np.array([s.objective for s in solutions])
         self.duality_gap_ = np.array([s.gap for s in solutions])

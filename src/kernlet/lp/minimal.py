@@ -2,81 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import column_or_1d
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import Gram
-from kernlet.lp.generation import Generation, Report
-from kernlet.lp.l1 import L1KernelClassifier, Outcome
-from kernlet.lp.linearization import linearize_successively, linearize_tall
+from kernlet.lp.l1 import L1KernelClassifier, Method
+from kernlet.lp.linearization import LinearizationPath, linearize
 from kernlet.lp.problem import PoundLoss
-from kernlet.lp.streaming import TallLP, TallReport
-from kernlet.sklearn_base import TrainingData, check_training_data, label_codes
-
-_OF_FIRST_BLOCK = ("classes_", "n_features_in_", "feature_names_in_")
-
-
-def checked_block(
-    estimator: Any, X: Any, y: Any, classes: Any, sample_weight: Any, *, is_first: bool
-) -> TrainingData:
-    """Check a block of rows, all of whose labels must be known; a fault leaves no trace.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Learns classes and features from the first block, and is asked for them later.
-    X, y, sample_weight : array-like
-    classes : array-like of shape (n_classes,) or None
-        All labels that may come.
-    is_first : bool
-
-    Returns
-    -------
-    data : TrainingData
-        Without the rows of no weight.
-    """
-    known = {name: getattr(estimator, name) for name in _OF_FIRST_BLOCK if hasattr(estimator, name)}
-    try:
-        return _checked(estimator, X, y, classes, sample_weight, is_first)
-    except Exception:
-        for name in _OF_FIRST_BLOCK:
-            vars(estimator).pop(name, None)
-        vars(estimator).update(known)
-        raise
-
-
-def _checked(
-    estimator: Any, X: Any, y: Any, classes: Any, sample_weight: Any, is_first: bool
-) -> TrainingData:
-    data = check_training_data(
-        estimator, X, y, sample_weight, order="C", reset=is_first, allow_no_weight=not is_first
-    )
-    y = column_or_1d(y)
-    if is_first:
-        estimator.classes_ = np.unique(y if classes is None else classes)
-    elif classes is not None and not np.array_equal(np.unique(classes), estimator.classes_):
-        raise ValueError(
-            f"classes={classes!r} differ from those of the first call to partial_fit, "
-            f"{estimator.classes_.tolist()}."
-        )
-    if len(estimator.classes_) < 2:
-        raise ValueError(
-            f"The first block holds one class only ({estimator.classes_[0]!r}); give all labels "
-            "that may come as classes=[...]."
-        )
-    label_codes(estimator.classes_, y)
-    return data
+from kernlet.sampling import Candidates
+from kernlet.sklearn_base import (
+    TrainingData,
+    check_training_data,
+    fit_method,
+    label_codes,
+    warn_user,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +41,7 @@ class RetainedRows:
     n_blocks : int
         Blocks seen.
     n_seen : int
-        Rows seen, those of no weight left out.
+        Rows seen, those of zero weight left out.
     n_forgotten : int
         Rows that were dropped because of their age.
     """
@@ -117,51 +65,38 @@ class RetainedRows:
         """How many rows of each block are left."""
         return np.bincount(self.blocks, minlength=self.n_blocks)
 
+    @classmethod
+    def of_block(cls, data: TrainingData) -> RetainedRows:
+        """The first block."""
+        n_rows = len(data.y)
+        blocks = np.zeros(n_rows, dtype=np.intp)
+        return cls(data.X, data.y, data.sample_weight, blocks, 1, n_rows, 0)
 
-def merge(old: RetainedRows | None, new: TrainingData, max_age: int | None) -> RetainedRows:
-    """The rows kept so far, less those too old, with a new block.
+    def subset(self, numbers: Indices) -> RetainedRows:
+        """Some of the rows, standing for all of them."""
+        return replace(
+            self,
+            X=self.X[numbers],
+            y=self.y[numbers],
+            sample_weight=self.sample_weight[numbers],
+            blocks=self.blocks[numbers],
+        )
 
-    Parameters
-    ----------
-    old : RetainedRows or None
-    new : TrainingData
-    max_age : int or None
-        Blocks that a row may be behind the newest.
-
-    Returns
-    -------
-    rows : RetainedRows
-    """
-    n_new = len(new.y)
-    if old is None:
-        numbers = np.zeros(n_new, dtype=np.intp)
-        return RetainedRows(new.X, new.y, new.sample_weight, numbers, 1, n_new, 0)
-    oldest = 0 if max_age is None else old.n_blocks - max_age
-    stays = np.flatnonzero(old.blocks >= oldest)
-    parts = [old.X[stays], new.X]
-    is_sparse = any(map(sparse.issparse, parts))
-    return RetainedRows(
-        sparse.vstack(parts, format="csr") if is_sparse else np.concatenate(parts),
-        np.concatenate([old.y[stays], new.y]),
-        np.concatenate([old.sample_weight[stays], new.sample_weight]),
-        np.concatenate([old.blocks[stays], np.full(n_new, old.n_blocks)]),
-        old.n_blocks + 1,
-        old.n_seen + n_new,
-        old.n_forgotten + len(old.y) - len(stays),
-    )
-
-
-def keep(rows: RetainedRows, numbers: Indices) -> RetainedRows:
-    """Some of the rows, standing for all of them."""
-    return RetainedRows(
-        rows.X[numbers],
-        rows.y[numbers],
-        rows.sample_weight[numbers],
-        rows.blocks[numbers],
-        rows.n_blocks,
-        rows.n_seen,
-        rows.n_forgotten,
-    )
+    def merged(self, data: TrainingData, max_age: int | None) -> RetainedRows:
+        """These rows, less those more than ``max_age`` blocks old, with a new block."""
+        oldest = 0 if max_age is None else self.n_blocks - max_age
+        old, n_new = self.subset(np.flatnonzero(self.blocks >= oldest)), len(data.y)
+        is_sparse = sparse.issparse(old.X) or sparse.issparse(data.X)
+        stack = partial(sparse.vstack, format="csr") if is_sparse else np.concatenate
+        return RetainedRows(
+            stack([old.X, data.X]),
+            np.concatenate([old.y, data.y]),
+            np.concatenate([old.sample_weight, data.sample_weight]),
+            np.concatenate([old.blocks, np.full(n_new, self.n_blocks)]),
+            self.n_blocks + 1,
+            self.n_seen + n_new,
+            self.n_forgotten + len(self.y) - len(old.y),
+        )
 
 
 class MinimalKernelClassifier(L1KernelClassifier):
@@ -181,20 +116,20 @@ class MinimalKernelClassifier(L1KernelClassifier):
     alpha : float, default=5.0
         Steepness of that step.
     max_lps : int, default=50
-        Linear programs allowed for each output; about ten is usual. With the tall method each
-        takes passes of its own.
+        Linear programs allowed for each output; about ten is usual. With streaming each takes
+        several passes.
     retain : {"both", "last"}, default="both"
         What :meth:`partial_fit` keeps of a block: the rows with a positive dual and the centers
         of the ``"last"`` linear program, as [1]_ proposes, or those of the first one as well,
-        the 1-norm machine. The last one rests on so few rows that later blocks undo what it
-        knew: see the page on many rows for figures.
+        the 1-norm machine. The last one depends on so few rows that later blocks undo what it
+        learned: see the page on many rows for figures.
     max_age : int or None, default=None
         With :meth:`partial_fit`, blocks that a kept row may be behind the newest one before
         it is forgotten. None forgets no row for its age.
     kernel, gamma, degree, coef0, candidates, class_weight, solver : see L1KernelClassifier
     tol : float, default=1e-9
         Relative duality gap of the last linear program.
-    max_iter, cache_size, n_jobs, random_state : see L1KernelClassifier
+    max_iter, cache_size, verbose, n_jobs, random_state : see L1KernelClassifier
     checkpoint : str, Path or None, default=None
         As for :class:`L1KernelClassifier`, of the first linear program: a later fit starts from
         the 1-norm machine and goes through the other programs again.
@@ -205,14 +140,14 @@ class MinimalKernelClassifier(L1KernelClassifier):
         Linear programs solved for each output.
     retained_ : RetainedRows
         After :meth:`partial_fit`: the rows that are kept, the block each came with, and how
-        many rows were seen and forgotten.
+        many rows were seen and dropped.
     expansion_, n_centers_, classes_ : see L1KernelClassifier
     center_indices_, margin_indices_, duals_ : see L1KernelClassifier
     objective_, duality_gap_ : ndarray of shape (n_outputs,)
         Of the last linear program of each output, with its costs.
     loo_error_bound_ : float
         The bound of :class:`L1KernelClassifier` for the last linear programs with their
-        costs held fixed. It is no bound for leaving a row out of the whole procedure.
+        costs held fixed. It is not a bound for leaving a row out of the whole procedure.
     n_iter_, n_passes_, n_features_in_, feature_names_in_ : see L1KernelClassifier
 
     See Also
@@ -270,6 +205,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         max_iter: int = -1,
         cache_size: float = 2000,
         checkpoint: Any = None,
+        verbose: int = 0,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -286,6 +222,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
             max_iter=max_iter,
             cache_size=cache_size,
             checkpoint=checkpoint,
+            verbose=verbose,
             n_jobs=n_jobs,
             random_state=random_state,
         )
@@ -295,64 +232,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         self.retain = retain
         self.max_age = max_age
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the machine to a new block of rows and the few that stand for those before.
-
-        Only centers and rows with a positive dual are kept from a block, see ``retain``; the
-        next block is merged with them and the machine made anew ([1]_, section 6). That is the
-        answer for the rows at hand, not for all rows ever seen. The kernel stays that of the
-        first block. A call after ``fit`` starts anew.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), default=None
-            All labels that may ever come; needed in the first call where its block lacks some.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self : object
-        """
-        before: RetainedRows | None = getattr(self, "retained_", None)
-        self._require_same_kernel(before)
-        data = checked_block(self, X, y, classes, sample_weight, is_first=before is None)
-        kernel = self._make_kernel(data) if before is None else self.expansion_.kernel
-        rows = merge(before, data, self.max_age)
-        numbers, wanted = np.arange(len(rows.y)), self.candidates
-        if isinstance(wanted, Integral) and int(wanted) > len(numbers):
-            wanted = len(numbers)  # small blocks leave few rows
-        self._fit(TrainingData(rows.X, rows.y, rows.sample_weight, numbers), kernel, wanted)
-        needed = self.margin_indices_
-        if self._centers_are_rows:
-            needed = np.union1d(needed, self.center_indices_)
-        if self.retain == "both":
-            needed = np.union1d(needed, self._first_rows)
-        self.retained_ = keep(rows, needed)
-        self._kernel_of_blocks = self._kernel_parameters()
-        if not len(needed):
-            warnings.warn(
-                "No row is kept: the machine of these rows is constant. Give larger blocks that "
-                "hold all classes, or a larger C or max_age.",
-                stacklevel=3,
-            )
-        return self
-
-    def _kernel_parameters(self) -> tuple[Any, ...]:
-        return (self.kernel, self.gamma, self.degree, self.coef0)
-
-    def _require_same_kernel(self, before: RetainedRows | None) -> None:
-        """Refuse parameters that partial_fit cannot follow."""
-        if self.checkpoint is not None:
-            raise ValueError("partial_fit keeps no checkpoint: set checkpoint=None.")
-        if before is not None and self._kernel_of_blocks != self._kernel_parameters():
-            raise ValueError(
-                "kernel, gamma, degree and coef0 stay those of the first call to partial_fit. Call "
-                "fit, or partial_fit of a clone, to start anew."
-            )
-
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine; see :meth:`L1KernelClassifier.fit`.
 
@@ -368,64 +248,127 @@ class MinimalKernelClassifier(L1KernelClassifier):
         """
         if hasattr(self, "retained_"):
             del self.retained_
-        return super().fit(X, y, sample_weight)
+        data = self._check_training_data(X, y, sample_weight)
+        paths, _ = self._train(data, self._make_kernel(data), self.candidates, self._linearize)
+        self._judge_paths(paths)
+        return self
+
+    @fit_method
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the machine to a new block of rows and the few that stand for those before.
+
+        Only centers and rows with a positive dual are kept from a block, see ``retain``; the
+        next block is merged with them and the machine is trained on both ([1]_, section 6). That
+        is the answer for the rows at hand, not for all rows ever seen. The kernel stays that of
+        the first block. A call after ``fit`` starts again.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All labels that may ever come; needed in the first call where its block lacks some.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : object
+        """
+        before: RetainedRows | None = getattr(self, "retained_", None)
+        self._require_same_kernel(before)
+        data = self._check_block(X, y, classes, sample_weight, is_first=before is None)
+        if before is None:
+            kernel, rows = self._make_kernel(data), RetainedRows.of_block(data)
+        else:
+            kernel, rows = self.expansion_.kernel, before.merged(data, self.max_age)
+        n_candidates = self.candidates
+        if isinstance(n_candidates, Integral):
+            n_candidates = min(int(n_candidates), len(rows.y))  # small blocks leave few rows
+        merged = TrainingData(rows.X, rows.y, rows.sample_weight, np.arange(len(rows.y)))
+        paths, candidates = self._train(merged, kernel, n_candidates, self._linearize)
+        self._judge_paths(paths)
+        self.retained_ = rows.subset(self._rows_to_retain(paths, candidates))
+        self._kernel_of_blocks = self._kernel_parameters()
+        if not len(self.retained_.y):
+            warn_user(
+                "No row is kept: the machine of these rows is constant. Give larger blocks that "
+                "hold all classes, or a larger C or max_age.",
+                UserWarning,
+            )
+        return self
 
     @property
-    def _centers_are_rows(self) -> bool:
-        return self.candidates is None or isinstance(self.candidates, Real | str)
-
-    def _solve(self, generation: Generation, report: Report) -> Outcome:
-        path = linearize_successively(
-            generation,
-            PoundLoss(self.mu, self.alpha),
-            max_lps=self.max_lps,
-            tol=self.tol,
-            max_iter=self._max_iter,
-            report=report,
+    def _linearize(self) -> Method:
+        pound = PoundLoss(self.mu, self.alpha)
+        return partial(
+            linearize, pound=pound, max_lps=self.max_lps, tol=self.tol, max_iter=self._max_iter
         )
-        return Outcome(path.solution, path.n_lps, path.is_stationary, path.first)
 
-    def _solve_lock_step(
-        self, lp: TallLP, start: Floats | None, report: TallReport
-    ) -> list[Outcome]:
-        paths = linearize_tall(
-            lp,
-            PoundLoss(self.mu, self.alpha),
-            max_lps=self.max_lps,
-            tol=self.tol,
-            max_iter=self._max_iter,
-            start=start,
-            report=report,
-        )
-        return [Outcome(p.solution, len(p.objectives), p.is_stationary, p.first) for p in paths]
-
-    def _warn_if_unfinished(self, outcomes: list[Outcome]) -> None:
-        super()._warn_if_unfinished(outcomes)
-        moving = sum(o.n_lps == self.max_lps and not o.is_stationary for o in outcomes)
-        if moving:
-            warnings.warn(
-                f"{moving} of {len(outcomes)} outputs were still improving after "
-                f"max_lps={self.max_lps} linear programs. Raise max_lps for fewer centers.",
-                ConvergenceWarning,
-                stacklevel=5,
+    def _judge_paths(self, paths: list[LinearizationPath]) -> None:
+        """Count linear programs, and warn of outputs that more of them would improve."""
+        self.n_lps_ = np.array([path.n_lps for path in paths])
+        improving = sum(p.n_lps == self.max_lps and not p.is_stationary for p in paths)
+        if improving:
+            warn_user(
+                f"{improving} of {len(paths)} outputs were still improving after "
+                f"max_lps={self.max_lps} linear programs. Raise max_lps for fewer centers."
             )
 
-    def _set_machine(
-        self,
-        gram: Gram,
-        rows: Indices,
-        candidate_rows: Indices | None,
-        outcomes: list[Outcome],
-    ) -> None:
-        super()._set_machine(gram, rows, candidate_rows, outcomes)
-        self.n_lps_ = np.array([outcome.n_lps for outcome in outcomes])
-        self._first_rows = _rows_of_first(outcomes, candidate_rows)
+    def _rows_to_retain(self, paths: list[LinearizationPath], candidates: Candidates) -> Indices:
+        """Centers and rows with a positive dual, of the 1-norm machines as well if ``retain``."""
+        numbers = [self.margin_indices_]
+        if candidates.rows is not None:
+            numbers.append(self.center_indices_)
+        if self.retain == "both":
+            firsts = [path.first for path in paths]
+            numbers += [first.rows for first in firsts]
+            if candidates.rows is not None:
+                numbers += [candidates.rows[first.centers] for first in firsts]
+        return np.unique(np.concatenate(numbers))
 
+    def _kernel_parameters(self) -> tuple[Any, ...]:
+        return (self.kernel, self.gamma, self.degree, self.coef0)
 
-def _rows_of_first(outcomes: list[Outcome], candidate_rows: Indices | None) -> Indices:
-    """Rows that the 1-norm machines of all outputs rest on: centers and positive duals."""
-    firsts = [outcome.first for outcome in outcomes if outcome.first is not None]
-    parts = [first.rows for first in firsts]
-    if candidate_rows is not None:
-        parts += [candidate_rows[first.centers] for first in firsts]
-    return np.unique(np.concatenate(parts)) if parts else np.arange(0)
+    def _require_same_kernel(self, before: RetainedRows | None) -> None:
+        """Refuse parameters that partial_fit cannot follow."""
+        if self.checkpoint is not None:
+            raise ValueError("partial_fit keeps no checkpoint: set checkpoint=None.")
+        if before is not None and self._kernel_of_blocks != self._kernel_parameters():
+            raise ValueError(
+                "kernel, gamma, degree and coef0 stay those of the first call to partial_fit. Call "
+                "fit, or partial_fit of a clone, to start again."
+            )
+
+    def _check_block(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, *, is_first: bool
+    ) -> TrainingData:
+        """Validate a block, all of whose labels must be known; an error leaves no trace."""
+        learned = ("classes_", "n_features_in_", "feature_names_in_")
+        before = {name: vars(self)[name] for name in learned if name in vars(self)}
+        try:
+            data = check_training_data(
+                self, X, y, sample_weight, order="C", reset=is_first, allow_no_weight=not is_first
+            )
+            labels = column_or_1d(y)
+            self._learn_classes(labels, classes, is_first=is_first)
+            label_codes(self.classes_, labels)
+        except Exception:
+            for name in set(learned) & set(vars(self)):
+                delattr(self, name)
+            self.__dict__.update(before)
+            raise
+        return data
+
+    def _learn_classes(self, labels: Any, classes: Any, *, is_first: bool) -> None:
+        if is_first:
+            self.classes_ = np.unique(labels if classes is None else classes)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes={classes!r} differ from those of the first call to partial_fit, "
+                f"{self.classes_.tolist()}."
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"The first block holds one class only ({self.classes_[0]!r}); give all labels "
+                "that may come as classes=[...]."
+            )

@@ -1,27 +1,97 @@
-"""The 1-norm margin problem, the pound loss, and their solution with its certificate."""
+"""The 1-norm margin problem, the pound loss, and a solution with its certificate."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import Gram
 from kernlet.rows.source import ArrayRows, RowSource
 
 
-class MarginCosts:
-    """What errors and coefficients of a 1-norm machine cost, with signs of its rows.
+@dataclass(frozen=True, eq=False)
+class L1Margin:
+    """Two-class machines with a 1-norm penalty over the same rows and candidate centers.
 
-    ``signs`` d, ``error_weights`` nu and ``coef_weights`` c as in :class:`L1Margin`.
+    With rows x_i of sign d_i, candidates z_j and K_ij = k(x_i, z_j), each output solves::
+
+        minimise    sum_i nu_i y_i + sum_j c_j |beta_j|
+        subject to  d_i (sum_j K_ij beta_j + intercept) + y_i >= 1,   y >= 0
+
+    and its dual::
+
+        maximise    sum_i t_i
+        subject to  |sum_i K_ij d_i t_i| <= c_j,   sum_i d_i t_i = 0,   0 <= t <= nu
+
+    ``signs`` d and ``error_weights`` nu >= 0 have the shape (n_rows, n_outputs) and may be views
+    of smaller arrays, ``coef_weights`` c > 0 the shape (n_candidates, n_outputs). ``centers`` are
+    the z_j, None for the rows themselves.
     """
 
-    signs: Floats
+    rows: RowSource
+    kernel: Kernel
+    centers: Any
+    signs: Any
     error_weights: Floats
     coef_weights: Floats
+
+    @classmethod
+    def of_rows(
+        cls, X: Any, kernel: Kernel, centers: Any, signs: Any, error_weights: Floats
+    ) -> L1Margin:
+        """The problem with c = 1 and the same ``error_weights`` (n_rows,) for all outputs."""
+        rows = X if isinstance(X, RowSource) else ArrayRows(X)
+        signs = signs.reshape(len(rows), -1)
+        weights = np.broadcast_to(error_weights[:, None], signs.shape)
+        n_candidates = len(rows) if centers is None else centers.shape[0]
+        return cls(rows, kernel, centers, signs, weights, np.ones((n_candidates, signs.shape[1])))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and candidates."""
+        n_rows = len(self.rows)
+        return n_rows, n_rows if self.centers is None else int(self.centers.shape[0])
+
+    @property
+    def n_outputs(self) -> int:
+        """Machines over these rows."""
+        return int(self.signs.shape[1])
+
+    @property
+    def points(self) -> Any:
+        """The candidate centers z_j."""
+        return self.rows.X if self.centers is None else self.centers  # type: ignore[attr-defined]
+
+    def outputs(self, numbers: Any) -> L1Margin:
+        """The problem of a subset of the outputs."""
+        return replace(
+            self,
+            signs=self.signs[:, numbers],
+            error_weights=self.error_weights[:, numbers],
+            coef_weights=self.coef_weights[:, numbers],
+        )
+
+    def output(self, number: int) -> L1Margin:
+        """A view of one output with one-dimensional d, nu and c, as the methods below take."""
+        return self.outputs(number)
+
+    def sample(self, X: Any, numbers: Indices) -> L1Margin:
+        """The problem on a subset X of the rows, nu scaled so that its sum stays the same."""
+        weights = self.error_weights[numbers]
+        total, sampled = self.error_weights.sum(axis=0), weights.sum(axis=0)
+        scale = np.divide(total, sampled, out=np.ones_like(total), where=sampled > 0)
+        return replace(
+            self,
+            rows=ArrayRows(X),
+            centers=self.points,
+            signs=self.signs[numbers],
+            error_weights=weights * scale,
+        )
+
+    # -- One output ----------------------------------------------------------------------------
 
     def slacks(self, values: Floats) -> Floats:
         """Errors y_i = max(0, 1 - d_i f(x_i)) for decision values f(x_i) of all rows."""
@@ -46,133 +116,18 @@ class MarginCosts:
         """Lower bound on the optimum from balanced t and the sums K' D t.
 
         Shrinking t until every |sum_i K_ij d_i t_i| <= c_j makes it feasible for the dual,
-        whose value is then a bound whatever the rounding of the solver.
+        whose value is then a bound, however inexact the solver was.
         """
         excess = float(np.max(np.abs(correlations) / self.coef_weights, initial=1.0))
         return float(duals.sum() / excess)
-
-
-@dataclass(frozen=True, eq=False)
-class L1Margin(MarginCosts):
-    """A two-class machine with a 1-norm penalty, as plain values.
-
-    With rows x_i of sign d_i, candidate centers z_j and K_ij = k(x_i, z_j)::
-
-        minimise    sum_i nu_i y_i + sum_j c_j |beta_j|
-        subject to  d_i (sum_j K_ij beta_j + intercept) + y_i >= 1,   y >= 0
-
-    and its dual::
-
-        maximise    sum_i t_i
-        subject to  |sum_i K_ij d_i t_i| <= c_j,   sum_i d_i t_i = 0,   0 <= t <= nu
-
-    Parameters
-    ----------
-    gram : Gram
-        K, of n_rows x n_candidates.
-    signs : ndarray of shape (n_rows,)
-        d, of +1 and -1.
-    error_weights : ndarray of shape (n_rows,)
-        nu >= 0.
-    coef_weights : ndarray of shape (n_candidates,)
-        c > 0.
-    """
-
-    gram: Gram
-    signs: Floats
-    error_weights: Floats
-    coef_weights: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class OneOutput(MarginCosts):
-    """The costs of one output of a :class:`TallMargin`."""
-
-    signs: Floats
-    error_weights: Floats
-    coef_weights: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class TallMargin:
-    """Problems :class:`~kernlet.lp.problem.L1Margin` over the same rows and candidates.
-
-    In the s + 1 variables beta and intercept, each output minimises::
-
-        F = sum_i nu_i max(0, 1 - d_i (K_i beta + intercept)) + sum_j c_j |beta_j|
-
-    Parameters
-    ----------
-    rows : RowSource
-        x_i.
-    kernel : Kernel
-    centers : {ndarray, sparse matrix} of shape (n_candidates, n_features)
-        z_j.
-    signs : ndarray of shape (n_rows, n_outputs)
-        d, of +1 and -1; int8 saves memory.
-    error_weights : ndarray of shape (n_rows, n_outputs)
-        nu >= 0; may be a broadcast view.
-    coef_weights : ndarray of shape (n_candidates, n_outputs)
-        c > 0.
-    """
-
-    rows: RowSource
-    kernel: Kernel
-    centers: Any
-    signs: Any
-    error_weights: Floats
-    coef_weights: Floats
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Rows, candidates and outputs."""
-        return len(self.rows), int(self.centers.shape[0]), int(self.signs.shape[1])
-
-    def output(self, number: int) -> OneOutput:
-        """The costs of one output."""
-        return OneOutput(
-            self.signs[:, number], self.error_weights[:, number], self.coef_weights[:, number]
-        )
-
-    def outputs(self, numbers: Indices) -> TallMargin:
-        """Some of the outputs."""
-        return replace(
-            self,
-            signs=self.signs[:, numbers],
-            error_weights=self.error_weights[:, numbers],
-            coef_weights=self.coef_weights[:, numbers],
-        )
-
-    def objective(self, slacks: Floats, absolute_coef: Floats) -> Floats:
-        """The objective of each output, for the y of all rows and the |beta| of all candidates."""
-        errors = np.einsum("ij,ij->j", self.error_weights, slacks)
-        return errors + np.einsum("ij,ij->j", self.coef_weights, absolute_coef)
-
-    def sample(self, X: Any, numbers: Indices) -> TallMargin:
-        """The problem on some rows X, the costs of errors scaled so that their sum stays."""
-        weights = self.error_weights[numbers]
-        total, part = self.error_weights.sum(axis=0), weights.sum(axis=0)
-        scale = np.divide(total, part, out=np.ones_like(total), where=part > 0)
-        return replace(
-            self, rows=ArrayRows(X), signs=self.signs[numbers], error_weights=weights * scale
-        )
-
-
-Problem = TypeVar("Problem", L1Margin, TallMargin)
 
 
 @dataclass(frozen=True)
 class PoundLoss:
     """x + mu (1 - exp(-alpha x)) for x >= 0, the smooth form of x + mu [x > 0].
 
-    Equation (24) of Fung, Mangasarian and Smola (2002); concave on x >= 0.
-
-    Parameters
-    ----------
-    mu : float
-        Price of being nonzero.
-    alpha : float
-        Steepness of the step.
+    Equation (24) of Fung, Mangasarian and Smola (2002); concave on x >= 0. ``mu`` is the price
+    of being nonzero, ``alpha`` the steepness of the step.
 
     Examples
     --------
@@ -193,13 +148,11 @@ class PoundLoss:
         """Its derivative, 1 + mu alpha exp(-alpha x)."""
         return 1.0 + self.mu * self.alpha * np.exp(-self.alpha * x)
 
-    def objective(
-        self, problem: L1Margin | TallMargin, slacks: Floats, absolute_coef: Floats
-    ) -> Any:
-        """The machine's objective with this loss in place of absolute values, (25)."""
+    def objective(self, problem: L1Margin, slacks: Floats, absolute_coef: Floats) -> float:
+        """The objective of one output with this loss in place of absolute values, (25)."""
         return problem.objective(self.value(slacks), self.value(absolute_coef))
 
-    def linearized(self, problem: Problem, slacks: Floats, absolute_coef: Floats) -> Problem:
+    def linearized(self, problem: L1Margin, slacks: Floats, absolute_coef: Floats) -> L1Margin:
         """The linear program (26) at a point: ``problem`` with its costs scaled by the slopes."""
         return replace(
             problem,
@@ -212,31 +165,15 @@ Status = Literal["optimal", "iteration limit", "stopped", "failed", "stalled"]
 
 
 @dataclass(frozen=True, eq=False)
-class MarginSolution:
-    """A primal-dual pair of an :class:`~kernlet.lp.problem.L1Margin`, with its certificate.
+class Solution:
+    """A primal-dual pair of one output of an :class:`L1Margin`, with its certificate.
 
-    Parameters
-    ----------
-    centers : ndarray of shape (m2,)
-        Candidates with a nonzero coefficient, ascending.
-    coef : ndarray of shape (m2,)
-        Their coefficients beta.
-    intercept : float
-    rows : ndarray of shape (m1,)
-        Rows with a positive dual, ascending.
-    duals : ndarray of shape (m1,)
-        Their duals t.
-    slacks : ndarray of shape (n_rows,)
-        The errors y of all rows.
-    objective : float
-        Value of the primal problem, every row counted.
-    bound : float
-        A lower bound on the optimum, every candidate checked; see :attr:`gap`.
-    n_iter : int
-        Simplex iterations.
-    status : {"optimal", "iteration limit", "stopped", "failed"}
-        How the simplex method ended: ``"stopped"`` on a caller's wish, ``"failed"`` on
-        numerical trouble. The gap holds in every case.
+    ``centers`` are the candidates with a nonzero ``coef`` beta, ``rows`` those with positive
+    ``duals`` t, both ascending; ``slacks`` are the errors y of all rows. ``objective`` counts
+    every row, and ``bound``, a lower bound on the optimum, every candidate. ``n_iter`` counts
+    simplex iterations. ``status`` says how the solver ended: "stopped" by a report, "failed"
+    after numerical trouble, "stalled" where rounds stopped narrowing the gap. The gap holds in
+    every case.
     """
 
     centers: Indices
@@ -253,6 +190,9 @@ class MarginSolution:
     @property
     def gap(self) -> float:
         """Relative duality gap (objective - bound) / objective: the certificate."""
-        if self.objective <= 0:
-            return 0.0
-        return (self.objective - self.bound) / self.objective
+        return relative_gap(self.objective, self.bound)
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """(objective - bound) / objective; 0 for an objective of 0, which nothing undercuts."""
+    return (objective - bound) / objective if objective > 0 else 0.0

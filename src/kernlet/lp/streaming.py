@@ -1,4 +1,4 @@
-"""The 1-norm machine on many more rows than candidate centers, to the exact optimum."""
+"""1-norm machines on many more rows than candidate centers, exactly, in passes over the rows."""
 
 from __future__ import annotations
 
@@ -10,34 +10,51 @@ from functools import partial
 import numpy as np
 
 from kernlet._typing import Floats
-from kernlet.lp.crossover import Finish
-from kernlet.lp.problem import MarginSolution, TallMargin
-from kernlet.lp.smoothed import NewtonDescent
+from kernlet.lp.crossover import Crossover
+from kernlet.lp.problem import L1Margin, Solution
+from kernlet.lp.smoothed import FIRST_WIDTH, NewtonDescent
 from kernlet.rows.source import BlockCache
 
-_FIRST_SAMPLE, _SAMPLE_GROWTH = 20, 6  # rows a candidate
+# How this works
+# --------------
+# Generation keeps kernel columns of n_rows numbers for every point in use and a simplex basis of
+# the margin rows. With millions of rows and a few hundred candidates neither fits, but the
+# unknowns of all outputs are a small matrix of (s + 1) x n_outputs numbers, and everything the
+# method needs of the rows are sums over them. The rows stay where they are (memory, files, a
+# cluster) and are read in passes, block by block, with the same sums in the same order wherever
+# they lie: the answer does not depend on where, nor on the number of workers.
+#
+# 1. Samples of 20, 120, 720, ... rows per candidate, drawn once, give a start. Each has the total
+#    nu of all rows, so that its optimum is an estimate of theirs, and passes over it are cheap.
+# 2. Proximal Newton steps on all rows while the hinge becomes sharper (smoothed.py): one pass per
+#    step. From a sample's optimum, a handful of steps remain.
+# 3. Crossover (crossover.py): a linear program over the rows near the margin, all others summed
+#    up, solved by the dual simplex method, and a float64 pass over all rows. The first gives a
+#    lower bound on the optimum, the second the objective. Usually one round closes the gap.
+#
+# All outputs go through the same passes and share kernel values. About n_rows * s kernel values
+# are computed per pass, fewer where blocks fit into the cache; 10 to 20 passes are usual. Memory is
+# about 60 bytes per row and output, the margin rows' kernel values (at most 512 MB), a sample
+# (at most 256 MB) and the cache.
+#
+# Costs that change (successive linearisation) keep the cache and start from the last machine,
+# with a width that its residuals suggest, without samples.
+
+_FIRST_SAMPLE, _SAMPLE_GROWTH = 20, 6  # rows per candidate, and the factor from one to the next
 _SAMPLE_BYTES = 256 * 2**20
-_WIDEST = 4.0  # of the smoothed hinge: at beta = 0 all residuals are 1
-_WARM, _LAST = 0.5, 0.01  # from a machine that is nearly right; before the linear program
-_MOST_STEPS = 20
+# Widths of the smoothed hinge: from a machine that is nearly right, and before the crossover, where
+# a parabola of 0.01 puts the margin rows in the right order.
+_WARM_WIDTH, _LAST_WIDTH = 0.5, 0.01
+_MAX_STEPS = 20  # per sample, and on all rows; more are left to the crossover
 
 
 @dataclass(frozen=True, eq=False)
-class TallProgress:
-    """Where the method stands after a pass over rows.
+class StreamingPass:
+    """What :class:`StreamingL1Solver` reports after a pass over rows.
 
-    Parameters
-    ----------
-    passes : float
-        So far; a pass over a sample counts as its share of the rows.
-    gap : float
-        The largest relative duality gap of the outputs; infinite before the finish.
-    rows_per_second : float
-        Of the last pass.
-    coef : ndarray of shape (s + 1, n_outputs)
-        beta and, last, the intercept.
-    is_sample : bool
-        Whether the pass went over a sample of the rows.
+    ``passes`` so far, one over a sample (``is_sample``) counted as its share of the rows; the
+    largest relative duality ``gap`` of the outputs, infinite before the crossover; the rows per
+    second of this pass; ``coef`` (s + 1, n_outputs), beta and, last, the intercept.
     """
 
     passes: float
@@ -47,68 +64,49 @@ class TallProgress:
     is_sample: bool
 
 
-TallReport = Callable[[TallProgress], bool]
+Report = Callable[[StreamingPass], bool]
 
 
 class _StopError(Exception):
     """The caller asked to stop."""
 
 
-class TallLP:
-    """Solves a :class:`TallMargin` exactly, in a few passes over its rows.
+class StreamingL1Solver:
+    """Solves all outputs of an :class:`L1Margin` exactly, in a few passes over its rows.
 
-    1. Samples of 20, 120, ... rows a candidate give a start.
-    2. Proximal Newton steps on all rows, the hinge smoothed less and less, see
-       :class:`~kernlet.lp.smoothed.NewtonDescent`: one pass a step.
-    3. A linear program over the rows near the margin, all others summed up, see
-       :class:`~kernlet.lp.crossover.NearProgram`. Its optimum is a bound on the optimum
-       of the problem; a float64 pass over all rows gives the objective, and the rows that
-       changed sides for another round, if one is needed.
-
-    All outputs go through the same passes and share the kernel blocks.
-
-    Time is about n_rows * s kernel values a pass, fewer where blocks are kept; 10 to 20
-    passes are usual. Memory is about 60 bytes a row and output, the near rows' kernel values (at
-    most 512 MB), a sample (at most 256 MB) and the kept blocks.
-
-    Parameters
-    ----------
-    problem : TallMargin
-    seed : int
-        Draws the samples.
-    max_bytes : int
-        Memory for kernel blocks in float32; what does not fit is computed at each pass.
+    See the top of this file. ``seed`` draws the samples; kernel blocks are cached in float32 in
+    ``max_bytes``, and what does not fit is computed at each pass.
 
     Examples
     --------
     >>> import numpy as np
     >>> from kernlet.kernels.rbf import RBF
-    >>> from kernlet.lp.problem import TallMargin
-    >>> from kernlet.rows.source import ArrayRows
-    >>> from kernlet.lp.streaming import TallLP
+    >>> from kernlet.lp.problem import L1Margin
+    >>> from kernlet.lp.streaming import StreamingL1Solver
     >>> X = np.random.RandomState(0).randn(5000, 2)
-    >>> signs = np.where(X[:, :1] * X[:, 1:] > 0, 1, -1)
-    >>> weights = np.full((5000, 1), 0.1)
-    >>> problem = TallMargin(ArrayRows(X), RBF(1.0), X[:50], signs, weights, np.ones((50, 1)))
-    >>> (solution,) = TallLP(problem, seed=0).solve()
+    >>> signs = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    >>> problem = L1Margin.of_rows(X, RBF(1.0), X[:50], signs, np.full(5000, 0.1))
+    >>> (solution,) = StreamingL1Solver(problem, seed=0).solve()
     >>> solution.gap < 1e-9
     True
     """
 
-    def __init__(self, problem: TallMargin, seed: int, *, max_bytes: int = 2 * 2**30) -> None:
+    def __init__(self, problem: L1Margin, seed: int, *, max_bytes: int = 2 * 2**30) -> None:
         self.problem, self.seed = problem, seed
-        self._store = BlockCache(max_bytes)
         self.passes = 0.0
-        self._report: TallReport | None = None
+        self._cache = BlockCache(max_bytes)
+        self._report: Report | None = None
         self._clock = 0.0
+        self._coef: Floats = np.zeros((problem.shape[1] + 1, problem.n_outputs))
+        self._widths: Floats = np.full(problem.n_outputs, FIRST_WIDTH)
 
-    def reweight(self, problem: TallMargin) -> None:
-        """Take on the same rows and candidates with other costs, keeping the kernel blocks."""
+    def reweight(self, problem: L1Margin) -> None:
+        """Take other costs for the same rows and candidates, keeping the kernel blocks."""
         self.problem = problem
 
     def close(self) -> None:
-        """Let go of kernel blocks that workers of a cluster keep."""
-        self.problem.rows.release(self._store)
+        """Release the kernel blocks that workers of a cluster keep."""
+        self.problem.rows.release(self._cache)
 
     def solve(
         self,
@@ -116,45 +114,47 @@ class TallLP:
         tol: float = 1e-9,
         max_iter: int | None = None,
         start: Floats | None = None,
-        report: TallReport | None = None,
-    ) -> list[MarginSolution]:
-        """Solve all outputs to a relative duality gap of ``tol``.
+        certify: bool = True,
+        report: Report | None = None,
+    ) -> list[Solution]:
+        """The solutions of all outputs to a relative duality gap of ``tol``.
 
-        Parameters
-        ----------
-        tol : float
-        max_iter : int or None
-            Simplex iterations allowed for each output.
-        start : ndarray of shape (s + 1, n_outputs), optional
-            A machine that is nearly right, such as that of other costs: no samples are drawn.
-        report : callable, optional
-            Told of each pass; a true answer stops the method there.
+        ``max_iter`` limits the simplex iterations of each output. ``start`` (s + 1, n_outputs) is
+        a machine that is nearly right, such as that of other costs: no samples are drawn.
+        ``report`` hears of each pass and stops the method by a true answer. Solutions are
+        certified whatever ``certify`` says, which is for generation.
         """
         self._report, self._clock = report, time.perf_counter()
-        n_rows, s, n_outputs = self.problem.shape
+        n_rows, s = self.problem.shape
+        n_outputs = self.problem.n_outputs
         self._coef = np.zeros((s + 1, n_outputs)) if start is None else start.copy()
-        self._widths = np.full(n_outputs, _WIDEST if start is None else _WARM)
+        self._widths = np.full(n_outputs, FIRST_WIDTH if start is None else _WARM_WIDTH)
         values: Floats = np.zeros((n_rows, n_outputs))
         stopped = False
         try:
             samples = self._samples()
-            metric = self._metric_of(samples[0])
+            full_hessian = self._full_hessian(samples[0])
             if start is None and samples[0] is not self.problem:
                 for sample in samples:
-                    self._descend(sample, metric, BlockCache(_SAMPLE_BYTES))
-            values = self._descend(self.problem, metric, self._store)
+                    self._descend(sample, full_hessian, BlockCache(_SAMPLE_BYTES))
+            values = self._descend(self.problem, full_hessian, self._cache)
         except _StopError:
             stopped = True
-        finish = Finish(self.problem, self._coef, values, _LAST, partial(self._tell, 1.0))
-        return finish.run(tol, max_iter, stopped=stopped)
+        on_pass = partial(self._count_pass, 1.0)
+        crossover = Crossover(self.problem, self._coef, values, _LAST_WIDTH, on_pass)
+        return crossover.run(tol, max_iter, stopped=stopped)
 
-    def _samples(self) -> list[TallMargin]:
+    def certified(self, solution: Solution, tol: float, max_iter: int | None) -> Solution:
+        """The solution itself: this solver returns no other."""
+        return solution
+
+    def _samples(self) -> list[L1Margin]:
         """Larger and larger samples of the rows; all rows where there are few."""
-        n_rows, s, _ = self.problem.shape
+        n_rows, s = self.problem.shape
         row_bytes = 4 * s + 8 * self.problem.rows.shape[1]
-        most = min(n_rows // 3, _SAMPLE_BYTES // row_bytes)
+        largest = min(n_rows // 3, _SAMPLE_BYTES // row_bytes)
         sizes, size = [], _FIRST_SAMPLE * (s + 1)
-        while size <= most:
+        while size <= largest:
             sizes.append(size)
             size *= _SAMPLE_GROWTH
         if not sizes:
@@ -163,31 +163,31 @@ class TallLP:
         X = self.problem.rows.take(numbers)
         return [self.problem.sample(X[:size], numbers[:size]) for size in sizes]
 
-    def _on_pass(self, problem: TallMargin) -> Callable[[Floats], None]:
+    def _on_pass(self, problem: L1Margin) -> Callable[[Floats], None]:
         share = len(problem.rows) / len(self.problem.rows)
 
         def on_pass(coef: Floats) -> None:
             self._coef = coef
-            if self._tell(share, np.inf, coef):
+            if self._count_pass(share, np.inf, coef):
                 raise _StopError
 
         return on_pass
 
-    def _metric_of(self, sample: TallMargin) -> Floats:
+    def _full_hessian(self, sample: L1Margin) -> Floats:
         coef = self._coef
         descent = NewtonDescent(sample, BlockCache(0), np.zeros_like(coef), self._on_pass(sample))
         try:
-            return descent.metric()
+            return descent.full_hessian()
         finally:
-            self._coef = coef
+            self._coef = coef  # the pass was at beta = 0
 
-    def _descend(self, problem: TallMargin, metric: Floats, store: BlockCache) -> Floats:
-        descent = NewtonDescent(problem, store, self._coef, self._on_pass(problem))
-        descent.descend(self._widths, _LAST, metric, most=_MOST_STEPS)
-        self._coef, self._widths = descent.coef, descent.widths_with_band(_WARM)
+    def _descend(self, problem: L1Margin, full_hessian: Floats, cache: BlockCache) -> Floats:
+        descent = NewtonDescent(problem, cache, self._coef, self._on_pass(problem))
+        descent.descend(self._widths, _LAST_WIDTH, full_hessian, _MAX_STEPS)
+        self._coef, self._widths = descent.coef, descent.widths_with_band(_WARM_WIDTH)
         return descent.values
 
-    def _tell(self, share: float, gap: float, coef: Floats) -> bool:
+    def _count_pass(self, share: float, gap: float, coef: Floats) -> bool:
         """Count a pass and report it; whether to stop."""
         self.passes += share
         now = time.perf_counter()
@@ -195,4 +195,4 @@ class TallLP:
         self._clock = now
         if self._report is None:
             return False
-        return bool(self._report(TallProgress(self.passes, gap, speed, coef, share < 1)))
+        return bool(self._report(StreamingPass(self.passes, gap, speed, coef, share < 1)))

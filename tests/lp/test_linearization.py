@@ -1,21 +1,28 @@
-"""Algorithm 4.2: its fixed point, remark 4.4, and the naive twin."""
+"""Algorithm 4.2 over both solvers: its fixed point, remark 4.4, and the naive twin."""
 
 import numpy as np
 import pytest
 
 import naive
-from kernlet.kernels.gram import Gram
-from kernlet.lp.generation import Generation
-from kernlet.lp.linearization import linearize_successively
-from kernlet.lp.problem import L1Margin, PoundLoss
-from support.margin_problems import full_kernel, make_problem
+from kernlet.kernels.rbf import RBF
+from kernlet.lp.generation import ColumnGeneration
+from kernlet.lp.linearization import linearize
+from kernlet.lp.problem import PoundLoss
+from kernlet.lp.streaming import StreamingL1Solver
+from support.margin_problems import make_problem, one_output, plain, together
 
 POUND = PoundLoss(mu=10.0, alpha=5.0)
 
 
 def run(problem, pound=POUND, max_lps=50):
-    generation = Generation(problem, np.random.RandomState(0))
-    return linearize_successively(generation, pound, max_lps=max_lps)
+    generation = ColumnGeneration(problem, np.random.RandomState(0))
+    (path,) = linearize(generation, pound=pound, max_lps=max_lps)
+    return path
+
+
+def solve(problem, seed=0):
+    (solution,) = ColumnGeneration(problem, np.random.RandomState(seed)).solve()
+    return solution
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -35,7 +42,7 @@ def test_last_program_has_a_tight_certificate(seed):
 def test_agrees_with_the_naive_twin(seed):
     problem = make_problem(seed, m=50)
     path = run(problem)
-    expected = naive.pound_machine(full_kernel(problem), problem.signs, 2.0, POUND.mu, POUND.alpha)
+    expected = naive.pound_machine(*plain(problem)[:2], 2.0, POUND.mu, POUND.alpha)
     assert path.objectives[-1] == pytest.approx(expected, rel=1e-5)
 
 
@@ -43,14 +50,16 @@ def test_agrees_with_the_naive_twin(seed):
 def test_remark_4_4_the_reduced_kernel_gives_the_same_machine(seed):
     path = run(make_problem(seed, m=150))
     last, solution = path.problem, path.solution
-    X = last.gram.x.X
-    reduced = L1Margin(
-        Gram(last.gram.kernel, X[solution.rows], X[solution.centers]),
+    X = last.points
+    reduced = one_output(
+        X[solution.rows],
+        last.kernel,
+        X[solution.centers],
         last.signs[solution.rows],
         last.error_weights[solution.rows],
         last.coef_weights[solution.centers],
     )
-    again = Generation(reduced, np.random.RandomState(1)).solve()
+    again = solve(reduced, seed=1)
     assert again.objective == pytest.approx(solution.objective, rel=1e-10)
     np.testing.assert_array_equal(again.centers, np.arange(len(solution.centers)))
     np.testing.assert_allclose(again.coef, solution.coef, rtol=1e-7)
@@ -59,7 +68,7 @@ def test_remark_4_4_the_reduced_kernel_gives_the_same_machine(seed):
 
 def test_uses_fewer_centers_and_rows_than_the_1_norm_machine():
     problem = make_problem(m=300)
-    first, path = Generation(problem, np.random.RandomState(0)).solve(), run(problem)
+    first, path = solve(problem), run(problem)
     assert len(path.solution.centers) < len(first.centers)
     assert len(path.solution.rows) < len(first.rows)
 
@@ -67,7 +76,7 @@ def test_uses_fewer_centers_and_rows_than_the_1_norm_machine():
 def test_no_price_for_presence_leaves_the_1_norm_machine():
     problem = make_problem(m=100)
     path = run(problem, PoundLoss(mu=0.0, alpha=5.0))
-    first = Generation(problem, np.random.RandomState(0)).solve()
+    first = solve(problem)
     assert path.n_lps == 2
     np.testing.assert_array_equal(path.solution.centers, first.centers)
 
@@ -77,3 +86,25 @@ def test_max_lps_is_kept_to():
     assert path.n_lps == 2
     assert not path.is_stationary
     assert path.solution.gap <= 1e-9
+
+
+# -- Over the streaming solver --
+
+
+def test_falls_to_a_stationary_point_as_good_as_that_of_generation():
+    problems = [make_problem(s, 5000, RBF(0.7), 0.2, 25, weighted=True) for s in (1, 1)]
+    paths = linearize(StreamingL1Solver(together(*problems), seed=0), pound=POUND, max_lps=50)
+    other = run(problems[0])
+    for path in paths:
+        assert path.is_stationary
+        assert abs(path.solution.gap) < 1e-9
+        assert np.all(np.diff(path.objectives) <= 1e-9 * path.objectives[0])
+        assert path.objectives[0] == pytest.approx(other.objectives[0], rel=1e-6)
+        assert path.objectives[-1] == pytest.approx(other.objectives[-1], rel=1e-2)
+
+
+def test_the_number_of_programs_can_be_limited():
+    solver = StreamingL1Solver(make_problem(1, 3000, RBF(0.7), 0.2, 25), seed=0)
+    (path,) = linearize(solver, pound=POUND, max_lps=2)
+    assert len(path.objectives) == 2
+    assert not path.is_stationary

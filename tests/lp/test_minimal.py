@@ -1,14 +1,91 @@
-"""Blocks one after the other: what is kept, what is forgotten, and how good it is."""
+"""The minimal machine as an estimator, and block by block."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import InvalidParameterError
 
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
-from kernlet.datasets import make_checkerboard
+from kernlet.datasets import load, make_checkerboard
 
 
-def make_machine(**parameters):
+@pytest.mark.parametrize("parameters", [{"mu": -1.0}, {"alpha": 0.0}, {"max_lps": 0}], ids=str)
+def test_bad_parameters(parameters):
+    X, y = make_moons(20, random_state=0)
+    (name,) = parameters
+    with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter"):
+        MinimalKernelClassifier(**parameters).fit(X, y)
+
+
+def test_fewer_centers_at_the_accuracy_of_the_1_norm_machine():
+    board = make_checkerboard(random_state=1)
+    options = {"C": 300.0, "gamma": 4.0, "random_state": 0}
+    first = L1KernelClassifier(**options).fit(board.X, board.y)
+    minimal = MinimalKernelClassifier(**options).fit(board.X, board.y)
+    assert minimal.n_centers_ < first.n_centers_
+    accuracy = minimal.score(board.X_test, board.y_test)
+    assert accuracy > first.score(board.X_test, board.y_test) - 0.01
+
+
+def test_counts_its_linear_programs():
+    X, y = make_moons(100, noise=0.2, random_state=0)
+    machine = MinimalKernelClassifier(random_state=0).fit(X, y)
+    assert machine.n_lps_.shape == (1,)
+    assert 2 <= machine.n_lps_[0] <= 50
+    assert machine.duality_gap_.max() <= 1e-9
+
+
+def test_stopping_at_max_lps_warns():
+    X, y = make_moons(100, noise=0.2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="still improving after max_lps=2"):
+        MinimalKernelClassifier(max_lps=2, random_state=0).fit(X, y)
+
+
+def test_remark_4_4_with_the_costs_of_the_last_program():
+    """Trained on its m1 rows and m2 centers alone, with all else equal, it is the same machine."""
+    X, y = make_moons(150, noise=0.2, random_state=0)
+    machine = MinimalKernelClassifier(mu=0.0, gamma=1.0, random_state=0).fit(X, y)
+    rows = machine.margin_indices_
+    again = MinimalKernelClassifier(
+        mu=0.0, gamma=1.0, candidates=machine.expansion_.centers, random_state=0
+    ).fit(X[rows], y[rows])
+    np.testing.assert_allclose(again.decision_function(X), machine.decision_function(X), atol=1e-7)
+
+
+def test_no_price_for_presence_is_the_1_norm_machine():
+    X, y = make_moons(100, noise=0.2, random_state=0)
+    minimal = MinimalKernelClassifier(mu=0.0, random_state=0).fit(X, y)
+    first = L1KernelClassifier(random_state=0).fit(X, y)
+    np.testing.assert_allclose(minimal.decision_function(X), first.decision_function(X), atol=1e-8)
+
+
+def test_checkerboard_figure_of_the_paper(data_folder):
+    """Figure 4: 30 rows and 27 centers for the paper, on its own board."""
+    board = load("checkerboard_generated")
+    scale = lambda X: X / 100.0 - 1.0  # noqa: E731
+    machine = MinimalKernelClassifier(C=300.0, mu=100.0, gamma=3.0, random_state=0)
+    machine.fit(scale(board.X), board.y)
+    assert len(machine.margin_indices_) <= 30
+    assert machine.n_centers_ <= 27
+    assert machine.score(scale(board.X_test), board.y_test) >= 0.974
+
+
+def test_usps_eight_against_the_rest(data_folder):
+    digits = load("usps")
+    X, X_test = 2.0 * digits.X - 1.0, 2.0 * digits.X_test - 1.0
+    machine = MinimalKernelClassifier(C=0.9, gamma=1 / 128, random_state=0)
+    machine.fit(X, digits.y == 8)
+    assert machine.duality_gap_[0] <= 1e-9
+    assert machine.n_centers_ < 60
+    assert machine.score(X_test, digits.y_test == 8) > 0.97
+
+
+# -- Blocks one after the other: what is kept, what is forgotten, and how good it is --
+
+
+def blockwise(**parameters):
     return MinimalKernelClassifier(10.0, gamma=0.5, random_state=0, **parameters)
 
 
@@ -20,7 +97,7 @@ def make_blocks(n_blocks=4, seed=0):
 
 
 def test_only_centers_and_rows_with_a_dual_are_kept():
-    machine = make_machine(retain="last")
+    machine = blockwise(retain="last")
     seen = 0
     for X, y in zip(*make_blocks(), strict=True):
         machine.partial_fit(X, y)
@@ -35,7 +112,7 @@ def test_only_centers_and_rows_with_a_dual_are_kept():
 
 def test_rows_of_the_1_norm_machine_are_kept_too():
     (X, *_), (y, *_) = make_blocks()
-    machine = make_machine().partial_fit(X, y)
+    machine = blockwise().partial_fit(X, y)
     norm = L1KernelClassifier(10.0, gamma=0.5, random_state=0).fit(X, y)
     rests_on = np.concatenate(
         [m for one in (machine, norm) for m in (one.center_indices_, one.margin_indices_)]
@@ -47,7 +124,7 @@ def test_keeping_more_forgets_less():
     test, labels = (np.concatenate(part) for part in make_blocks(20, seed=1))
     scores = {}
     for retain in ("both", "last"):
-        machine = make_machine(retain=retain)
+        machine = blockwise(retain=retain)
         for X, y in zip(*make_blocks(12, seed=3), strict=True):
             machine.partial_fit(X, y)
         scores[retain] = machine.score(test, labels)
@@ -57,15 +134,15 @@ def test_keeping_more_forgets_less():
 def test_the_machine_of_blocks_learns_from_all_of_them():
     blocks = make_blocks()
     test, labels = (np.concatenate(part) for part in make_blocks(20, seed=1))
-    machine = make_machine()
+    machine = blockwise()
     for X, y in zip(*blocks, strict=True):
         machine.partial_fit(X, y)
-    first = make_machine().fit(blocks[0][0], blocks[1][0])
+    first = blockwise().fit(blocks[0][0], blocks[1][0])
     assert machine.score(test, labels) > max(0.93, first.score(test, labels))
 
 
 def test_old_rows_are_forgotten():
-    machine = make_machine(max_age=1)
+    machine = blockwise(max_age=1)
     for X, y in zip(*make_blocks(), strict=True):
         machine.partial_fit(X, y)
         assert machine.retained_.blocks.min() >= machine.retained_.n_blocks - 2
@@ -75,7 +152,7 @@ def test_old_rows_are_forgotten():
 @pytest.mark.parametrize("wrap", [np.asarray, csr_array], ids=["dense", "sparse"])
 def test_a_class_may_come_late(wrap):
     (X, _), (y, _) = make_blocks(2)
-    machine = make_machine()
+    machine = blockwise()
     machine.partial_fit(wrap(X[y == "same"]), y[y == "same"], classes=["same", "other"])
     assert set(machine.predict(wrap(X))) == {"same"}
     machine.partial_fit(wrap(X), y)
@@ -84,14 +161,14 @@ def test_a_class_may_come_late(wrap):
 
 def test_fit_starts_anew():
     (X, Z), (y, labels) = make_blocks(2)
-    machine = make_machine().partial_fit(X, y).fit(X, y)
+    machine = blockwise().partial_fit(X, y).fit(X, y)
     assert not hasattr(machine, "retained_")
     assert machine.partial_fit(Z, labels).retained_.n_seen == 100
 
 
 def test_given_points_stay_candidates():
     board = make_checkerboard(random_state=0)
-    machine = make_machine(candidates=board.X[:40], retain="last")
+    machine = blockwise(candidates=board.X[:40], retain="last")
     machine.partial_fit(board.X[:500], board.y[:500])
     machine.partial_fit(board.X[500:], board.y[500:])
     assert len(machine.retained_.y) == len(machine.margin_indices_)
@@ -100,8 +177,8 @@ def test_given_points_stay_candidates():
 def test_bad_input_gets_a_sentence():
     (X, _), (y, _) = make_blocks(2)
     with pytest.raises(ValueError, match="one class only"):
-        make_machine().partial_fit(X, np.full(100, "same"))
-    machine = make_machine().partial_fit(X, y)
+        blockwise().partial_fit(X, np.full(100, "same"))
+    machine = blockwise().partial_fit(X, y)
     with pytest.raises(ValueError, match="differ from those of the first call"):
         machine.partial_fit(X, y, classes=["same", "third"])
     with pytest.raises(ValueError, match="label 'third', which the model does not know"):
@@ -114,21 +191,21 @@ def test_bad_input_gets_a_sentence():
 def test_dense_and_sparse_blocks_mix(first):
     second = np.asarray if first is csr_array else csr_array
     (X, Z), (y, z) = make_blocks(2)
-    mixed = make_machine().partial_fit(first(X), y).partial_fit(second(Z), z)
-    plain = make_machine().partial_fit(X, y).partial_fit(Z, z)
+    mixed = blockwise().partial_fit(first(X), y).partial_fit(second(Z), z)
+    plain = blockwise().partial_fit(X, y).partial_fit(Z, z)
     np.testing.assert_allclose(mixed.decision_function(X), plain.decision_function(X), atol=1e-6)
 
 
 def test_a_small_block_has_fewer_candidates():
     (X, Z), (y, z) = make_blocks(2)
-    machine = make_machine(candidates=100, retain="last", max_age=1).partial_fit(X, y)
+    machine = blockwise(candidates=100, retain="last", max_age=1).partial_fit(X, y)
     machine.partial_fit(Z[:10], z[:10])
     assert machine.retained_.n_seen == 110
 
 
 def test_a_block_of_no_weight_changes_nothing():
     (X, Z), (y, z) = make_blocks(2)
-    machine = make_machine().partial_fit(X, y)
+    machine = blockwise().partial_fit(X, y)
     before = machine.decision_function(X)
     machine.partial_fit(Z, z, sample_weight=np.zeros(len(z)))
     assert machine.retained_.n_blocks == 2
@@ -137,7 +214,7 @@ def test_a_block_of_no_weight_changes_nothing():
 
 def test_a_first_call_that_fails_leaves_nothing_behind():
     (X, _), _ = make_blocks(2)
-    machine = make_machine()
+    machine = blockwise()
     with pytest.raises(ValueError, match="does not know"):
         machine.partial_fit(X, np.arange(100) % 2, classes=[5, 6])
     assert not hasattr(machine, "classes_")
@@ -146,16 +223,16 @@ def test_a_first_call_that_fails_leaves_nothing_behind():
 
 def test_parameters_that_blocks_cannot_follow(tmp_path):
     (X, Z), (y, z) = make_blocks(2)
-    machine = make_machine().partial_fit(X, y)
+    machine = blockwise().partial_fit(X, y)
     with pytest.raises(ValueError, match="stay those of the first call"):
         machine.set_params(gamma=0.1).partial_fit(Z, z)
     with pytest.raises(ValueError, match="keeps no checkpoint"):
-        make_machine(checkpoint=tmp_path).partial_fit(X, y)
+        blockwise(checkpoint=tmp_path).partial_fit(X, y)
     with pytest.raises(ValueError, match="mix types"):
-        make_machine().partial_fit(X[:4], [1, "a", 1, "a"])
+        blockwise().partial_fit(X[:4], [1, "a", 1, "a"])
 
 
 def test_no_row_left_is_told():
     (X, _), _ = make_blocks(2)
     with pytest.warns(UserWarning, match="No row is kept"):
-        make_machine().partial_fit(X, np.full(100, "same"), classes=["other", "same"])
+        blockwise().partial_fit(X, np.full(100, "same"), classes=["other", "same"])

@@ -1,10 +1,10 @@
-"""The program over near rows against one plain call, alone and with rows summed up."""
+"""The program over margin rows against one plain call, alone and with rows summed up."""
 
 import numpy as np
 import pytest
 
 import naive
-from kernlet.lp.crossover import Near, NearProgram, merge_equal, share_out
+from kernlet.lp.crossover import MarginLP, MarginRows, merge_equal_rows, split_duals
 from support.margin_problems import full_kernel, make_problem
 
 FAR_AWAY = np.full(16, 1e6)
@@ -12,26 +12,33 @@ FAR_AWAY = np.full(16, 1e6)
 
 def make(seed=0, m=120, C=1.0):
     problem = make_problem(seed, m, C=C, n_candidates=15, weighted=True)
-    return problem, full_kernel(problem)
+    return problem.output(0), full_kernel(problem)
+
+
+def solved(rows, coef, coef_weights, radius):
+    program = MarginLP(rows, coef, coef_weights, radius)
+    assert program.solve() == "optimal"
+    return program
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_with_all_rows_near_it_is_the_whole_problem(seed):
     problem, K = make(seed)
-    near = Near(np.arange(120), K, problem.signs, problem.error_weights, np.zeros((2, 16)))
-    vertex = NearProgram(near, np.zeros(16), problem.coef_weights, FAR_AWAY).solve()
+    near = MarginRows(np.arange(120), K, problem.signs, problem.error_weights, np.zeros((2, 16)))
+    program = solved(near, np.zeros(16), problem.coef_weights, FAR_AWAY)
     bound, _ = naive.l1_margin_dual(K, problem.signs, problem.error_weights, problem.coef_weights)
-    assert vertex.status == "optimal"
-    assert vertex.duals.sum() == pytest.approx(bound, rel=1e-8)
-    slacks = problem.slacks(K @ vertex.coef[:-1] + vertex.coef[-1])
-    assert problem.objective(slacks, np.abs(vertex.coef[:-1])) == pytest.approx(bound, rel=1e-8)
+    assert program.duals.sum() == pytest.approx(bound, rel=1e-8)
+    slacks = problem.slacks(K @ program.coef[:-1] + program.coef[-1])
+    assert problem.objective(slacks, np.abs(program.coef[:-1])) == pytest.approx(bound, rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_that_keep_their_side_can_be_summed_up(seed):
     problem, K = make(seed)
-    everything = Near(np.arange(120), K, problem.signs, problem.error_weights, np.zeros((2, 16)))
-    whole = NearProgram(everything, np.zeros(16), problem.coef_weights, FAR_AWAY).solve()
+    everything = MarginRows(
+        np.arange(120), K, problem.signs, problem.error_weights, np.zeros((2, 16))
+    )
+    whole = solved(everything, np.zeros(16), problem.coef_weights, FAR_AWAY)
     residuals = 1 - problem.signs * (K @ whole.coef[:-1] + whole.coef[-1])
     near = np.flatnonzero(np.abs(residuals) < 0.3)
     beyond = residuals >= 0.3
@@ -39,11 +46,11 @@ def test_rows_that_keep_their_side_can_be_summed_up(seed):
     far = np.array(
         [(problem.error_weights * (beyond & (problem.signs == s))) @ lines for s in (1, -1)]
     )
-    some = Near(near, K[near], problem.signs[near], problem.error_weights[near], far)
+    some = MarginRows(near, K[near], problem.signs[near], problem.error_weights[near], far)
     start = whole.coef + 1e-3
-    vertex = NearProgram(some, start, problem.coef_weights, FAR_AWAY).solve()
-    np.testing.assert_allclose(vertex.coef, whole.coef, atol=1e-7)
-    np.testing.assert_allclose(vertex.duals, whole.duals[near], atol=1e-7)
+    program = solved(some, start, problem.coef_weights, FAR_AWAY)
+    np.testing.assert_allclose(program.coef, whole.coef, atol=1e-7)
+    np.testing.assert_allclose(program.duals, whole.duals[near], atol=1e-7)
 
 
 def test_a_trust_region_keeps_it_feasible_without_any_near_row():
@@ -51,28 +58,26 @@ def test_a_trust_region_keeps_it_feasible_without_any_near_row():
     nothing = np.zeros(0)
     far = np.zeros((2, 16))
     far[0, -1] = 5.0  # a pull on the intercept that nothing holds
-    near = Near(np.zeros(0, dtype=int), K[:0], nothing, nothing, far)
-    vertex = NearProgram(near, np.zeros(16), problem.coef_weights, np.full(16, 0.25)).solve()
-    assert vertex.status == "optimal"
-    assert vertex.coef[-1] == pytest.approx(0.25)
+    near = MarginRows(np.zeros(0, dtype=int), K[:0], nothing, nothing, far)
+    program = solved(near, np.zeros(16), problem.coef_weights, np.full(16, 0.25))
+    assert program.coef[-1] == pytest.approx(0.25)
 
 
 def test_equal_rows_become_one():
     problem, K = make(m=30)
     again = np.random.RandomState(0).permutation(np.repeat(np.arange(30), 3))
     nothing = np.zeros((2, 16))
-    near = Near(
+    near = MarginRows(
         np.arange(90), K[again], problem.signs[again], problem.error_weights[again], nothing
     )
-    merged, groups = merge_equal(near)
+    merged, groups = merge_equal_rows(near)
     assert len(merged.numbers) == 30
     np.testing.assert_array_equal(merged.K[groups], near.K)
     np.testing.assert_array_equal(merged.signs[groups], near.signs)
     one, two = (
-        NearProgram(rows, np.zeros(16), problem.coef_weights, FAR_AWAY).solve()
-        for rows in (merged, near)
+        solved(rows, np.zeros(16), problem.coef_weights, FAR_AWAY) for rows in (merged, near)
     )
-    duals = share_out(one.duals, near, merged, groups)
+    duals = split_duals(one.duals, near, merged, groups)
     assert duals.sum() == pytest.approx(two.duals.sum(), rel=1e-9)
     assert (duals <= near.weights * (1 + 1e-12)).all()
     together = np.bincount(groups, duals)
@@ -83,16 +88,15 @@ def test_equal_rows_become_one():
 
 def test_without_an_answer_of_the_simplex_method_it_stays_where_it_is(monkeypatch):
     problem, K = make(m=30)
-    near = Near(np.arange(30), K, problem.signs, problem.error_weights, np.zeros((2, 16)))
-    program = NearProgram(near, np.zeros(16), problem.coef_weights, FAR_AWAY)
-    monkeypatch.setattr(program, "_run", lambda max_iter: "failed")  # HiGHS is never asked
-    vertex = program.solve()
-    assert vertex.status == "failed"
-    np.testing.assert_array_equal(vertex.coef, np.zeros(16))
+    near = MarginRows(np.arange(30), K, problem.signs, problem.error_weights, np.zeros((2, 16)))
+    program = MarginLP(near, np.zeros(16), problem.coef_weights, FAR_AWAY)
+    monkeypatch.setattr(program.simplex, "run", lambda max_iter: "failed")  # HiGHS is never asked
+    assert program.solve() == "failed"
+    np.testing.assert_array_equal(program.coef, np.zeros(16))
 
 
 def test_equal_rows_of_both_signs_stay_two():
     K = np.ones((4, 2))
-    near = Near(np.arange(4), K, np.array([1.0, -1, 1, -1]), np.ones(4), np.zeros((2, 3)))
-    merged, _ = merge_equal(near)
+    near = MarginRows(np.arange(4), K, np.array([1.0, -1, 1, -1]), np.ones(4), np.zeros((2, 3)))
+    merged, _ = merge_equal_rows(near)
     assert sorted(merged.signs) == [-1, 1]

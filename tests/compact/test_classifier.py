@@ -246,7 +246,11 @@ def test_without_a_validation_part_there_is_no_temperature(moons):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"n_centers": 10}, {"n_centers": "auto"}, {"n_centers": None, "max_bytes": 300}],
+    [
+        {"n_centers": 10},
+        pytest.param({"n_centers": "auto"}, marks=pytest.mark.slow),
+        {"n_centers": None, "max_bytes": 300},
+    ],
     ids=["one size", "auto", "bytes"],
 )
 def test_same_answer_with_the_same_seed_whatever_n_jobs(moons, parameters):

@@ -22,11 +22,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
 from kernlet.compact.display import CompactPathDisplay
-from kernlet.compact.initialise import (
-    Initialiser,
-    InitialModel,
-    initial_classifier,
-)
+from kernlet.compact.initialise import Initialiser, InitialModel, initial_classifier
 from kernlet.compact.network import (
     STORAGE,
     BatchLoader,

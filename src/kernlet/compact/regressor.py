@@ -170,10 +170,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
             data,
             training,
             initial,
-            lambda expansion: {
-                "expansion_": rescaled(expansion, mean, scale),
-                "_is_flat": is_flat,
-            },
+            lambda expansion: {"expansion_": rescaled(expansion, mean, scale), "_is_flat": is_flat},
         )
         return self
 

@@ -165,13 +165,7 @@ class Adam:
 # -- One stage -------------------------------------------------------------------------------
 
 #: Learning rates in units of the scaled inputs, of the outputs and of log gamma.
-RATES = {
-    "centers": 0.1,
-    "weights": 0.5,
-    "intercept": 0.5,
-    "log_gamma": 0.05,
-    "projection": 0.003,
-}
+RATES = {"centers": 0.1, "weights": 0.5, "intercept": 0.5, "log_gamma": 0.05, "projection": 0.003}
 _LOG_STEP_RATE = 0.02  # of the logarithms of rounding steps
 _STEPS_PER_CHECK = 32
 _MAX_HALVINGS = 10
@@ -366,7 +360,8 @@ class _Stage:
 
     def _guard(self, loss: float, before: AdamState) -> None:
         """Keep a state of finite loss; otherwise return to the last one and halve the rates."""
-        if math.isfinite(loss) and self._is_finite():
+        xp = self.batches.device.namespace
+        if math.isfinite(loss) and bool(xp.all(xp.isfinite(self.state.vector))):
             self.good = before
             return
         self.n_halvings += 1
@@ -375,10 +370,6 @@ class _Stage:
             "The loss is not finite: the last steps were undone, and the learning rates are now "
             f"1/{2**self.n_halvings} of what they were."
         )
-
-    def _is_finite(self) -> bool:
-        xp = self.batches.device.namespace
-        return bool(xp.all(xp.isfinite(self.state.vector)))
 
     def _quantized(self, arrays: Arrays) -> RBFNetwork:
         log_steps = {_log_step(name) for name in self.levels}

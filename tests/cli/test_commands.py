@@ -115,7 +115,7 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
         ),
         ("a,b\n" + "".join(f"1,{i + 0.5}\n" for i in range(90)), "add --regression"),
         ("b\n1\n2\n", "no column besides the target"),
-        ("a,c\n1,2\n", "no column 'b' among a, c"),
+        ("a,c\n1,2\n", "no column 'b' among 'a', 'c'"),
         ("a,b\ninf,1\n2,0\n1,1\n2,1\n3,0\n", "Row 1, column 'a': inf is too large"),
         ("a,b\n" + "1,x\n2,y\n" * 20 + "inf,x\n", "table.csv: Row 41, column 'a': inf is too"),
         ("a,b\n1,2\n3,inf\n", "Row 2, column 'b': inf is not a label"),
@@ -135,7 +135,7 @@ def test_usage_errors_have_their_own_status(iris, tmp_path):
     table, _, _ = iris
     words = ["fit", table, "--target", "species", "--centers", 5, "--auto", "-o", tmp_path / "m"]
     assert "give one" in kernlet_command(*words, status=2)
-    assert "no number of bytes" in kernlet_command(
+    assert "not a number of bytes" in kernlet_command(
         "fit", table, "--bytes", "16q", "-o", "m", status=2
     )
     assert "does not exist" in kernlet_command("predict", "none", table, status=2)

@@ -163,7 +163,7 @@ def test_files_of_whole_and_other_numbers(tmp_path):
     ("words", "message"),
     [
         (["--target", "nothing"], "There is no column 'nothing'"),
-        ([], "Choose with --target which of a, b, c, color, label to predict"),
+        ([], "Choose with --target which of 'a', 'b', 'c', 'color', 'label' to predict"),
         (["--target", "label", "--regression"], "raise --memory"),
         (["--target", "label", "--drop", "z"], "There is no column 'z' to drop"),
         (["--target", "a"], "different numbers: add --regression"),

@@ -73,10 +73,6 @@ class CategoryColumn:
 class ColumnEncoding:
     """How the columns of a table become rows of numbers.
 
-    Parameters
-    ----------
-    columns : tuple of NumberColumn or CategoryColumn
-
     Examples
     --------
     >>> from kernlet.tables.encode import ColumnEncoding
@@ -92,16 +88,9 @@ class ColumnEncoding:
 
     @classmethod
     def learned(cls, table: Any) -> ColumnEncoding:
-        """Learn medians of numbers, and the categories that occur.
+        """Learn medians of numbers, and the categories of texts and booleans.
 
-        Parameters
-        ----------
-        table : mapping of str to array-like, or a pandas, polars or Arrow table
-            Columns of equal length; those of texts and booleans are categories.
-
-        Returns
-        -------
-        encoding : ColumnEncoding
+        A table is a dict of columns, or a pandas, polars or Arrow table.
         """
         return cls(tuple(_learned_column(n, _cells(table, n)) for n in _column_names(table)))
 
@@ -122,23 +111,13 @@ class ColumnEncoding:
         return np.array(kinds, dtype=bool)
 
     def transform(self, table: Any) -> Floats:
-        """Encode a table.
-
-        Parameters
-        ----------
-        table : mapping of str to array-like, or a pandas, polars or Arrow table
-            With the columns of the encoding; others are ignored.
-
-        Returns
-        -------
-        X : ndarray of shape (n_rows, n_features), float32
-        """
+        """Rows of float32 from a table that has the columns of the encoding, and maybe others."""
         available = set(_column_names(table))
         missing = [name for name in self.names if name not in available]
         if missing:
             raise ValueError(
-                f"The table lacks {_listed(missing)}; the machine was trained on "
-                f"{_listed(self.names)}."
+                f"The table lacks {listed(missing)}; the machine was trained on "
+                f"{listed(self.names)}."
             )
         blocks = [column.encoded(_cells(table, column.name)) for column in self.columns]
         X = np.empty((len(blocks[0]), len(self.feature_names)), dtype=np.float32)
@@ -257,9 +236,10 @@ def _cells(table: Any, name: str) -> Any:
     return values if hasattr(values, "dictionary_encode") else np.asarray(values)
 
 
-def _listed(names: Sequence[str]) -> str:
-    listed = ", ".join(repr(name) for name in names[:5])
-    return listed if len(names) <= 5 else f"{listed} and {len(names) - 5} more columns"
+def listed(names: Sequence[str]) -> str:
+    """The first names, for an error message."""
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more columns"
 
 
 def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMap | None, str]:

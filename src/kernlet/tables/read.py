@@ -7,7 +7,7 @@ import hashlib
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from kernlet.console import reading_bar, say
 from kernlet.rows.parquet import parquet_files
-from kernlet.tables.encode import distinct_texts
+from kernlet.tables.encode import distinct_texts, listed
 
 _MISSING_CELLS = ["", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "None", "?"]
 _MOSTLY = 0.9  # a column with a larger share of numbers is numeric: texts in it are typing errors
@@ -98,9 +98,9 @@ class DataTable:
             _require_labels(self.y, "y")
             return self, Labels(*np.unique(self.y, return_inverse=True))
         if target is None:
-            raise ValueError(f"Choose with --target which of {_listed(self.names)} to predict.")
+            raise ValueError(f"Choose with --target which of {listed(self.names)} to predict.")
         if target not in self.names:
-            raise ValueError(f"There is no column {target!r} among {_listed(self.names)}.")
+            raise ValueError(f"There is no column {target!r} among {listed(self.names)}.")
         return self.without([target]), self._labels(target)
 
     def _labels(self, target: str) -> Labels:
@@ -179,9 +179,6 @@ def read_table(
     if not table.n_rows:
         raise ValueError(f"{path} has no rows.")
     return table
-
-
-# --- Parquet ---------------------------------------------------------------------------------
 
 
 def is_parquet(path: Path) -> bool:
@@ -294,21 +291,23 @@ def _has_long_integers(cells: Any) -> bool:
     return any(bound is not None and abs(bound) >= _MAX_EXACT_INTEGER for bound in bounds)
 
 
-# --- CSV -------------------------------------------------------------------------------------
-
-
 def _read_csv(path: Path, delimiter: str, category: Sequence[str], label: str | None) -> DataTable:
     """All cells as bytes first: only a whole column tells whether it holds numbers or texts."""
     import pyarrow as pa
+    from pyarrow import compute
 
     names, delimiter = _read_header(path, delimiter)
     cells = _read_cells(path, names, delimiter)
-    has_commas = delimiter == ";"
-    columns = [
-        _typed_column(cells[name], name, name in category, name == label, has_commas)
-        for name in names
-    ]
-    return _in_memory(pa.table(columns, names=names))
+    columns = {}
+    for name in names:
+        texts = compute.utf8_trim_whitespace(_decoded(cells[name], name))
+        if name in category:
+            columns[name] = texts
+            continue
+        if delimiter == ";" and _are_decimal_commas(texts):
+            texts = compute.replace_substring(texts, ",", ".")
+        columns[name] = _numbers_or_texts(texts, name, name == label)
+    return _in_memory(pa.table(columns))
 
 
 def _read_cells(path: Path, names: list[str], delimiter: str) -> Any:
@@ -316,15 +315,13 @@ def _read_cells(path: Path, names: list[str], delimiter: str) -> Any:
     from pyarrow import csv as arrow_csv
     from pyarrow import dataset
 
-    options = arrow_csv.ConvertOptions(
-        column_types={name: pa.binary() for name in names},
-        null_values=_MISSING_CELLS,
-        strings_can_be_null=True,
-    )
+    kinds = dict.fromkeys(names, pa.binary())
     csv_format = dataset.CsvFileFormat(
-        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=kinds, null_values=_MISSING_CELLS, strings_can_be_null=True
+        ),
         read_options=arrow_csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
-        convert_options=options,
     )
     try:
         with reading_bar(path) as advance:
@@ -390,18 +387,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _typed_column(
-    cells: Any, name: str, is_category: bool, is_label: bool, has_commas: bool
-) -> Any:
+def _numbers_or_texts(texts: Any, name: str, is_label: bool) -> Any:
     """Numbers where all cells are, else texts; a single text among numbers is an error."""
     import pyarrow as pa
     from pyarrow import compute
 
-    texts = compute.utf8_trim_whitespace(_decoded(cells, name))
-    if has_commas and not is_category and _are_decimal_commas(texts):
-        texts = compute.replace_substring(texts, ",", ".")
-    if is_category:
-        return texts
     try:
         numbers = compute.cast(texts, pa.float64())
     except pa.ArrowInvalid:
@@ -455,9 +445,6 @@ def _refuse_stray_texts(texts: Any, name: str) -> None:
         )
 
 
-# --- Plain rows ------------------------------------------------------------------------------
-
-
 def _read_npz(path: Path) -> DataTable:
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -500,9 +487,6 @@ def _finite(X: Any) -> Any:
     return X
 
 
-# --- Labels and files ------------------------------------------------------------------------
-
-
 def label_values(cells: Any, name: str) -> Any:
     """A column of labels: whole numbers, numbers or texts, none of them missing."""
     values = cells.to_numpy()
@@ -529,9 +513,3 @@ def file_digest(path: Path) -> str:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _listed(names: Iterable[str]) -> str:
-    names = list(names)
-    listed = ", ".join(names[:8])
-    return listed if len(names) <= 8 else f"{listed} and {len(names) - 8} more"

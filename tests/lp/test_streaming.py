@@ -316,7 +316,7 @@ def test_synthetic_points_from_a_file(tmp_path, small_blocks, monkeypatch):
     memory = clone(machine).fit(X, y)
     machine.fit(rows, y)
     np.testing.assert_allclose(machine.decision_function(rows), memory.decision_function(X))
-    monkeypatch.setattr(chunking_synthetic, "_LARGEST_SAMPLE", 1000)
+    monkeypatch.setattr(chunking_synthetic, "_MAX_LAST_SAMPLE", 1000)
     assert clone(machine).fit(rows, y).stages_[-1][0].n_rows == 1000
 
 

@@ -22,8 +22,7 @@ from kernlet.compact.initialise import (
     _equal_shares,
     cluster_centers,
     initial_gamma,
-    network_from_clusters,
-    network_from_points,
+    initial_network,
     principal_directions,
     ridge_weights,
     sample_rows,
@@ -91,7 +90,7 @@ def test_centers_lie_in_their_class():
 )
 def test_gamma_is_positive_for_equal_rows(rows):
     sample = Sample(rows.astype(np.float32), np.ones((12, 1)), np.ones(12), np.arange(12) % 2)
-    network = network_from_clusters(sample, 4, None, np.random.RandomState(0))
+    network = initial_network(sample, 4, None, np.random.RandomState(0))
     assert np.isfinite(network.log_gamma).all()
     assert np.isfinite(network.weights).all()
 
@@ -173,10 +172,8 @@ def test_coefficients_are_those_of_a_ridge_regression():
 @pytest.mark.parametrize("rank", [None, 2])
 def test_a_start_is_better_than_nothing(rank):
     sample = make_sample()
-    for network in (
-        network_from_clusters(sample, 6, rank, np.random.RandomState(0)),
-        network_from_points(sample, sample.rows[:6].astype(np.float64), rank),
-    ):
+    for points in (None, sample.rows[:6].astype(np.float64)):
+        network = initial_network(sample, 6, rank, np.random.RandomState(0), points=points)
         assert network.centers.shape == (6, 4 if rank is None else rank)
         assert network.log_gamma.shape == (1,)
         assert (network.projection is None) == (rank is None)

@@ -200,36 +200,24 @@ def _kernel(rows: Floats, centers: Floats, gamma: float) -> Floats:
     return K
 
 
-def network_from_clusters(
+def initial_network(
     sample: Sample,
     n_centers: int,
     rank: int | None,
     random: np.random.RandomState,
     noise: float = 0.0,
+    points: Floats | None = None,
 ) -> RBFNetwork:
-    """A network of k-means centers; ``noise`` is that of the inputs in training."""
+    """A network of k-means centers, or over points; ``noise`` is that of the inputs in training."""
     projection = None if rank is None else principal_directions(sample, rank)
     sample = sample.projected(projection)
-    centers, groups = cluster_centers(sample, n_centers, random)
-    return _with_weights(sample, centers, initial_gamma(sample, centers, groups, noise), projection)
-
-
-def network_from_points(
-    sample: Sample, points: Floats, rank: int | None, noise: float = 0.0
-) -> RBFNetwork:
-    """A network over given centers in scaled inputs."""
-    projection = None if rank is None else principal_directions(sample, rank)
-    sample = sample.projected(projection)
-    centers = points if projection is None else points @ projection.T
-    one_group = np.full(len(centers), -1)
-    gamma = initial_gamma(sample, centers, one_group, noise)
-    return _with_weights(sample, centers, gamma, projection)
-
-
-def _with_weights(
-    sample: Sample, centers: Floats, gamma: float, projection: Floats | None
-) -> RBFNetwork:
-    gamma = _best_gamma(sample, centers, gamma)
+    if points is None:
+        centers, groups = cluster_centers(sample, n_centers, random)
+    else:
+        points = kmeans(points, n_centers, random)
+        centers = points if projection is None else points @ projection.T
+        groups = np.full(len(centers), -1)
+    gamma = _best_gamma(sample, centers, initial_gamma(sample, centers, groups, noise))
     weights = ridge_weights(sample, centers, gamma)
     log_gamma = np.log(np.array([gamma]))
     return RBFNetwork(centers, weights, np.zeros(len(weights)), log_gamma, projection)
@@ -297,17 +285,16 @@ class Initialiser:
     def __call__(self, plan: StoragePlan, random: np.random.RandomState) -> RBFNetwork:
         """The initial network of a plan, as numpy arrays."""
         sample = self._sample(plan.n_centers, random)
-        if self.model is None:
-            return network_from_clusters(sample, plan.n_centers, plan.rank, random, self.noise)
-        shift, scale = self.batches.shift, self.batches.scale
-        if self.model.expansion is not None:
+        shift, scale, points = self.batches.shift, self.batches.scale, None
+        if self.model is not None and self.model.expansion is not None:
             network = RBFNetwork.from_expansion(self.model.expansion, shift, scale)
             rank = None if network.projection is None else len(network.projection)
             if (len(network.centers), rank) == (plan.n_centers, plan.rank):
                 return network
-        assert self.model.points is not None
-        points = kmeans((self.model.points - shift) / scale, plan.n_centers, random)
-        return network_from_points(sample, points, plan.rank, self.noise)
+        if self.model is not None:
+            assert self.model.points is not None
+            points = (self.model.points - shift) / scale
+        return initial_network(sample, plan.n_centers, plan.rank, random, self.noise, points)
 
     def _sample(self, n_centers: int, random: np.random.RandomState) -> Sample:
         batches, training = self.batches, self.training

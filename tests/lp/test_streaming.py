@@ -8,18 +8,12 @@ import pytest
 from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 
 import naive
 from kernlet import (
-    ChunkingSyntheticClassifier,
-    CompactKernelClassifier,
-    HullPerceptronClassifier,
     L1KernelClassifier,
     MinimalKernelClassifier,
 )
-from kernlet.chunking import estimator as chunking_synthetic
-from kernlet.compact import network as compact_network
 from kernlet.kernels.rbf import RBF
 from kernlet.lp.generation import ColumnGeneration
 from kernlet.lp.problem import L1Margin
@@ -288,38 +282,3 @@ def test_a_cluster_gives_the_serial_answer_and_may_lose_a_worker(small_blocks):
         machine = make_machine().set_callbacks(killer).fit(rows, y)
         assert killer.passes > 6
         assert_same(machine, memory)
-
-
-@pytest.mark.parametrize("hold", [True, False])
-def test_compact_machines_from_a_file(tmp_path, small_blocks, monkeypatch, hold):
-    """Held rows give the machine of memory; others are gone through in shuffled blocks."""
-    X, y = make_data(3000)
-    np.save(tmp_path / "X.npy", X)
-    if not hold:
-        monkeypatch.setattr(compact_network, "CACHED_BYTES", 0)
-    machine = CompactKernelClassifier(10, n_epochs=15, random_state=0)
-    memory = clone(machine).fit(X, y)
-    machine.fit(open_npy(tmp_path / "X.npy"), y)
-    if hold:
-        np.testing.assert_allclose(
-            machine.decision_function(X), memory.decision_function(X), atol=1e-3
-        )
-    assert machine.score(X, y) == pytest.approx(memory.score(X, y), abs=0.03)
-    np.testing.assert_array_equal(machine.predict(open_npy(tmp_path / "X.npy")), machine.predict(X))
-
-
-def test_synthetic_points_from_a_file(tmp_path, small_blocks, monkeypatch):
-    X, y = make_data(3000)
-    np.save(tmp_path / "X.npy", X)
-    rows = open_npy(tmp_path / "X.npy")
-    machine = ChunkingSyntheticClassifier(6, n_runs=2, stage_sizes=[500], random_state=0, gamma=0.5)
-    memory = clone(machine).fit(X, y)
-    machine.fit(rows, y)
-    np.testing.assert_allclose(machine.decision_function(rows), memory.decision_function(X))
-    monkeypatch.setattr(chunking_synthetic, "_MAX_LAST_SAMPLE", 1000)
-    assert clone(machine).fit(rows, y).stages_[-1][0].n_rows == 1000
-
-
-def test_others_say_that_they_need_memory():
-    with pytest.raises(TypeError, match="HullPerceptronClassifier needs its rows in memory"):
-        HullPerceptronClassifier().fit(da.zeros((5, 2)), np.arange(5) % 2)

@@ -15,15 +15,19 @@ from kernlet import (
     CompactKernelClassifier,
     CompactKernelRegressor,
     CompressedClassifier,
+    HullPerceptronClassifier,
     KernelFisherDiscriminant,
     L1KernelClassifier,
     MinimalKernelClassifier,
     ProximalClassifier,
     TypicalCondenser,
 )
+from kernlet.chunking import estimator as chunking_estimator
+from kernlet.compact import network as compact_network
 from kernlet.condense import centroids as centroid_rows
 from kernlet.rows import open_rows, source
-from kernlet.rows.source import ArrayRows
+from kernlet.rows.source import ArrayRows, open_npy
+from support.many_rows import make_data
 
 random = np.random.RandomState(0)
 X = random.randn(3000, 3).astype(np.float32)
@@ -197,3 +201,38 @@ def test_bad_input_gets_a_sentence(tmp_path):
     for machine in MACHINES:
         with pytest.raises(ValueError, match="no rows"):
             clone(machine).fit(ArrayRows(X[:0]), Y[:0])
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_compact_machines_from_a_file(tmp_path, monkeypatch, hold):
+    """Held rows give the machine of memory; others are gone through in shuffled blocks."""
+    X, y = make_data(3000)
+    np.save(tmp_path / "X.npy", X)
+    if not hold:
+        monkeypatch.setattr(compact_network, "CACHED_BYTES", 0)
+    machine = CompactKernelClassifier(10, n_epochs=15, random_state=0)
+    memory = clone(machine).fit(X, y)
+    machine.fit(open_npy(tmp_path / "X.npy"), y)
+    if hold:
+        np.testing.assert_allclose(
+            machine.decision_function(X), memory.decision_function(X), atol=1e-3
+        )
+    assert machine.score(X, y) == pytest.approx(memory.score(X, y), abs=0.03)
+    np.testing.assert_array_equal(machine.predict(open_npy(tmp_path / "X.npy")), machine.predict(X))
+
+
+def test_synthetic_points_from_a_file(tmp_path, monkeypatch):
+    X, y = make_data(3000)
+    np.save(tmp_path / "X.npy", X)
+    rows = open_npy(tmp_path / "X.npy")
+    machine = ChunkingSyntheticClassifier(6, n_runs=2, stage_sizes=[500], random_state=0, gamma=0.5)
+    memory = clone(machine).fit(X, y)
+    machine.fit(rows, y)
+    np.testing.assert_allclose(machine.decision_function(rows), memory.decision_function(X))
+    monkeypatch.setattr(chunking_estimator, "_MAX_LAST_SAMPLE", 1000)
+    assert clone(machine).fit(rows, y).stages_[-1][0].n_rows == 1000
+
+
+def test_others_say_that_they_need_memory():
+    with pytest.raises(TypeError, match="HullPerceptronClassifier needs its rows in memory"):
+        HullPerceptronClassifier().fit(da.zeros((5, 2)), np.arange(5) % 2)

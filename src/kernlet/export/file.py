@@ -236,46 +236,42 @@ def _are_too_long(names: Sequence[str]) -> bool:
 Check = Callable[[Any, str], Any]
 
 
-def _number(above: float = -math.inf) -> Check:
-    def check(value: Any, path: str) -> float:
-        if type(value) not in (int, float) or not abs(value) < 1e300:  # NaN is not below it either
-            raise _corrupt(f"{path} must be a finite number")
-        if not value > above:
-            raise _corrupt(f"{path} must be larger than {above:g}")
-        return float(value)
+def _must(be: str, test: Callable[[Any], bool]) -> Check:
+    def check(value: Any, path: str) -> Any:
+        if not test(value):
+            raise _corrupt(f"{path} must be {be}")
+        return value
 
     return check
+
+
+_flag = _must("true or false", lambda value: isinstance(value, bool))
+_text = _must("a text", lambda value: isinstance(value, str))
+_list = _must("a list", lambda value: isinstance(value, list))
+_object = _must("an object", lambda value: isinstance(value, dict))
+
+
+def _number(above: float = -1e300) -> Check:
+    more = f" larger than {above:g}" if above > -1e300 else ""
+    # NaN is refused, because comparisons with it are false, and so are true and false.
+    check = _must(
+        f"a finite number{more}",
+        lambda value: type(value) in (int, float) and above < value < 1e300,
+    )
+    return lambda value, path: float(check(value, path))
 
 
 def _integer(low: int, high: int = 2**53) -> Check:
-    def check(value: Any, path: str) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise _corrupt(f"{path} must be an integer from {low} to {high}")
-        return value
-
-    return check
-
-
-def _of_type(kind: type, name: str) -> Check:
-    def check(value: Any, path: str) -> Any:
-        if not isinstance(value, kind):
-            raise _corrupt(f"{path} must be {name}")
-        return value
-
-    return check
-
-
-_flag, _text = _of_type(bool, "true or false"), _of_type(str, "a text")
-_list, _object = _of_type(list, "a list"), _of_type(dict, "an object")
+    return _must(
+        f"an integer from {low} to {high}",
+        lambda value: type(value) is int and low <= value <= high,
+    )
 
 
 def _choice(*choices: str) -> Check:
-    def check(value: Any, path: str) -> str:
-        if _text(value, path) not in choices:
-            raise _corrupt(f"{path} must be one of {', '.join(choices)}")
-        return str(value)
-
-    return check
+    return _must(
+        f"one of {', '.join(choices)}", lambda value: type(value) is str and value in choices
+    )
 
 
 def _list_of(entry: Check, length: int | None = None) -> Check:

@@ -23,8 +23,10 @@ from kernlet.sklearn_base import is_source, rows_to_predict, values_of_rows
 class LoadedPredictor(BaseEstimator):
     """A model from a file.
 
-    It is frozen: ``fit`` changes nothing and a clone is the same object, as with scikit-learn's
-    FrozenEstimator. To continue training, start from it: ``CompactKernelClassifier(init=...)``.
+    Its methods take rows of features, dense or sparse, or, for a model with an encoding, a table
+    with its columns. It is frozen: ``fit`` changes nothing and a clone is the same object, as with
+    scikit-learn's FrozenEstimator. To continue training, start from it:
+    ``CompactKernelClassifier(init=...)``.
 
     Parameters
     ----------
@@ -120,44 +122,16 @@ class LoadedClassifier(ClassifierMixin, LoadedPredictor):
         return self.model.classes
 
     def decision_function(self, X: Any) -> Floats:
-        """Decision values, of the same shape as the original's.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Or, for a model with an encoding, a table with its columns.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-        """
+        """Decision values: (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)."""
         return self.model.scores(self._outputs(X))
 
     def predict(self, X: Any) -> Any:
-        """Class labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
+        """Class labels."""
         return self.classes_[self.model.codes(self._outputs(X))]
 
     @available_if(lambda self: self.model.temperature is not None)
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes, where the original had them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-        """
+        """Probabilities of the classes, where the original had them."""
         return self.model.probabilities(self._outputs(X))
 
 
@@ -165,16 +139,7 @@ class LoadedRegressor(RegressorMixin, LoadedPredictor):
     """A regressor from a file; see :class:`LoadedPredictor`."""
 
     def predict(self, X: Any) -> Floats:
-        """Predict the targets of the rows of X.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
+        """Predict the targets of the rows of X."""
         return self.model.scores(self._outputs(X))
 
 
@@ -186,14 +151,5 @@ class LoadedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Loade
         return self.model.expansion.n_outputs
 
     def transform(self, X: Any) -> Floats:
-        """Features of the rows of X.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        features : ndarray of shape (n_samples, n_features_out)
-        """
+        """Features of the rows of X."""
         return self.model.scores(self._outputs(X))

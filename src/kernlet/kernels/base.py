@@ -166,18 +166,11 @@ class Kernel:
         )
 
     def c_code(self, s: str) -> str:
-        """C statements that return k as a float.
+        """C statements that return k as a float, given the expression ``s``.
 
-        Parameters
-        ----------
-        s : str
-            An expression: x.z, or the sum of ``c_term`` over the features for
-            translation-invariant kernels. The code may use the float variables a and b, the
-            uint32_t i, EXP(v), hyperbolic_tangent(v) and functions of <math.h>.
-
-        Returns
-        -------
-        code : str
+        s is x.z or, for translation-invariant kernels, the sum of ``c_term`` over the features.
+        The code may use the float variables a and b, the uint32_t i, EXP(v),
+        hyperbolic_tangent(v) and functions of <math.h>.
         """
         raise ValueError(f"{type(self).__name__} cannot be exported to C: define c_code.")
 
@@ -187,19 +180,10 @@ class Kernel:
         return c_float(np.ravel(value)[0]) if np.size(value) == 1 else f"READ_FLOAT({name} + j)"
 
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
-        """Add the nodes of K(x, centers) to a graph and return the name of the result.
+        """Add the nodes of K(x, centers) to a :class:`kernlet.export.onnx.Graph`.
 
-        Parameters
-        ----------
-        graph : kernlet.export.onnx.Graph
-        x : str
-            The rows, of shape (n_rows, n_features).
-        centers : ndarray of shape (n_centers, n_features)
-
-        Returns
-        -------
-        values : str
-            Of shape (n_rows, n_centers).
+        ``x`` names the rows, of shape (n_rows, n_features); the name of the values, of shape
+        (n_rows, n_centers), is returned.
         """
         raise ValueError(f"{type(self).__name__} cannot be exported to ONNX: define onnx_nodes.")
 

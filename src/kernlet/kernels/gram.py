@@ -32,8 +32,8 @@ _CACHE_BATCH_BYTES = 64 * 2**20
 _TILE_BYTES = 2 * 2**20
 # No shift where |median|^2 <= 10 times the spread of the points: cancellation then costs one digit.
 _NEAR = 10.0
-# A number counts for 16 of its size in a block, so that a block of features is a megabyte and stays
-# in a processor's cache between the product that makes it and the product that uses it.
+# Features count 16 times their size in a block, which is then a megabyte and stays in a processor's
+# cache between the product that makes it and the product that uses it.
 _CACHED_NUMBER_BYTES = 8 * 16
 _SPARSE_ENTRY_BYTES = 16  # a value and its column number
 # Eigenvalues below this share of the largest are round-off in that precision.
@@ -368,17 +368,7 @@ class TileMaker:
 
 
 class RowFeatures:
-    """Rows themselves (no kernel), or their kernel values with landmarks; never all at once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.polynomial import Polynomial
-    >>> from kernlet.kernels.gram import RowFeatures
-    >>> X = np.array([[1.0], [2.0], [3.0]])
-    >>> RowFeatures(X, Polynomial(1.0, 2, 0.0), X[:2]).dot(np.array([1.0, 0.0]))
-    array([1., 4., 9.])
-    """
+    """Rows themselves (no kernel), or their kernel values with landmarks; never all at once."""
 
     def __init__(self, X: Any, kernel: Kernel | None = None, landmarks: Any = None) -> None:
         self.X = canonical_csr(X)
@@ -446,19 +436,6 @@ class LandmarkBlocks:
     span, where inner products are those of feature space; the last coordinate, 1, is for the
     intercept. Memory is one block, or all of them where ``max_bytes`` allows. Computing all takes
     n_rows * n_landmarks kernel values and n_rows * n_landmarks^2 operations.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.gram import Gram
-    >>> from kernlet.kernels.linear import Linear
-    >>> from kernlet.kernels.gram import LandmarkBlocks
-    >>> X = np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]])
-    >>> [(rows, block)] = LandmarkBlocks(Gram(Linear(), X, X[:1]), 2**20)
-    >>> block
-    array([[2., 1.],
-           [0., 1.],
-           [1., 1.]])
     """
 
     def __init__(self, gram: Gram, max_bytes: int, basis: Floats | None = None) -> None:

@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
 from http.client import HTTPException
 from numbers import Integral, Real
 from pathlib import Path
@@ -231,9 +230,14 @@ def local_file(name: str) -> Path | None:
 
 def read_file(path: Path, entry: Entry) -> Dataset:
     """Read an .npz file without unpickling, and compare it with the catalog entry."""
-    X, y, *test = _read_arrays(path)
+    arrays = _read_arrays(path)
     try:
-        dataset = Dataset(entry.name, _features(X), _labels(y), *_test_set(X, *test))
+        # One dtype that can represent training and test rows. The narrow unsigned dtype of a
+        # label would make 2 * y - 1 overflow.
+        kind = np.result_type(*map(_require_numbers, arrays[::2]))
+        rows = [X.astype(kind, copy=False) for X in arrays[::2]]
+        labels = [y.astype(np.int64, casting="same_kind") for y in arrays[1::2]]
+        dataset = Dataset(entry.name, *(a for pair in zip(rows, labels, strict=True) for a in pair))
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{path} does not contain rows with labels: {error}") from error
     difference = entry.mismatch(dataset)
@@ -256,34 +260,21 @@ def _read_arrays(path: Path) -> list[NDArray[Any]]:
         raise ValueError(f"{path} is corrupt or not an .npz file of plain arrays.") from error
 
 
-def _test_set(X: NDArray[Any], *test: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Test rows in a dtype that can represent the training rows too, and their labels."""
-    if not test:
-        return ()
-    X_test, y_test = test
-    return _features(X_test).astype(np.result_type(X, X_test), copy=False), _labels(y_test)
-
-
-def _features(X: NDArray[Any]) -> NDArray[Any]:
+def _require_numbers(X: NDArray[Any]) -> NDArray[Any]:
     if X.dtype.kind not in "iuf":
         raise TypeError(f"features of type {X.dtype} are not real numbers")
     return X
 
 
-def _labels(y: NDArray[Any]) -> NDArray[Any]:
-    # In the narrow unsigned dtype of a file 2 * y - 1 would overflow.
-    return y.astype(np.int64, casting="same_kind")
-
-
 # OpenML: conversions are functions of arrays, so that tests need no network -----------------------
 
-Codes = dict[str, float]
+Codes = dict[str, int]
 Conversion = Callable[[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], Labels]]
 
 BOARD_CODES: Codes = {"x": 1, "o": -1, "b": 0}
 LETTER_CODES: Codes = {letter: code for code, letter in enumerate(ascii_lowercase)}
 CAPITAL_CODES: Codes = {letter: code for code, letter in enumerate(ascii_uppercase)}
-MISSING_LETTER = 26.0
+MISSING_LETTER = 26
 
 HEART_CODES: dict[int, Codes] = {
     1: {"female": 0, "male": 1},
@@ -305,7 +296,7 @@ def download(entry: Entry, data_home: Any = None) -> Dataset:
         bunch = fetch_openml(
             data_id=entry.openml_id, data_home=data_home, as_frame=False, parser="auto"
         )
-    convert = CONVERSIONS.get(entry.name, numeric)
+    convert = CONVERSIONS.get(entry.name, lambda X, y: (X, numeric(y)))
     return split_officially(entry, *convert(np.asarray(bunch.data), np.asarray(bunch.target)))
 
 
@@ -335,43 +326,14 @@ def coded(values: NDArray[Any], codes: Codes, missing: float = np.nan) -> NDArra
     return np.array(numbers, dtype=float).reshape(values.shape)
 
 
-def numeric(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
-    """Features unchanged, labels such as '3' or '3.' as integers."""
-    return X, target.astype(float).astype(np.int64)
+def numeric(target: NDArray[Any]) -> Labels:
+    """Labels such as '3' or '3.' as integers."""
+    return target.astype(float).astype(np.int64)
 
 
-def named_classes(
-    X: NDArray[Any], target: NDArray[Any], codes: Codes
-) -> tuple[NDArray[Any], Labels]:
-    """Features unchanged, labels from names."""
-    return X, coded(target, codes).astype(np.int64)
-
-
-def _usps(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
-    """Pixels from [-1, 1] to [0, 1], labels 1..10 to the digits 0..9."""
-    X, y = numeric(X, target)
-    return (X + 1.0) / 2.0, y - 1
-
-
-def _tictactoe(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
-    """Fields of the board as 1 (x), -1 (o) and 0 (blank)."""
-    return named_classes(coded(X, BOARD_CODES), target, {"negative": 0, "positive": 1})
-
-
-def _mushroom(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
-    """Letters as 0..25, missing ones as 26."""
-    return named_classes(coded(X, LETTER_CODES, MISSING_LETTER), target, {"e": 0, "p": 1})
-
-
-def _breastw_all(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
-    """All rows, missing values as -1."""
-    X, y = named_classes(X.astype(float), target, {"benign": 2, "malignant": 4})
-    return np.where(np.isnan(X), -1.0, X), y
-
-
-def _breastw(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
-    """Rows without missing values."""
-    return _complete(*named_classes(X.astype(float), target, {"benign": 2, "malignant": 4}))
+def named(target: NDArray[Any], **codes: int) -> Labels:
+    """Labels from the names of classes."""
+    return coded(target, codes).astype(np.int64)
 
 
 def _cleveland(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Labels]:
@@ -380,7 +342,7 @@ def _cleveland(X: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], Lab
         coded(X[:, j], HEART_CODES[j]) if j in HEART_CODES else X[:, j].astype(float)
         for j in range(X.shape[1])
     ]
-    return _complete(*named_classes(np.column_stack(columns), target, HEART_LABELS))
+    return _complete(np.column_stack(columns), named(target, **HEART_LABELS))
 
 
 def _complete(X: NDArray[Any], y: Labels) -> tuple[NDArray[Any], Labels]:
@@ -388,18 +350,23 @@ def _complete(X: NDArray[Any], y: Labels) -> tuple[NDArray[Any], Labels]:
     return X[keep], y[keep]
 
 
-# Data sets that are not listed are numeric.
+# Rows and labels as in the local files. Data sets that are not listed are numeric.
 CONVERSIONS: dict[str, Conversion] = {
-    "usps": _usps,
-    "ionosphere": partial(named_classes, codes={"b": 0, "g": 1}),
+    # pixels from [-1, 1] to [0, 1], labels 1..10 to the digits 0..9
+    "usps": lambda X, y: ((X + 1.0) / 2.0, numeric(y) - 1),
+    "ionosphere": lambda X, y: (X, named(y, b=0, g=1)),
     "cleveland": _cleveland,
-    "pima": partial(named_classes, codes={"tested_negative": 0, "tested_positive": 1}),
-    "tictactoe": _tictactoe,
-    "mushroom": _mushroom,
-    "breastw": _breastw,
-    "breastw_699": _breastw_all,
-    "sonar": partial(named_classes, codes={"Rock": 0, "Mine": 1}),
-    "letter": partial(named_classes, codes=CAPITAL_CODES),
+    "pima": lambda X, y: (X, named(y, tested_negative=0, tested_positive=1)),
+    "tictactoe": lambda X, y: (coded(X, BOARD_CODES), named(y, negative=0, positive=1)),
+    "mushroom": lambda X, y: (coded(X, LETTER_CODES, MISSING_LETTER), named(y, e=0, p=1)),
+    "breastw": lambda X, y: _complete(X.astype(float), named(y, benign=2, malignant=4)),
+    # all rows, missing values as -1
+    "breastw_699": lambda X, y: (
+        np.nan_to_num(X.astype(float), nan=-1.0),
+        named(y, benign=2, malignant=4),
+    ),
+    "sonar": lambda X, y: (X, named(y, Rock=0, Mine=1)),
+    "letter": lambda X, y: (X, named(y, **CAPITAL_CODES)),
 }
 
 
@@ -471,35 +438,32 @@ def load(name: str, *, data_home: Any = None) -> Dataset:
             f"The data set {name!r} is not on OpenML: set {FOLDER_VARIABLE} to a folder with "
             f"{name}.npz (being online helps with other data sets only)."
         )
-    dataset = _fetch(entry, data_home)
-    _warn_if_different(entry, dataset)
-    return dataset
+    return _fetch(entry, data_home)
 
 
 def _fetch(entry: Entry, data_home: Any) -> Dataset:
+    advice = f"set {FOLDER_VARIABLE} to a folder with {entry.name}.npz"
     try:
-        return download(entry, data_home)
+        dataset = download(entry, data_home)
     except (OSError, HTTPException) as error:
         raise ConnectionError(
-            f"The data set {entry.name!r} was not found: set {FOLDER_VARIABLE} to a folder with "
-            f"{entry.name}.npz, or be online to download it from OpenML ({error})."
+            f"The data set {entry.name!r} was not found: {advice}, or be online to download it "
+            f"from OpenML ({error})."
         ) from error
     except ImportError as error:
         raise ImportError(
-            f"The data set {entry.name!r} was not found: set {FOLDER_VARIABLE} to a folder with "
-            f"{entry.name}.npz, or install pandas to download it from OpenML."
+            f"The data set {entry.name!r} was not found: {advice}, or install pandas to download "
+            "it from OpenML."
         ) from error
-
-
-def _warn_if_different(entry: Entry, dataset: Dataset) -> None:
     difference = entry.mismatch(dataset)
     if difference:
         warnings.warn(
             f"The copy of {entry.name!r} on OpenML differs from the catalog: {difference}. "
-            f"Set {FOLDER_VARIABLE} to a folder with {entry.name}.npz for the original.",
+            f"For the original, {advice}.",
             UserWarning,
             stacklevel=3,
         )
+    return dataset
 
 
 # Checkerboard -------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
+import pytest
 from click.testing import CliRunner
 
 from kernlet.cli import main
 
 
+@pytest.mark.slow
 def test_demo_prints_a_table_and_writes_two_pictures(tmp_path, monkeypatch):
     """With one setting for each grid: the choice of parameters has a test of its own."""
     monkeypatch.setattr("kernlet.cli.demo.BOARD_GRID", {"C": [100], "gamma": [4]})

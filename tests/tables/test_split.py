@@ -54,7 +54,14 @@ def table(tmp_path_factory):
     return write_folder(tmp_path_factory.mktemp("large") / "rows", make_frame())
 
 
-@pytest.mark.parametrize("machine", ["compact", "l1", "minimal"])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        pytest.param("compact", marks=pytest.mark.slow),
+        "l1",
+        pytest.param("minimal", marks=pytest.mark.slow),
+    ],
+)
 def test_a_folder_read_piece_by_piece_gives_a_machine_as_good_as_in_memory(
     table, tmp_path, machine
 ):
@@ -195,6 +202,7 @@ def test_memory_is_a_number_of_bytes():
     assert ByteCount().convert("1Gi", None, None) == 2**30
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_goes_on_from_its_last_pass(tmp_path):
     """A real Ctrl-C, sent to a process of its own while it goes over the rows."""
     random = np.random.RandomState(0)
@@ -230,7 +238,8 @@ def test_labels_of_two_kinds_are_refused(tmp_path):
 
 def test_predictions_of_a_folder_whose_first_row_group_is_empty(table, tmp_path):
     model = tmp_path / "model.kernlet"
-    kernlet_command("fit", table, "--target", "label", "--machine", "l1", "-o", model)
+    words = ("fit", table, "--target", "label", "--machine", "l1", "--centers", "20", "--no-svc")
+    kernlet_command(*words, "-o", model)
     folder = write_folder(tmp_path / "rows", make_frame(50).iloc[:0], n_files=1)
     make_frame(50).to_parquet(folder / "part1.parquet", index=False)
     kernlet_command("predict", model, folder, "-o", tmp_path / "answers.parquet")

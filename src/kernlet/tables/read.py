@@ -291,8 +291,15 @@ def _has_long_integers(cells: Any) -> bool:
     return any(bound is not None and abs(bound) >= _MAX_EXACT_INTEGER for bound in bounds)
 
 
+# CSV has no types. All cells are read as bytes first, and a column becomes numbers only if every
+# cell parses: pyarrow's own inference looks at the first block alone and would refuse a text that
+# follows later, or silently turn the labels 01 and 1 into one class. pyarrow.dataset reads the
+# cells as pyarrow.csv does (quotes, line ends in cells, gzip, byte order mark); the header is read
+# by the csv module before, because pyarrow accepts repeated, numeric and badly quoted names.
+
+
 def _read_csv(path: Path, delimiter: str, category: Sequence[str], label: str | None) -> DataTable:
-    """All cells as bytes first: only a whole column tells whether it holds numbers or texts."""
+    """A CSV file in memory; a ; as delimiter allows decimal commas."""
     import pyarrow as pa
     from pyarrow import compute
 

@@ -1,19 +1,4 @@
-"""From a table to training rows and held-out rows, in memory or in batches.
-
-How this works
---------------
-One path serves tables of every size; only the last step asks whether the table is in memory.
-
-1. The labels of all rows are read and become indices of classes (4 bytes per row).
-2. `split_rows` draws the held-out rows from these alone, before any feature is looked at.
-3. One pass over the batches checks the numbers, counts missing cells, collects the categories of
-   the training rows, and takes a sample of training rows: all of them in memory, 100,000 at most
-   in batches.
-4. Medians and the scaler come from the sample, categories from all training rows. Held-out rows
-   never enter: a category that only they have is unknown to the machine, as it would be in use.
-5. `EncodedRows` encodes and scales a batch when it is read. A table in memory is read at once, so
-   that training sees arrays; otherwise training sees the row source.
-"""
+"""From a table to training rows and held-out rows, in memory or in batches."""
 
 from __future__ import annotations
 
@@ -36,6 +21,24 @@ from kernlet.tables.encode import (
     learned_categories,
 )
 from kernlet.tables.read import DataTable, Labels, is_number, rows_counted_from
+
+# How this works
+#
+# One path serves tables of every size; only its last step asks whether the table is in memory.
+#
+# 1. The labels of all rows are read and become indices of classes, 4 bytes per row.
+# 2. `split_rows` draws the held-out rows from the labels alone, before any feature is read. The
+#    same table, share and seed give the same rows: `kernlet report` repeats the split to find the
+#    rows that a machine has not seen.
+# 3. One pass over the batches checks the numbers, counts missing cells, collects the categories
+#    of the training rows and takes a sample of training rows: all of them if they are in memory,
+#    otherwise at most 100,000.
+# 4. Medians and the scaler come from the sample, categories from all training rows: a median of a
+#    sample is nearly that of the table, but a rare category may be missing from it. Held-out rows
+#    never enter. A category that only they have is unknown to the machine, as it would be later.
+# 5. `EncodedRows` encodes and scales a batch when it is read. A table in memory is encoded at
+#    once, so that training sees arrays; otherwise training sees the row source, and each pass
+#    over the rows reads and encodes the file again.
 
 _MAX_NUMERIC_CLASSES = 50  # a target with more distinct decimal numbers is a quantity
 _MAX_CLASSES = 1000

@@ -38,6 +38,7 @@ class IncrementalNNQP:
         self._inside: Indices = np.empty(0, dtype=np.intp)  # in the order of the factor
         self._factor: Floats = np.empty((0, 0))
         self.weights: Floats = np.empty(0)
+        self._is_warm = False  # rows of positive weight are not inside yet
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -63,18 +64,19 @@ class IncrementalNNQP:
         self._products[old:new, :new] = products
         self._products[:old, old:new] = products[:, :old].T
         self.weights = np.append(self.weights, np.zeros(new - old) if weights is None else weights)
+        self._is_warm = self._is_warm or weights is not None
 
     def solve(self) -> bool:
         """Find the optimal weights; False where round-off leaves no factor: the best found."""
         refused = np.zeros(len(self), dtype=bool)
-        warm = np.setdiff1d(self.support, self._inside)
-        if len(warm):
+        if self._is_warm:
             try:
-                if not self._enter(warm):
+                if not self._enter(np.setdiff1d(self.support, self._inside)):
                     return False
                 self._settle()
             except LinAlgError:
                 return False
+            self._is_warm = False
         for _ in range(100 + 10 * len(self)):
             margins = self.products[:, self._inside] @ self.weights[self._inside]
             noise = _MARGIN_ROUNDING + 1e-15 * float(self.weights.sum()) * self.products[0, 0]
@@ -98,19 +100,20 @@ class IncrementalNNQP:
     def _enter(self, rows: Indices) -> bool:
         """Append lines to the factor; False where the rows depend on those inside."""
         inside, n = self._inside, len(self._inside)
-        cross = np.empty((0, len(rows)))
+        corner = self._products[np.ix_(rows, rows)]
         if n:
             cross = solve_triangular(
                 self._factor, self._products[np.ix_(inside, rows)], lower=True, check_finite=False
             )
+            corner -= cross.T @ cross
         try:
-            corner = cholesky(
-                self._products[np.ix_(rows, rows)] - cross.T @ cross, lower=True, check_finite=False
-            )
+            corner = np.ascontiguousarray(cholesky(corner, lower=True, check_finite=False))
         except LinAlgError:
             return False
-        factor = np.zeros((n + len(rows), n + len(rows)))
-        factor[:n, :n], factor[n:, :n], factor[n:, n:] = self._factor, cross.T, corner
+        factor = corner
+        if n:
+            factor = np.zeros((n + len(rows), n + len(rows)))
+            factor[:n, :n], factor[n:, :n], factor[n:, n:] = self._factor, cross.T, corner
         self._factor, self._inside = factor, np.append(inside, rows)
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -244,16 +245,9 @@ class CoreVectorClassifier(ExpansionClassifier):
             with progress.task("output") as output:
 
                 def report(state: Solution, output: Progress = output) -> bool:
-                    def attributes() -> dict[str, Any] | None:
-                        # with more outputs the others are missing here
-                        is_only = len(problems) == 1
-                        return (
-                            {"expansion_": state.expansion(gram.kernel, data.X)}
-                            if is_only
-                            else None
-                        )
-
-                    return output.step("round", attributes)
+                    # with more outputs the others are missing here
+                    attributes = partial(state.attributes, gram.kernel, data.X)
+                    return output.step("round", attributes if len(problems) == 1 else None)
 
                 solutions.append(
                     find_core_set(problem, columns, rule, random_state=random_state, report=report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -44,23 +44,6 @@ _ROUNDOFF_WEIGHT = 1e-10  # and below this it is round-off
 _UNDERFLOW = 1e-145  # its square would underflow
 _ROUGH_ROWS = 20  # rows per landmark of a first, rough solution
 _ROUGH_GAP = 1e-4
-
-
-class RowProducts(Protocol):
-    """Sums over training rows in feature space."""
-
-    @property
-    def lengths(self) -> Floats:
-        """|f(x_i)| of all rows."""
-        ...
-
-    def image(self, coef: Floats) -> Floats:
-        """K coef."""
-        ...
-
-    def shortest(self, coef: Floats) -> Floats:
-        """The shortest coefficients of the same vector."""
-        ...
 
 
 class MatrixProducts:
@@ -109,6 +92,9 @@ class ColumnProducts:
         short = np.zeros_like(coef)
         short[rows] = MatrixProducts(self.gram.block(rows, rows)).shortest(coef[rows])
         return short
+
+
+RowProducts = MatrixProducts | ColumnProducts
 
 
 class OrthonormalRows:
@@ -167,23 +153,6 @@ class MarginData:
     def n_rows(self) -> int:
         """Training rows."""
         return int(self.signs.shape[1])
-
-
-class FeatureSequence(Protocol):
-    """A growing sequence of orthogonal features per output; ``n_iter`` counts the solver's work."""
-
-    n_iter: int
-
-    def extend(self) -> list[Solution]:
-        """Find the next feature of every output; the solution of each."""
-        ...
-
-    def features(self) -> tuple[Indices, Floats]:
-        """Rows that are the points of all features so far, and coefficients, by round and output.
-
-        Coefficients are of shape (n_rounds * n_outputs, n_points).
-        """
-        ...
 
 
 class LandmarkFeatures:
@@ -303,6 +272,11 @@ class SupportFeatures:
         coef = np.array(self.coef)
         rows = np.flatnonzero(coef.any(axis=0))
         return rows, coef[:, rows]
+
+
+#: ``extend`` finds the next feature of every output; ``features`` are the rows that are the points of
+#: all features, and coefficients by round and output; ``n_iter`` counts the work.
+FeatureSequence = LandmarkFeatures | SupportFeatures
 
 
 def core_features(

@@ -294,12 +294,10 @@ def _solve_output(
     """Train one output, with removal where asked for, in any process."""
 
     def report(state: Solution) -> bool:
-        def attributes() -> dict[str, Any] | None:
-            # with more outputs the others are missing here
-            kernel = problem.gram.kernel
-            return {"expansion_": state.expansion(kernel, data.X)} if is_only else None
-
-        return progress.step("round", attributes)
+        # with more outputs the others are missing here
+        kernel = problem.gram.kernel
+        attributes = partial(state.attributes, kernel, data.X)
+        return progress.step("round", attributes if is_only else None)
 
     trainer = _Trainer(problem, data, solve, report)
     with progress:

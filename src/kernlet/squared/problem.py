@@ -221,9 +221,10 @@ class Solution:
         dense[self.rows] = weights
         return dense
 
-    def expansion(self, kernel: Kernel, X: Any) -> KernelExpansion:
-        """The decision function, over the training rows X."""
-        return KernelExpansion(kernel, X[self.rows], self.coef, np.array([self.intercept]))
+    def attributes(self, kernel: Kernel, X: Any) -> dict[str, Any]:
+        """Fitted attributes with which a binary classifier over the rows X can predict."""
+        intercept = np.array([self.intercept])
+        return {"expansion_": KernelExpansion(kernel, X[self.rows], self.coef, intercept)}
 
 
 @dataclass(frozen=True, eq=False)

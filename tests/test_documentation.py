@@ -1,10 +1,13 @@
 """Every block of Python in the README and the documentation runs, page by page."""
 
+import pkgutil
 import re
 import warnings
 from pathlib import Path
 
 import pytest
+
+import kernlet
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -23,6 +26,18 @@ def test_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
         for block in BLOCK.findall(page.read_text("utf-8")):
             exec(compile(block, str(page.name), "exec"), names)
     assert names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_names_of_a_page_exist(page):
+    for name in re.findall(r"\b(?:kernlet|papers)(?:\.[A-Za-z_]\w*)+", page.read_text("utf-8")):
+        assert pkgutil.resolve_name(name) is not None
+
+
+def test_the_reference_has_all_public_names():
+    listed = re.findall(r"^::: (\S+)", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert {f"kernlet.{name}" for name in kernlet.__all__ if name != "__version__"} <= set(listed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

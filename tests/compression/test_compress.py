@@ -76,6 +76,7 @@ def test_the_record_tells_what_was_done(digits):
     svm_bytes = svm.support_vectors_.nbytes + svm.dual_coef_.nbytes + svm.intercept_.nbytes
     assert facts.bytes_before == svm_bytes
     assert facts.bytes_after == small.expansion_.nbytes
+    assert facts.bytes_after == small.nbytes_
     assert facts.agreement == np.mean(small.predict(X) == svm.predict(X))
     assert facts.accuracy_before == svm.score(X, y)
     assert facts.accuracy_after == small.score(X, y)

@@ -132,6 +132,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     ----------
     expansion_ : KernelExpansion
     n_centers_ : int
+    nbytes_ : int
+        Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
     stages_ : list of tuples of RunRecord
         One tuple per stage, the last stage being the single run on all rows.

@@ -457,6 +457,8 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     expansion_ : KernelExpansion
         The smaller machine, behind the preprocessing of a Pipeline.
     n_centers_ : int
+    nbytes_ : int
+        Bytes of everything stored; the steps of a Pipeline are not counted.
     compression_ : Compression
         Centers, bytes and accuracy before and after.
     classes_ : ndarray of shape (n_classes,)
@@ -606,6 +608,11 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def n_centers_(self) -> int:
         """Distinct centers: the kernel evaluations that one prediction costs."""
         return self.model_.expansion.n_centers
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of everything stored; the steps of a Pipeline are not counted."""
+        return self.model_.nbytes
 
     def decision_function(self, X: Any) -> Floats:
         """Decision values, of the shape that the estimator's have.

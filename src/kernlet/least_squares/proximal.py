@@ -254,6 +254,8 @@ class ProximalClassifier(ExpansionClassifier):
         Its centers are the landmarks, or for ``"linear"`` the weight vectors.
     n_centers_ : int
         Distinct centers.
+    nbytes_ : int
+        Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (n_outputs, n_features_in_)
         Weight vectors; of ``kernel="linear"`` only.

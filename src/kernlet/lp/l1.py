@@ -311,6 +311,8 @@ class L1KernelClassifier(ExpansionClassifier):
         The machine.
     n_centers_ : int
         Distinct centers.
+    nbytes_ : int
+        Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
     center_indices_ : ndarray of shape (n_centers_,)
         Training rows that are the centers (the paper's m2 rows); with given points as

@@ -141,7 +141,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
     retained_ : RetainedRows
         After :meth:`partial_fit`: the rows that are kept, the block each came with, and how
         many rows were seen and dropped.
-    expansion_, n_centers_, classes_ : see L1KernelClassifier
+    expansion_, n_centers_, nbytes_, classes_ : see L1KernelClassifier
     center_indices_, margin_indices_, duals_ : see L1KernelClassifier
     objective_, duality_gap_ : ndarray of shape (n_outputs,)
         Of the last linear program of each output, with its costs.

@@ -86,6 +86,8 @@ class CoreVectorClassifier(ExpansionClassifier):
         The decision function.
     n_centers_ : int
         Distinct centers.
+    nbytes_ : int
+        Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
     core_indices_ : ndarray of shape (n_core,)
         Training rows in the core set of at least one output.

@@ -372,6 +372,8 @@ class HullPerceptronClassifier(ExpansionClassifier):
         The decision function.
     n_centers_ : int
         Distinct centers.
+    nbytes_ : int
+        Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
     center_indices_ : ndarray of shape (n_centers_,)
         Training rows that are the centers; equal rows are one center.

@@ -18,7 +18,7 @@ from sklearn.preprocessing import (
 
 from kernlet.affine import AffineMap, compose, fold_steps
 from kernlet.devices import Device
-from support.shipped_machines import IRIS
+from support.exportable_models import IRIS
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
 every_container = pytest.mark.parametrize("container", CONTAINERS)

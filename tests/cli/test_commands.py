@@ -22,7 +22,7 @@ import kernlet
 from kernlet.cli import ByteCount, main
 from kernlet.tables.encode import choose_scaler
 from kernlet.tables.read import read_table
-from support.shipped_machines import IRIS, IRIS_LABELS
+from support.exportable_models import IRIS, IRIS_LABELS
 
 NAMES = load_iris().target_names
 QUICK = ["--no-svc", "--centers", "6"]

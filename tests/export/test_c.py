@@ -28,7 +28,7 @@ from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
 from support.c_programs import SANITIZERS, STRICT, compiled, needs_gcc, run
-from support.shipped_machines import (
+from support.exportable_models import (
     CLASSIFIERS,
     DIGITS,
     IRIS,

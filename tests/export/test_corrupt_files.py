@@ -17,7 +17,7 @@ from kernlet import CompactKernelClassifier, KernelExpansion
 from kernlet.export.file import _DTYPES, ModelFileError, digest
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model
-from support.shipped_machines import IRIS, IRIS_LABELS
+from support.exportable_models import IRIS, IRIS_LABELS
 
 
 @pytest.fixture(scope="module")

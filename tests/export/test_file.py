@@ -16,7 +16,7 @@ from kernlet.kernels.base import Kernel
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
-from support.shipped_machines import (
+from support.exportable_models import (
     CLASSIFIERS,
     DIGITS,
     IRIS,

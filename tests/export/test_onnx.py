@@ -17,7 +17,7 @@ from kernlet.export.skl2onnx import register_skl2onnx
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
-from support.shipped_machines import (
+from support.exportable_models import (
     CLASSIFIERS,
     COMPACT,
     IRIS,

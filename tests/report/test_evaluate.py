@@ -6,7 +6,7 @@ from sklearn.svm import SVC
 from kernlet import L1KernelClassifier
 from kernlet.datasets import Dataset
 from kernlet.report.evaluate import fit_svc, markdown_table, measure
-from support.shipped_machines import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS
+from support.exportable_models import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS
 
 
 @pytest.fixture

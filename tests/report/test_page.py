@@ -13,7 +13,7 @@ from kernlet.model.model import Model, as_model
 from kernlet.report.draw import as_drawn, image_side
 from kernlet.report.evaluate import evaluate, try_sizes
 from kernlet.report.page import write_report
-from support.shipped_machines import (
+from support.exportable_models import (
     DIGIT_LABELS,
     DIGITS,
     IRIS,

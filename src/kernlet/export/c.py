@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -33,7 +32,6 @@ from kernlet.export.rounding import (
 from kernlet.kernels.base import Kernel, c_float
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion, encode
-from kernlet.tables.encode import NumberColumn
 
 #: Relative error of the exponential that needs no library.
 EXP_ERROR = 3e-7
@@ -50,7 +48,7 @@ _CHECKED_DIFFERENCES = 500_000_000
 
 @dataclass(frozen=True)
 class CSource:
-    """What :func:`kernlet.to_c` wrote, and what the storage cost.
+    """The files that :func:`kernlet.to_c` wrote, and what the storage cost.
 
     Parameters
     ----------
@@ -93,27 +91,27 @@ def to_c(
 ) -> CSource:
     """Write a machine as C99 source.
 
-    The code allocates nothing and computes in float. Its header says the order of the features,
-    the names of the classes, the size, and what the storage costs in accuracy.
+    The code allocates no memory and computes in float. Its header documents the order of the
+    features, the names of the classes, the size, and what the storage costs in accuracy.
 
     Parameters
     ----------
-    model : fitted estimator, KernelExpansion or what kernlet.load gave
+    model : fitted estimator, KernelExpansion or a loaded model
         See :func:`kernlet.save`.
     folder : str or path
-        Made if need be.
+        Created if it does not exist.
     storage : {"float32", "float16", "int8", "stored"}, default="float32"
-        How tables are held. "stored" takes the packed tables of a compact machine as they are.
+        Format of the numbers. "stored" keeps the packed arrays of a compact machine.
     X : array-like of shape (n_samples, n_features), default=None
-        Rows to compare on before and after, and to put into the test program; the centers of the
-        machine, moved a little, unless given.
+        Rows to compare on before and after, and for the test program; by default the centers of
+        the machine, moved a little.
     y : array-like of shape (n_samples,), default=None
-        Labels of X, or numbers: with them the accuracy (or R2) before and after is told.
+        Labels or targets of X, for the accuracy (or R2) before and after.
     exp : {"libm", "polynomial"}, default="libm"
-        Where the exponential comes from: expf, or a polynomial with a relative error below
-        3e-7 that needs no library.
+        The exponential: expf, or a polynomial with a relative error below 3e-7 that needs no
+        library.
     name : str, default="model"
-        Of the files and the prefix of all names.
+        Name of the files and prefix of all names in them.
 
     Returns
     -------
@@ -122,7 +120,7 @@ def to_c(
     Raises
     ------
     ValueError
-        Where float32 cannot hold the machine, or computes something else with it.
+        Where float32 cannot hold the machine, or is not accurate enough to compute with it.
 
     Examples
     --------
@@ -341,7 +339,7 @@ class _Array:
 
 @dataclass(frozen=True, eq=False)
 class _Code:
-    """A model to be written, and what can be said of it."""
+    """A model to be written, and what the templates ask of it."""
 
     name: str
     storage: str
@@ -352,7 +350,7 @@ class _Code:
     rounding: Rounding
     rows: Floats
 
-    exp_error = EXP_ERROR
+    exp_error, version = EXP_ERROR, __version__
 
     @property
     def expansion(self) -> KernelExpansion:
@@ -365,11 +363,6 @@ class _Code:
         return self.expansion.kernel
 
     @property
-    def title(self) -> str:
-        """The first line of the files."""
-        return f"{self.expansion.n_centers} centers, by kernlet {__version__}."
-
-    @property
     def table_bytes(self) -> int:
         """Bytes of all tables: codes, widths, input map and intercepts."""
         map = self.expansion.input_map
@@ -377,29 +370,6 @@ class _Code:
         numbers += [] if map is None else [map.shift, map.scale]
         packed = sum(int(array.data.nbytes) for array in self.packed.values())
         return packed + 4 * sum(np.size(values) for values in numbers)
-
-    @property
-    def facts(self) -> Iterator[str]:
-        """What the model is."""
-        yield f"Kernel: {self.model.expansion.kernel.describe()}."
-        rank = self.expansion.centers.shape[1]
-        projected = f", projected to {rank} numbers" if "projection" in self.packed else ""
-        yield f"{self.model.n_features} features{projected}; {self.expansion.n_outputs} outputs."
-        yield f"Tables: {self.table_bytes} bytes."
-        if self.model.summary.get("estimator"):
-            yield f"Trained as {self.model.summary['estimator']}."
-
-    @property
-    def encoding_lines(self) -> Iterator[str]:
-        """How the columns of a table become features."""
-        for column in self.model.encoding.columns if self.model.encoding else ():
-            if isinstance(column, NumberColumn):
-                yield f"{column.name}: the number; {column.fill:g} where it is missing"
-            else:
-                yield (
-                    f"{column.name}: 1 for the feature of its category, 0 for the others; a "
-                    "category that is not there is 0 everywhere"
-                )
 
     @property
     def features(self) -> list[str]:
@@ -421,22 +391,6 @@ class _Code:
         if model.kind != "classifier" or model.scheme != "one vs one" or not model.votes:
             return model.expansion.n_outputs
         return 1 if len(model.classes) == 2 else len(model.classes)
-
-    @property
-    def meaning(self) -> str:
-        """What the scores are."""
-        kinds = {
-            "regressor": "The numbers that are predicted.",
-            "transformer": "The features of a row.",
-            "expansion": "The outputs of the machine.",
-        }
-        if self.model.kind in kinds:
-            return kinds[self.model.kind]
-        if self.n_scores == 1:
-            return "There is one score, positive for class 1."
-        if self.model.scheme == "one vs one" and not self.model.votes:
-            return "There is a score for each pair i < j of classes, positive for i."
-        return "There is a score for each class."
 
     @cached_property
     def kernel_code(self) -> str:
@@ -512,14 +466,7 @@ def c_entries(array: PackedArray) -> list[str]:
 
 
 def c_string(text: str) -> str:
-    r"""A string constant, in UTF-8, of printable ASCII alone.
-
-    Examples
-    --------
-    >>> from kernlet.export.c import c_string
-    >>> print(c_string('a"b'))
-    "a\042b"
-    """
+    """A string constant, in UTF-8, of printable ASCII alone."""
     return '"' + "".join(_c_character(byte) for byte in text.encode("utf-8", "replace")) + '"'
 
 
@@ -530,14 +477,7 @@ def _c_character(byte: int) -> str:
 
 
 def c_comment(text: Any, longest: int = 100) -> str:
-    """A line of text that can stand in a comment and cannot end it.
-
-    Examples
-    --------
-    >>> from kernlet.export.c import c_comment
-    >>> c_comment("ends here */ int x;")
-    'ends here * / int x;'
-    """
+    """A line of text that can stand in a comment and cannot end it."""
     line = " ".join(str(text).encode("ascii", "backslashreplace").decode().split())
     line = line.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *")
     line = re.sub(r"\?(?=\?)", "? ", line)  # no trigraphs
@@ -546,14 +486,7 @@ def c_comment(text: Any, longest: int = 100) -> str:
 
 
 def c_identifier(text: str) -> str:
-    """A name for C made of a text.
-
-    Examples
-    --------
-    >>> from kernlet.export.c import c_identifier
-    >>> c_identifier("my model-2"), c_identifier("7")
-    ('my_model_2', 'model_7')
-    """
+    """A C identifier made from a text."""
     name = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_").lower()
     if not name:
         return "model"

@@ -230,14 +230,7 @@ def _checked(kind: type[Kernel], name: str, annotation: Any, values: Mapping[str
 
 
 def c_float(value: Any) -> str:
-    """A float constant of C.
-
-    Examples
-    --------
-    >>> from kernlet.kernels.base import c_float
-    >>> c_float(1), c_float(-0.25)
-    ('1.0f', '-0.25f')
-    """
+    """A float constant of C, such as 1.0f."""
     with np.errstate(over="ignore"):
         number = np.float32(value)
     if not np.isfinite(number):

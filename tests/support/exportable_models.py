@@ -1,4 +1,4 @@
-"""Small machines of every kind, for tests of what is shipped."""
+"""Small models of every kind, for tests of exporters and reports."""
 
 import numpy as np
 from scipy import sparse

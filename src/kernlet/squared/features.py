@@ -274,8 +274,8 @@ class SupportFeatures:
         return rows, coef[:, rows]
 
 
-#: ``extend`` finds the next feature of every output; ``features`` are the rows that are the points of
-#: all features, and coefficients by round and output; ``n_iter`` counts the work.
+#: ``extend`` finds the next feature of every output; ``features`` gives the rows that features are
+#: sums over, and coefficients by round and output; ``n_iter`` counts the work.
 FeatureSequence = LandmarkFeatures | SupportFeatures
 
 

@@ -220,46 +220,68 @@ def remove_until_accuracy_drops(rounds: Iterator[Round]) -> list[Round]:
     return path
 
 
-class _Trainer:
+@dataclass(eq=False)
+class _Training:
     """All trainings of one output; a callback that stops one stops those after it too."""
 
-    def __init__(
-        self,
-        problem: SquaredMargin,
-        data: TrainingData,
-        solve: Callable[..., Solution],
-        report: Callable[[Solution], bool],
-    ) -> None:
-        self.problem, self.weights = problem, data.sample_weight
-        self.find, self.report = solve, report
-        self.n_iter = 0
-        self.was_stopped = False
+    problem: SquaredMargin
+    data: TrainingData
+    find: Callable[..., Solution]
+    removal: Removal | None
+    seed: int
+    progress: Progress
+    output: int
+    has_siblings: bool
+    n_iter: int = 0
+    was_stopped: bool = False
+
+    @single_thread()
+    def run(self) -> tuple[Solution, list[RemovalRound]]:
+        """Train, with removal where asked for, in any process."""
+        removal, path = self.removal, []
+        with self.progress:
+            if removal is None:
+                solution = self.solve(self.problem, np.arange(self.problem.n_rows), None)
+            else:
+                if removal.cv is None:
+                    path = remove_until_accuracy_drops(self._rounds(removal))
+                else:
+                    n_rounds = self._n_rounds_by_folds(removal, removal.cv)
+                    path = list(islice(self._rounds(removal), 1 + n_rounds))
+                solution = path[-1][0]
+        status = "stopped" if self.was_stopped else solution.status
+        solution = replace(solution, n_iter=self.n_iter, status=status)
+        return solution, [record for _, record in path]
 
     def solve(self, problem: SquaredMargin, rows: Indices, start: Floats | None) -> Solution:
         """Train on a subset of the rows."""
 
         def report(state: Solution) -> bool:
             whole = replace(state, rows=rows[state.rows])
-            self.was_stopped = self.was_stopped or self.report(whole)
+            # with more outputs the others are missing here
+            kernel, is_only = self.problem.gram.kernel, not self.has_siblings
+            attributes = partial(whole.attributes, kernel, self.data.X) if is_only else None
+            self.was_stopped = self.was_stopped or self.progress.step("round", attributes)
             return self.was_stopped
 
         solution = self.find(problem, start=start, report=report)
         self.n_iter += solution.n_iter
         return solution
 
-    def rounds(self, removal: Removal, output: int) -> Iterator[Round]:
+    def _rounds(self, removal: Removal) -> Iterator[Round]:
         """The trainings of a removal one by one, up to the one that a callback stops."""
-        for trained in removal_rounds(self.problem, self.weights, removal, self.solve, output):
+        weights = self.data.sample_weight
+        for trained in removal_rounds(self.problem, weights, removal, self.solve, self.output):
             yield trained
             if self.was_stopped:
                 return
 
-    def n_rounds_by_folds(self, removal: Removal, seed: int) -> int:
+    def _n_rounds_by_folds(self, removal: Removal, n_folds: int) -> int:
         """Rounds after which the paper stops, with accuracy and deviation over folds."""
-        assert removal.cv is not None
-        folds = StratifiedKFold(removal.cv, shuffle=True, random_state=np.random.RandomState(seed))
+        weights, random_state = self.data.sample_weight, np.random.RandomState(self.seed)
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
         paths = []
-        for kept, _ in folds.split(self.weights, self.problem.signs):
+        for kept, _ in folds.split(weights, self.problem.signs):
 
             def solve(
                 problem: SquaredMargin, rows: Indices, start: Floats | None, kept: Indices = kept
@@ -268,51 +290,16 @@ class _Trainer:
 
             fold = self.problem.subset(kept)
             accuracy = []
-            for _, record in removal_rounds(fold, self.weights[kept], removal, solve):
+            for _, record in removal_rounds(fold, weights[kept], removal, solve):
                 accuracy.append(record.validation_accuracy)
                 if self.was_stopped:
                     return 0
             paths.append(accuracy[1:])
         n_rounds = min(len(path) for path in paths)
-        table = np.array([path[:n_rounds] for path in paths]).reshape(removal.cv, n_rounds)
+        table = np.array([path[:n_rounds] for path in paths]).reshape(n_folds, n_rounds)
         mean, deviation = table.mean(axis=0), table.std(axis=0)
         stops = (k for k in range(2, n_rounds + 1) if accuracy_changed(mean[:k], deviation[:k]))
         return next(stops, n_rounds)
-
-
-@single_thread()
-def _solve_output(
-    problem: SquaredMargin,
-    data: TrainingData,
-    solve: Callable[..., Solution],
-    removal: Removal | None,
-    seed: int,
-    progress: Progress,
-    output: int,
-    is_only: bool,
-) -> tuple[Solution, list[RemovalRound]]:
-    """Train one output, with removal where asked for, in any process."""
-
-    def report(state: Solution) -> bool:
-        # with more outputs the others are missing here
-        kernel = problem.gram.kernel
-        attributes = partial(state.attributes, kernel, data.X)
-        return progress.step("round", attributes if is_only else None)
-
-    trainer = _Trainer(problem, data, solve, report)
-    with progress:
-        if removal is None:
-            path: list[Round] = []
-            solution = trainer.solve(problem, np.arange(problem.n_rows), None)
-        else:
-            if removal.cv is None:
-                path = remove_until_accuracy_drops(trainer.rounds(removal, output))
-            else:
-                n_rounds = trainer.n_rounds_by_folds(removal, seed)
-                path = list(islice(trainer.rounds(removal, output), 1 + n_rounds))
-            solution = path[-1][0]
-    status = "stopped" if trainer.was_stopped else solution.status
-    return replace(solution, n_iter=trainer.n_iter, status=status), [record for _, record in path]
 
 
 class HullPerceptronClassifier(ExpansionClassifier):
@@ -522,21 +509,24 @@ class HullPerceptronClassifier(ExpansionClassifier):
         self, problems: list[SquaredMargin], data: TrainingData, progress: Progress
     ) -> list[tuple[Solution, list[RemovalRound]]]:
         """Solve all outputs, in parallel."""
-        solve = partial(
+        find = partial(
             find_nearest_point,
             method=self.solver,
             tol=self.tol,
             max_iter=None if self.max_iter == -1 else int(self.max_iter),
             max_bytes=int(self.cache_size * 2**20),
         )
-        seed = 0
-        if self.removal is not None and self.removal.cv is not None:
+        seed, removal, n_outputs = 0, self.removal, len(problems)
+        if removal is not None and removal.cv is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        is_only = len(problems) == 1
-        tasks = [progress.task("output", number) for number in range(len(problems))]
+        trainings = [
+            _Training(
+                problem, data, find, removal, seed, progress.task("output", k), k, n_outputs > 1
+            )
+            for k, problem in enumerate(problems)
+        ]
         outputs: list[tuple[Solution, list[RemovalRound]]] = Parallel(n_jobs=self.n_jobs)(
-            delayed(_solve_output)(problem, data, solve, self.removal, seed, task, number, is_only)
-            for number, (problem, task) in enumerate(zip(problems, tasks, strict=True))
+            delayed(_Training.run)(training) for training in trainings
         )
         return outputs
 

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 
 import naive
@@ -13,10 +10,8 @@ from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
-from kernlet.squared.problem import FeatureHinge, SquaredMargin
+from kernlet.squared.problem import SquaredMargin
 from support.squared_problems import dual_matrix, kernel_matrix_of, overlapping
-
-quickly = settings(max_examples=50, deadline=None)
 
 
 def test_products_of_the_hull_are_the_formula():
@@ -151,90 +146,3 @@ def test_bad_input_gets_a_sentence():
 
 def test_the_matrix_helper_is_the_kernel():
     assert kernel_matrix_of(overlapping(5)).shape == (5, 5)
-
-
-N_ROWS, N_CENTERS = 8, 3
-seeds = st.integers(0, 2**31)
-solutions = arrays(np.float64, N_CENTERS + 1, elements=st.floats(-3, 3, allow_subnormal=False))
-
-
-def _feature_hinge(seed=0):
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(N_CENTERS, N_CENTERS))
-    return FeatureHinge(
-        features=rng.normal(size=(N_ROWS, N_CENTERS)),
-        penalty=A @ A.T + 0.1 * np.eye(N_CENTERS),
-        signs=rng.choice([-1.0, 1.0], size=N_ROWS),
-        costs=rng.uniform(0.0, 3.0, size=N_ROWS),
-    )
-
-
-@quickly
-@given(seed=seeds, point=solutions)
-def test_objective_is_the_formula(seed, point):
-    problem = _feature_hinge(seed)
-    expected = naive.squared_hinge(
-        problem.features,
-        problem.penalty,
-        problem.signs,
-        problem.costs,
-        point[:-1],
-        point[-1],
-    )
-    assert problem.objective(point) == pytest.approx(expected, rel=1e-10)
-
-
-@quickly
-@given(seed=seeds, point=solutions)
-def test_gradient_is_the_derivative(seed, point):
-    problem = _feature_hinge(seed)
-    expected = naive.derivative(problem.objective, point, h=1e-6)
-    # at a kink the second derivative jumps, and the difference errs by about its size times h
-    np.testing.assert_allclose(problem.gradient(point), expected, rtol=1e-5, atol=1e-4)
-
-
-@quickly
-@given(seed=seeds, a=solutions, b=solutions, share=st.floats(0, 1))
-def test_objective_is_convex(seed, a, b, share):
-    problem = _feature_hinge(seed)
-    chord = share * problem.objective(a) + (1 - share) * problem.objective(b)
-    assert problem.objective(share * a + (1 - share) * b) <= chord * (1 + 1e-10) + 1e-10
-
-
-@quickly
-@given(seed=seeds, a=solutions, b=solutions)
-def test_tangent_lies_below(seed, a, b):
-    problem = _feature_hinge(seed)
-    tangent = problem.objective(a) + problem.gradient(a) @ (b - a)
-    assert problem.objective(b) >= tangent - 1e-9 * (1 + abs(tangent))
-
-
-def test_rows_beyond_the_margin_have_no_error_and_no_pull():
-    features, signs = np.array([[2.0], [-3.0], [0.25]]), np.array([1.0, -1.0, 1.0])
-    problem = FeatureHinge(features, np.zeros((1, 1)), signs, np.ones(3))
-    point = np.array([1.0, 0.0])
-    np.testing.assert_allclose(problem.slacks(point), [0.0, 0.0, 0.75])
-    assert problem.objective(point) == pytest.approx(0.75**2 / 2)
-    np.testing.assert_allclose(problem.gradient(point), [-0.75 * 0.25, -0.75])
-
-
-def test_nothing_costs_half_the_weights():
-    problem = _feature_hinge()
-    at_zero = problem.objective(np.zeros(N_CENTERS + 1))
-    assert at_zero == pytest.approx(problem.costs.sum() / 2)
-
-
-def test_a_row_of_weight_two_is_two_rows():
-    problem, point = _feature_hinge(), np.array([0.3, -0.2, 0.5, 0.1])
-    times = np.arange(N_ROWS) % 3
-    weighted = FeatureHinge(
-        problem.features, problem.penalty, problem.signs, times.astype(np.float64)
-    )
-    repeated = FeatureHinge(
-        np.repeat(problem.features, times, axis=0),
-        problem.penalty,
-        np.repeat(problem.signs, times),
-        np.ones(times.sum()),
-    )
-    assert weighted.objective(point) == pytest.approx(repeated.objective(point), rel=1e-12)
-    np.testing.assert_allclose(weighted.gradient(point), repeated.gradient(point), rtol=1e-12)

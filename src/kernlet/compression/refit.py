@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -23,14 +23,16 @@ from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, kernel_matrix, row_slices
 from kernlet.kernels.linalg import jittered_solve
 from kernlet.kernels.rbf import RBF
-from kernlet.squared.newton import minimize_features
-from kernlet.squared.problem import FeatureHinge
 
 # A ridge on a kernel matrix, as a share of its mean diagonal: round-off, no regularisation. Two
 # centers closer than float64 can tell make the matrix singular; this keeps it solvable.
 _RIDGE = 1e-10
 # The same for normal equations, whose condition number is the square of the features'.
 _NORMAL_RIDGE = 1e-12
+
+_STEP_LENGTHS = 0.5 ** np.arange(40)  # a Newton step that overshoots is halved
+_SUFFICIENT_DECREASE = 1e-4  # of what the gradient promises: Armijo's rule
+_TINY = 1e-300  # a ridge where all costs are zero
 
 
 def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
@@ -88,9 +90,7 @@ def refit(
     penalty = kernel_matrix(kernel, centers, centers)
     penalty[np.diag_indices(len(penalty))] += _ridge(penalty)
     costs = np.full(len(features), C) if weights is None else C * np.asarray(weights)
-    solutions = [
-        minimize_features(FeatureHinge(features, penalty, row, costs), tol=1e-6) for row in signs
-    ]
+    solutions = [FeatureHinge(features, penalty, row, costs).minimize(tol=1e-6) for row in signs]
     coef = np.array([s.coef for s in solutions])
     intercept = np.array([s.intercept for s in solutions])
     return KernelExpansion(kernel, centers, coef, intercept)
@@ -98,6 +98,82 @@ def refit(
 
 def _ridge(penalty: Floats) -> float:
     return float(max(_RIDGE * np.trace(penalty) / len(penalty), np.finfo(float).tiny))
+
+
+class HingeSolution(NamedTuple):
+    """Coefficients of given features, and how far the search for them came."""
+
+    coef: Floats
+    intercept: float
+    objective: float
+    gradient_norm: float  # largest entry of the gradient, relative to that at zero
+    n_iter: int
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureHinge:
+    """The squared-hinge problem over given features phi_i, whose intercept is not penalised.
+
+    1/2 w' P w + 1/2 sum_i c_i max(0, 1 - d_i (phi_i w + b))^2; with kernel values at centers as
+    features, P = K(centers, centers) makes the first term the norm in feature space.
+    """
+
+    features: Floats
+    penalty: Floats
+    signs: Floats
+    costs: Floats
+
+    def slacks(self, point: Floats) -> Floats:
+        """max(0, 1 - d_i (phi_i w + b)) at a point (w, b)."""
+        return np.maximum(0.0, 1.0 - self.signs * (self.features @ point[:-1] + point[-1]))
+
+    def objective(self, point: Floats) -> float:
+        """The objective at a point (w, b)."""
+        weights = point[:-1]
+        penalty = weights @ self.penalty @ weights
+        return float(penalty + self.costs @ self.slacks(point) ** 2) / 2.0
+
+    def gradient(self, point: Floats) -> Floats:
+        """Its gradient by (w, b)."""
+        pull = self.costs * self.signs * self.slacks(point)
+        return np.append(self.penalty @ point[:-1] - pull @ self.features, -pull.sum())
+
+    def minimize(self, *, tol: float = 1e-8, max_iter: int = 100) -> HingeSolution:
+        """Newton's method (squared/newton.py explains it), at n_rows n_centers^2 per step.
+
+        ``tol`` is reached by both the gradient relative to that at zero and the Newton decrement
+        relative to the objective.
+        """
+        point: Floats = np.zeros(self.features.shape[1] + 1)
+        scale = max(np.abs(self.gradient(point)).max(), np.finfo(float).tiny)
+        for n_iter in range(max_iter + 1):
+            gradient, objective = self.gradient(point), self.objective(point)
+            step = self._newton_step(point, gradient)
+            promised = float(gradient @ step)
+            decrement = -promised / (2.0 * objective) if objective > 0 else 0.0
+            norm = float(np.abs(gradient).max() / scale)
+            if max(decrement, norm) <= tol or n_iter == max_iter:
+                break
+            for length in _STEP_LENGTHS:
+                limit = objective + _SUFFICIENT_DECREASE * length * promised
+                if self.objective(point + length * step) <= limit:
+                    break
+            else:  # round-off: no step lowers the objective any more
+                break
+            point = point + length * step
+        return HingeSolution(point[:-1], float(point[-1]), objective, norm, n_iter)
+
+    def _newton_step(self, point: Floats, gradient: Floats) -> Floats:
+        """The step to the minimum, if the rows that have an error stay the same."""
+        active = self.slacks(point) > 0
+        rows = self.features[active]
+        weighted = rows * self.costs[active, None]
+        n = len(point)
+        hessian = np.zeros((n, n))
+        hessian[:-1, :-1] = self.penalty + weighted.T @ rows
+        hessian[:-1, -1] = hessian[-1, :-1] = weighted.sum(axis=0)
+        hessian[-1, -1] = self.costs[active].sum()
+        return -jittered_solve(hessian, gradient, max(1e-15 * np.trace(hessian) / n, _TINY))
 
 
 def remove(

@@ -1,4 +1,4 @@
-"""Newton's method for the squared hinge: over given features, a kernel matrix, or landmarks."""
+"""Newton's method for the squared hinge: over a kernel matrix, or landmarks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import LandmarkBlocks, as_indices
 from kernlet.kernels.linalg import jittered_solve
-from kernlet.squared.problem import OVERFLOW, FeatureHinge, Solution, SquaredMargin, Status
+from kernlet.squared.problem import OVERFLOW, Solution, SquaredMargin, Status
 
 # How this works
 # --------------
@@ -22,8 +22,7 @@ from kernlet.squared.problem import OVERFLOW, FeatureHinge, Solution, SquaredMar
 # Newton method; Chapelle, "Training a support vector machine in the primal", 2007). Steps that
 # overshoot are halved until the objective is lower, which ensures convergence.
 #
-# The three variants differ in what a linear system costs:
-#   minimize_features   given features, intercept not penalised: n_rows n_centers^2 per step
+# The two variants differ in what a linear system costs:
 #   minimize_matrix     the kernel matrix, coefficients over the rows of A: |A|^3 per step
 #   LandmarkNewton      features of a landmark basis, many outputs at once, blocks of rows: the
 #                       Hessian is updated by the rows that entered or left A only
@@ -44,63 +43,8 @@ def halve_until(is_accepted: Callable[[float], bool], length: float = 1.0, n: in
     return 0.0
 
 
-def minimize_features(problem: FeatureHinge, *, tol: float = 1e-8, max_iter: int = 100) -> Solution:
-    """Minimise a :class:`FeatureHinge`; ``gap`` is the Newton decrement over the objective.
-
-    ``tol`` is reached by both the decrement and the gradient relative to that at zero.
-    """
-    point: Floats = np.zeros(problem.features.shape[1] + 1)
-    scale = max(np.abs(problem.gradient(point)).max(), np.finfo(float).tiny)
-    for n_iter in range(max_iter + 1):
-        gradient = problem.gradient(point)
-        step = _newton_step(problem, point, gradient)
-        objective = problem.objective(point)
-        promised = float(gradient @ step)
-        decrement = -promised / (2.0 * objective) if objective > 0 else 0.0
-        norm = float(np.abs(gradient).max() / scale)
-        is_optimal = max(decrement, norm) <= tol
-        if is_optimal or n_iter == max_iter:
-            break
-        length = _step_length(problem, point, step, objective, promised)
-        if not length:  # round-off: no step lowers the objective any more
-            break
-        point = point + length * step
-    return Solution(
-        rows=as_indices([]),
-        coef=point[:-1],
-        intercept=float(point[-1]),
-        gap=decrement,
-        n_iter=n_iter,
-        status=_status(is_optimal, n_iter < max_iter),
-        objective=objective,
-        gradient_norm=norm,
-    )
-
-
 def _status(is_optimal: bool, is_stuck: bool) -> Status:
     return "optimal" if is_optimal else "rounding" if is_stuck else "iteration limit"
-
-
-def _step_length(
-    problem: FeatureHinge, point: Floats, step: Floats, objective: float, promised: float
-) -> float:
-    def is_accepted(t: float) -> bool:
-        limit = objective + _SUFFICIENT_DECREASE * t * promised
-        return problem.objective(point + t * step) <= limit
-
-    return halve_until(is_accepted)
-
-
-def _newton_step(problem: FeatureHinge, point: Floats, gradient: Floats) -> Floats:
-    active = problem.slacks(point) > 0
-    rows = problem.features[active]
-    weighted = rows * problem.costs[active, None]
-    n = len(point)
-    hessian = np.zeros((n, n))
-    hessian[:-1, :-1] = problem.penalty + weighted.T @ rows
-    hessian[:-1, -1] = hessian[-1, :-1] = weighted.sum(axis=0)
-    hessian[-1, -1] = problem.costs[active].sum()
-    return -jittered_solve(hessian, gradient, max(1e-15 * np.trace(hessian) / n, _TINY))
 
 
 def minimize_matrix(

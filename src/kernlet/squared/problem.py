@@ -179,12 +179,12 @@ class Solution:
     """A decision function sum_j coef_j k(., x_j) + intercept, with its certificate.
 
     The first six fields are always set, in reports from a running solver too. ``gap`` is relative
-    and computed from scratch: 1 - least margin / |W|^2 (mdm), (P - D) / P (core sets, Newton), or
-    the Newton decrement over P (Newton over given features). ``"rounding"`` is the status of a
-    solver that no step improves any more; ``"stopped"`` of one that ``report`` ended.
+    and computed from scratch: 1 - least margin / |W|^2 (mdm) or (P - D) / P (core sets, Newton).
+    ``"rounding"`` is the status of a solver that no step improves any more; ``"stopped"`` of one
+    that ``report`` ended.
     """
 
-    rows: Indices  # support vectors, ascending; empty where coef belongs to given features
+    rows: Indices  # support vectors, ascending; empty where coef belongs to landmark features
     coef: Floats
     intercept: float
     gap: float
@@ -198,7 +198,6 @@ class Solution:
     squared_norm: float = np.nan  # |W|^2
     margin: float = np.nan  # min_i W.X_i / |W|, a lower bound on the norm of the nearest point
     n_columns: int = 0  # columns of Q computed; one computed twice counts twice
-    gradient_norm: float = np.nan  # largest entry of the gradient, relative to that at zero
 
     @property
     def norm(self) -> float:
@@ -225,32 +224,3 @@ class Solution:
         """Fitted attributes with which a binary classifier over the rows X can predict."""
         intercept = np.array([self.intercept])
         return {"expansion_": KernelExpansion(kernel, X[self.rows], self.coef, intercept)}
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureHinge:
-    """The primal over given features phi_i, whose intercept is not penalised.
-
-    1/2 w' P w + 1/2 sum_i c_i max(0, 1 - d_i (phi_i w + b))^2; with kernel values at centers as
-    features, P = K(centers, centers) makes the first term the norm in feature space.
-    """
-
-    features: Floats
-    penalty: Floats
-    signs: Floats
-    costs: Floats
-
-    def slacks(self, point: Floats) -> Floats:
-        """max(0, 1 - d_i (phi_i w + b)) at a point (w, b)."""
-        return np.maximum(0.0, 1.0 - self.signs * (self.features @ point[:-1] + point[-1]))
-
-    def objective(self, point: Floats) -> float:
-        """The objective at a point (w, b)."""
-        weights = point[:-1]
-        penalty = weights @ self.penalty @ weights
-        return float(penalty + self.costs @ self.slacks(point) ** 2) / 2.0
-
-    def gradient(self, point: Floats) -> Floats:
-        """Its gradient by (w, b)."""
-        pull = self.costs * self.signs * self.slacks(point)
-        return np.append(self.penalty @ point[:-1] - pull @ self.features, -pull.sum())

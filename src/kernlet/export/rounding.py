@@ -94,10 +94,10 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
 
 
 def require_close(
-    what: str, found: Floats, expected: Floats, same_classes: bool, tolerance: float
+    what: str, scores: Floats, expected: Floats, same_classes: bool, tolerance: float
 ) -> float:
     """Refuse float32 scores that are off by more than a tolerance; the largest error."""
-    error, size = float(np.abs(found - expected).max()), max(1.0, float(np.abs(expected).max()))
+    error, size = float(np.abs(scores - expected).max()), max(1.0, float(np.abs(expected).max()))
     if not same_classes or not error <= tolerance * size:  # in this form NaN is refused too
         raise ValueError(
             f"In float32 the {what} is off by {error:.3g} where scores go up to {size:.3g}: scale "

@@ -1,7 +1,8 @@
-"""Every block of Python in the README and the documentation runs, page by page."""
+"""Every block of Python in the README and the documentation runs, and so does every example."""
 
 import pkgutil
 import re
+import runpy
 import warnings
 from pathlib import Path
 
@@ -26,6 +27,16 @@ def test_blocks_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
         for block in BLOCK.findall(page.read_text("utf-8")):
             exec(compile(block, str(page.name), "exec"), names)
     assert names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_examples_run(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -18,10 +18,9 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 
 from kernlet import ChunkingSyntheticClassifier
+from kernlet import chunking as chunking_synthetic
 from kernlet.atomic import Checkpoint
-from kernlet.chunking import estimator as chunking_synthetic
-from kernlet.chunking.estimator import StagesDone
-from kernlet.chunking.stage import RunRecord
+from kernlet.chunking import RunRecord, StagesDone
 
 X, y = make_moons(160, noise=0.2, random_state=0)
 SIZES = (40, 80)

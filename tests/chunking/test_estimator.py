@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernlet import ChunkingSyntheticClassifier
-from kernlet.chunking import estimator as chunking_synthetic
+from kernlet import chunking as chunking_synthetic
 from kernlet.datasets import load, make_checkerboard
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid

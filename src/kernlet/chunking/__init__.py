@@ -1,1 +1,0 @@
-"""Chunking with synthetic points."""

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from kernlet.condense.centroids import find_centroids
+from kernlet import CentroidCondenser
 
 
 def rows(m=80, classes=3, seed=0):
@@ -17,8 +17,7 @@ def rows(m=80, classes=3, seed=0):
 
 
 def found(X, codes, **options):
-    classes = np.arange(codes.max() + 1)
-    return find_centroids(X, codes, classes, random_state=np.random.RandomState(0), **options)
+    return CentroidCondenser(random_state=0, **options).fit(X, codes).condensation_
 
 
 @settings(max_examples=30)

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import naive
-from kernlet.condense.boundary import eliminate_boundary
-from kernlet.condense.typical import eliminate_typical
-from kernlet.kernels.gram import RowFeatures
+from kernlet import BoundaryCondenser, TypicalCondenser
 from kernlet.kernels.rbf import RBF
 
 
@@ -22,8 +20,8 @@ def rows(m=90, n=2, classes=3, seed=0, spread=1.5):
     return random.normal(size=(m, n)) + middle, codes
 
 
-def labels(codes):
-    return np.arange(codes.max() + 1)
+def weighting(balanced):
+    return "balanced" if balanced else "normalized"
 
 
 @pytest.mark.parametrize("form", ["repaired", "literal"])
@@ -31,9 +29,8 @@ def labels(codes):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_typical_is_algorithm_2(form, balanced, seed):
     X, codes = rows(seed=seed)
-    found = eliminate_typical(
-        RowFeatures(X), codes, labels(codes), C=100.0, form=form, balanced=balanced
-    )
+    condenser = TypicalCondenser(100.0, form=form, class_weight=weighting(balanced))
+    found = condenser.fit(X, codes).condensation_
     kept = naive.eliminate_typical(X, codes, 100.0, own=form == "repaired", balanced=balanced)
     assert found.kept.tolist() == kept
     assert 0 < len(kept) < 90
@@ -44,16 +41,10 @@ def test_typical_is_algorithm_2(form, balanced, seed):
 @pytest.mark.parametrize("threshold", [2, 20, 70])
 def test_boundary_is_algorithm_1(form, balanced, threshold):
     X, codes = rows(spread=3.0)
-    found = eliminate_boundary(
-        RowFeatures(X),
-        codes,
-        labels(codes),
-        threshold=threshold,
-        max_rounds=6,
-        C=10.0,
-        form=form,
-        balanced=balanced,
+    condenser = BoundaryCondenser(
+        threshold, max_rounds=6, C=10.0, form=form, class_weight=weighting(balanced)
     )
+    found = condenser.fit(X, codes).condensation_
     kept = naive.eliminate_boundary(
         X, codes, threshold, 6, 10.0, nested=form == "repaired", balanced=balanced
     )
@@ -72,13 +63,11 @@ def test_boundary_is_algorithm_1(form, balanced, threshold):
 )
 def test_what_always_holds(m, classes, form, balanced, floor, threshold, seed):
     X, codes = rows(max(m, classes), 3, classes, seed, spread=seed % 5)
-    features = RowFeatures(np.round(X))  # with equal rows
-    options = {"form": form, "balanced": balanced, "min_per_class": floor}
+    X = np.round(X)  # with equal rows
+    options = {"form": form, "class_weight": weighting(balanced), "min_per_class": floor}
     before = np.bincount(codes, minlength=classes)
-    for found in (
-        eliminate_typical(features, codes, labels(codes), **options),
-        eliminate_boundary(features, codes, labels(codes), threshold=threshold, **options),
-    ):
+    for condenser in (TypicalCondenser(**options), BoundaryCondenser(threshold, **options)):
+        found = condenser.fit(X, codes).condensation_
         assert (np.diff(found.kept) > 0).all()
         assert set(found.kept) <= set(range(len(codes)))
         after = np.array(list(found.kept_per_class.values()))
@@ -91,7 +80,7 @@ def test_what_always_holds(m, classes, form, balanced, floor, threshold, seed):
 
 def test_repaired_candidates_become_fewer_and_stalls_delete_nothing():
     X, codes = rows(200, spread=0.3)
-    found = eliminate_boundary(RowFeatures(X), codes, labels(codes), threshold=20)
+    found = BoundaryCondenser(threshold=20).fit(X, codes).condensation_
     for number in range(3):
         rounds = [r for r in found.rounds if r.label == number]
         sizes = [r.n_rows for r in rounds] + [rounds[-1].inside]
@@ -103,7 +92,7 @@ def test_repaired_candidates_become_fewer_and_stalls_delete_nothing():
 
 def test_the_record_says_what_the_machines_said():
     X, codes = rows(seed=3)
-    found = eliminate_typical(RowFeatures(X), codes, np.array(["a", "b", "c"]))
+    found = TypicalCondenser().fit(X, np.array(["a", "b", "c"])[codes]).condensation_
     assert [r.label for r in found.rounds] == ["a", "b", "c"]
     for record in found.rounds:
         values = X[record.deleted] @ record.weights - record.gamma
@@ -118,15 +107,13 @@ def test_the_record_says_what_the_machines_said():
 def test_kernel_values_in_place_of_columns(kind):
     X, codes = rows(150)
     landmarks = X[:20]
-    by_kernel = eliminate_typical(
-        RowFeatures(kind(X), RBF(0.5), kind(landmarks)), codes, labels(codes)
-    )
-    by_columns = eliminate_typical(RowFeatures(RBF(0.5)(X, landmarks)), codes, labels(codes))
-    np.testing.assert_array_equal(by_kernel.kept, by_columns.kept)
+    by_kernel = TypicalCondenser(kernel=RBF(0.5), landmarks=kind(landmarks)).fit(kind(X), codes)
+    by_columns = TypicalCondenser().fit(RBF(0.5)(X, landmarks), codes)
+    np.testing.assert_array_equal(by_kernel.sample_indices_, by_columns.sample_indices_)
 
 
 def test_names_of_classes_do_not_matter():
     X, codes = rows(150, seed=5)
-    one = eliminate_typical(RowFeatures(X), codes, np.array([0, 1, 2]))
-    two = eliminate_typical(RowFeatures(X), codes, np.array(["x", "y", "z"]))
-    np.testing.assert_array_equal(one.kept, two.kept)
+    one = TypicalCondenser().fit(X, codes)
+    two = TypicalCondenser().fit(X, np.array(["x", "y", "z"])[codes])
+    np.testing.assert_array_equal(one.sample_indices_, two.sample_indices_)

@@ -15,11 +15,11 @@ from kernlet.kernels.gram import RowFeatures
 from kernlet.kernels.rbf import RBF
 from kernlet.least_squares.normal_equations import (
     Moments,
-    NormalEquations,
     _largest_ratio,
     collect,
     normalization,
     one_against_rest,
+    solve_normal_equations,
 )
 
 
@@ -185,7 +185,7 @@ def solve(X, codes, C, balanced=None, n_classes=3):
     signs = one_against_rest(n_classes)
     sums = collect(RowFeatures(X), codes, n_classes, by_class=balanced is not None)
     weights = None if balanced is None else normalization(signs, sums.totals, balanced=balanced)
-    return NormalEquations(sums, C, signs, weights).solve()
+    return solve_normal_equations(sums, C, signs, weights)
 
 
 @pytest.mark.parametrize("balanced", [None, True, False])
@@ -274,14 +274,14 @@ def test_weights_need_sums_by_class():
     X, codes = balanced_rows()
     sums = collect(RowFeatures(X), codes, 3, by_class=False)
     with pytest.raises(ValueError, match="by class"):
-        NormalEquations(sums, 1.0, one_against_rest(3), np.ones((3, 3)))
+        solve_normal_equations(sums, 1.0, one_against_rest(3), np.ones((3, 3)))
 
 
 @pytest.mark.parametrize("C", [0.0, 1e-310, np.nan])
 def test_too_small_a_C_is_refused(C):
     X, codes = balanced_rows()
     with pytest.raises(ValueError, match="too small"):
-        NormalEquations(collect(RowFeatures(X), codes, 3), C, one_against_rest(3))
+        solve_normal_equations(collect(RowFeatures(X), codes, 3), C, one_against_rest(3))
 
 
 def test_normalization_gives_either_side_the_same_sum():
@@ -296,8 +296,7 @@ def test_normalization_gives_either_side_the_same_sum():
 def test_the_residual_is_that_of_the_equations():
     random = np.random.RandomState(0)
     X, codes = random.normal(50.0, 1.0, (80, 5)), random.randint(3, size=80)
-    problem = NormalEquations(collect(RowFeatures(X), codes, 3), 1.0, one_against_rest(3))
-    solution = problem.solve()
+    solution = solve_normal_equations(collect(RowFeatures(X), codes, 3), 1.0, one_against_rest(3))
     H = np.hstack([X, np.ones((80, 1))])
     answers = np.hstack([solution.coef, solution.intercept[:, None]])
     signs = np.where(codes == np.arange(3)[:, None], 1.0, -1.0)
@@ -308,7 +307,7 @@ def test_the_residual_is_that_of_the_equations():
 
 def test_no_columns_worth_a_weight():
     X, codes = np.zeros((4, 2)), np.array([0, 0, 0, 1])
-    solution = NormalEquations(collect(RowFeatures(X), codes, 2), 1e6, one_against_rest(2)).solve()
+    solution = solve_normal_equations(collect(RowFeatures(X), codes, 2), 1e6, one_against_rest(2))
     np.testing.assert_array_equal(solution.coef, 0.0)
     np.testing.assert_allclose(solution.intercept, [0.5, -0.5], atol=1e-5)
     assert solution.residual < 1e-14
@@ -321,7 +320,7 @@ def test_rows_far_from_the_origin_keep_their_digits(C, far):
     X, codes = random.normal(size=(20, 3)), np.arange(20) % 2
     X = X + codes[:, None] + far * np.array([1.0, -2.0, 0.5])
     signs = one_against_rest(2, [1])
-    solution = NormalEquations(collect(RowFeatures(X), codes, 2), C, signs).solve()
+    solution = solve_normal_equations(collect(RowFeatures(X), codes, 2), C, signs)
     assert solution.residual < 1e-12
     values = X @ solution.coef[0] + solution.intercept[0]
     expected = naive.proximal_values_exact(X, 2.0 * codes - 1, np.ones(20), C)
@@ -332,8 +331,9 @@ def test_the_penalty_on_the_intercept_counts_where_columns_are_dependent():
     X = np.random.RandomState(0).normal(size=(30, 1)).round(3)
     codes = (X[:, 0] > 0.2).astype(int)
     X = np.hstack([X + 2.0**20, X + 2.0**21, X])
-    problem = NormalEquations(collect(RowFeatures(X), codes, 2), 1e12, one_against_rest(2, [1]))
-    solution = problem.solve()
+    solution = solve_normal_equations(
+        collect(RowFeatures(X), codes, 2), 1e12, one_against_rest(2, [1])
+    )
     assert solution.residual < 1e-10
     assert abs(solution.intercept[0]) < 1e-3  # w can bear it in its place
     values = X @ solution.coef[0] + solution.intercept[0]
@@ -347,7 +347,7 @@ def test_sums_of_no_rows_are_refused():
         sums = collect(RowFeatures(X), codes, 2)
         sums.products[0, 1, 1] = wrong
         with pytest.raises(ValueError, match="not those of any rows"):
-            NormalEquations(sums, 1.0, one_against_rest(2)).solve()
+            solve_normal_equations(sums, 1.0, one_against_rest(2))
 
 
 def test_what_is_not_solved_is_warned_of():
@@ -355,7 +355,7 @@ def test_what_is_not_solved_is_warned_of():
     sums = collect(RowFeatures(X), codes, 2)
     sums.products[:] = [[1.0, 1.0], [1.0, 1.0]]
     with pytest.warns(ConvergenceWarning, match="residual"):
-        solution = NormalEquations(sums, 1e300, one_against_rest(2)).solve()
+        solution = solve_normal_equations(sums, 1e300, one_against_rest(2))
     assert solution.residual > 1e-6
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils import (
     InputTags,
@@ -27,15 +26,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.bandwidth import make_kernel
-from kernlet.kernels.gram import RowFeatures
+from kernlet.kernels.base import Kernel
+from kernlet.kernels.gram import RowFeatures, as_dense
 from kernlet.kernels.linear import Linear
 from kernlet.least_squares.normal_equations import (
     Moments,
-    NormalEquations,
-    check_moments_size,
     collect,
     normalization,
     one_against_rest,
+    solve_normal_equations,
 )
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
 from kernlet.sklearn_base import (
@@ -59,9 +58,10 @@ class Elimination:
     weights: Floats  # w of the classifier, over the columns or, with a kernel, over the landmarks
     gamma: float  # the decision value of a row is w.x - gamma
     residual: float  # relative residual of the normal equations: the certificate
-    inside: int  # rows that met the criterion of the round
-    deleted: Indices  # rows deleted in this round, ascending
-    values: Floats  # their decision values
+    inside: int = 0  # rows that met the criterion of the round
+    # Rows deleted in this round, ascending, and their decision values.
+    deleted: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    values: Floats = field(default_factory=lambda: np.empty(0))
 
     def __repr__(self) -> str:
         return (
@@ -123,47 +123,13 @@ def count_per_class(classes: Any, codes: Indices, sizes: Indices | None = None) 
 
 
 @dataclass(frozen=True, eq=False)
-class OneAgainstRest:
-    """The proximal classifier w.x - gamma of one class against the rest."""
-
-    weights: Floats
-    gamma: float
-    residual: float
-    n_rows: int
-
-    @classmethod
-    def train(cls, moments: Moments, number: int, C: float, *, balanced: bool) -> OneAgainstRest:
-        """Train on the rows of the moments; ``balanced`` as in ``normalization``."""
-        signs = one_against_rest(len(moments.counts), [number])
-        weights = normalization(signs, moments.totals, balanced=balanced)
-        solution = NormalEquations(moments, C, signs, weights).solve()
-        n_rows = int(moments.counts.sum())
-        return cls(solution.coef[0], -float(solution.intercept[0]), solution.residual, n_rows)
-
-    def values(self, features: RowFeatures, rows: Indices) -> Floats:
-        """Decision values of rows."""
-        return features.dot(self.weights, rows) - self.gamma
-
-    def record(
-        self, label: Any, number: int, n_inside: int, deleted: Indices, values: Floats
-    ) -> Elimination:
-        """The round of this classifier."""
-        trained = (self.n_rows, self.weights, self.gamma, self.residual)
-        return Elimination(label, number, *trained, n_inside, deleted, values)
-
-
 class RemainingRows:
     """The rows not deleted so far, with their moments, which are updated as rows leave."""
 
-    def __init__(
-        self, features: RowFeatures, codes: Indices, moments: Moments, rows: Indices
-    ) -> None:
-        self.features, self.codes, self.moments, self.rows = features, codes, moments, rows
-
-    @classmethod
-    def all(cls, features: RowFeatures, codes: Indices, n_classes: int) -> RemainingRows:
-        """All rows."""
-        return cls(features, codes, collect(features, codes, n_classes), np.arange(len(codes)))
+    features: RowFeatures
+    codes: Indices  # the class of every row, also of those deleted
+    moments: Moments
+    rows: Indices  # ascending
 
     def without(self, rows: Indices) -> RemainingRows:
         """The remaining rows without some of them."""
@@ -177,29 +143,21 @@ class RemainingRows:
         moments = collect(self.features, self.codes, n_classes, shift=shift, rows=smaller)
         if smaller is not left:
             moments = self.moments - moments
-        return RemainingRows(self.features, self.codes, moments, left)
+        return replace(self, moments=moments, rows=left)
 
     def against_rest(self, number: int) -> RemainingRows:
         """The same rows as two classes: the rest, and one class."""
         codes = (self.codes == number).astype(np.intp)
-        return RemainingRows(self.features, codes, self.moments.against_rest(number), self.rows)
+        return replace(self, codes=codes, moments=self.moments.against_rest(number))
 
-    def of_class(self, number: int) -> Indices:
-        """Rows of a class."""
-        return self.rows[self.codes[self.rows] == number]
-
-
-def respect_class_minimum(
-    rows: Indices, scores: Floats, remaining: Indices, codes: Indices, min_per_class: int
-) -> NDArray[np.bool_]:
-    """Which of ``rows`` may be deleted, highest scores first, if each class keeps a minimum."""
-    counts = np.bincount(codes[remaining])
-    is_deleted = np.ones(len(rows), dtype=bool)
-    for number in np.unique(codes[rows]):
-        own = np.flatnonzero(codes[rows] == number)
-        n_deletable = max(0, int(counts[number]) - min_per_class)
-        is_deleted[own[np.argsort(-scores[own], kind="stable")[n_deletable:]]] = False
-    return is_deleted
+    def deletable(self, rows: Indices, scores: Floats, min_per_class: int) -> NDArray[np.bool_]:
+        """Which of ``rows`` may be deleted, highest scores first, if each class keeps a minimum."""
+        is_deleted = np.ones(len(rows), dtype=bool)
+        for number in np.unique(self.codes[rows]):
+            own = np.flatnonzero(self.codes[rows] == number)
+            n_deletable = max(0, int(self.moments.counts[number]) - min_per_class)
+            is_deleted[own[np.argsort(-scores[own], kind="stable")[n_deletable:]]] = False
+        return is_deleted
 
 
 # imbalanced-learn recognises a sampler by these tags; scikit-learn's own tags do not have them.
@@ -226,17 +184,9 @@ class CondenserTags(Tags):
     sampler_tags: SamplerTags = field(default_factory=SamplerTags)
 
 
-def condenser_tags(tags: Any, *, sample_indices: bool) -> CondenserTags:
-    """Tags of a condenser from those of an estimator."""
-    values = {each.name: getattr(tags, each.name) for each in fields(tags)}
-    inputs = values["input_tags"]
-    inputs = {each.name: getattr(inputs, each.name) for each in fields(inputs)}
-    values |= {
-        "estimator_type": "sampler",
-        "input_tags": SamplerInputTags(**(inputs | {"sparse": True})),
-    }
-    values["target_tags"].required = True
-    return CondenserTags(**values, sampler_tags=SamplerTags(sample_indices))
+def _extended(kind: Any, tags: Any, **values: Any) -> Any:
+    """Tags of a subclass: the values of ``tags``, and more."""
+    return kind(**{each.name: getattr(tags, each.name) for each in fields(tags)}, **values)
 
 
 class DeletedImagesDisplay:
@@ -299,9 +249,7 @@ class DeletedImagesDisplay:
         lines, labels = [], []
         for number, label in enumerate(record.classes.tolist()):
             own = rows[record.codes[rows] == number]
-            images = X[own[:n_images]]
-            images = images.toarray() if sparse.issparse(images) else images
-            lines.append(images.reshape(-1, *image_shape))
+            lines.append(as_dense(X[own[:n_images]]).reshape(-1, *image_shape))
             labels.append(f"{label} ({len(own)} deleted)")
         return cls(lines=lines, labels=labels).plot(ax=ax, **image)
 
@@ -409,7 +357,11 @@ class Condenser(OneToOneFeatureMixin, BaseEstimator, ABC):
         """Rows and labels that are kept."""
 
     def __sklearn_tags__(self) -> Any:
-        return condenser_tags(super().__sklearn_tags__(), sample_indices=self._gives_indices)
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.target_tags.required = "sampler", True
+        tags.input_tags = _extended(SamplerInputTags, tags.input_tags)
+        tags.input_tags.sparse = True
+        return _extended(CondenserTags, tags, sampler_tags=SamplerTags(self._gives_indices))
 
 
 class EliminationCondenser(Condenser):
@@ -427,10 +379,61 @@ class EliminationCondenser(Condenser):
         "random_state": ["random_state"],
     }
 
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str | Kernel = "linear",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        landmarks: Any = 500,
+        form: Literal["repaired", "literal"] = "repaired",
+        class_weight: Literal["balanced", "normalized"] = "balanced",
+        min_per_class: int = 1,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.landmarks = landmarks
+        self.form = form
+        self.class_weight = class_weight
+        self.min_per_class = min_per_class
+        self.verbose = verbose
+        self.random_state = random_state
+
     @property
     def sample_indices_(self) -> Indices:
         """Rows kept, ascending."""
         return self.condensation_.kept
+
+    def _condensation(self, X: Any, codes: Indices, report: Callable[[str], Any]) -> Condensation:
+        features = self._features(X)
+        moments = collect(features, codes, len(self.classes_))
+        remaining = RemainingRows(features, codes, moments, np.arange(len(codes)))
+        rounds: list[Elimination] = []
+        for number, label in enumerate(self.classes_.tolist()):
+            rounds += self._eliminate(remaining, number, label)
+            remaining = remaining.without(rounds[-1].deleted)
+            report(f"class {label}")
+        return Condensation(self.classes_, codes, remaining.rows, rounds)
+
+    @abstractmethod
+    def _eliminate(self, remaining: RemainingRows, number: int, label: Any) -> list[Elimination]:
+        """The rounds of one class, of which the last deletes rows."""
+
+    def _train(self, moments: Moments, number: int, label: Any, count: int) -> Elimination:
+        """A round that deletes nothing yet: one class against the rest of the rows."""
+        signs = one_against_rest(len(moments.counts), [number])
+        balanced = self.class_weight == "balanced"
+        weights = normalization(signs, moments.totals, balanced=balanced)
+        solution = solve_normal_equations(moments, self.C, signs, weights)
+        w, gamma = solution.coef[0], -float(solution.intercept[0])
+        return Elimination(label, count, int(moments.counts.sum()), w, gamma, solution.residual)
 
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
         kept = self.sample_indices_
@@ -438,23 +441,18 @@ class EliminationCondenser(Condenser):
 
     def _features(self, X: Any) -> RowFeatures:
         """Columns, or kernel values with landmarks."""
-        names = ("kernel", "gamma", "degree", "coef0")
-        kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
-        kernel = make_kernel(kernel, X, gamma=gamma, degree=degree, coef0=coef0)
-        features = RowFeatures(X)
-        if not isinstance(kernel, Linear):
-            landmarks, seed = (getattr(self, name) for name in ("landmarks", "random_state"))
-            points = choose_landmarks(landmarks, X, check_random_state(seed))
-            features = RowFeatures(X, kernel, points)
-        check_moments_size(features.n_features, len(self.classes_), advice=", or CentroidCondenser")
-        return features
+        kernel = make_kernel(self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+        if isinstance(kernel, Linear):
+            return RowFeatures(X)
+        points = choose_landmarks(self.landmarks, X, check_random_state(self.random_state))
+        return RowFeatures(X, kernel, points)
 
 
 def _as_labels(y: Any) -> Any:
     """One label per row, also of indicator columns."""
     check_label_types(y)
     if type_of_target(y) == "multilabel-indicator":
-        indicators = y.toarray() if sparse.issparse(y) else np.asarray(y)
+        indicators = np.asarray(as_dense(y))
         if not (indicators.sum(axis=1) == 1).all():
             raise ValueError("Multilabel and multioutput targets are not supported.")
         return indicators.argmax(axis=1)

@@ -2,98 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from kernlet._typing import Floats, Indices
-from kernlet.condense.base import (
-    Condensation,
-    Elimination,
-    EliminationCondenser,
-    OneAgainstRest,
-    RemainingRows,
-    respect_class_minimum,
-)
+from kernlet.condense.base import Elimination, EliminationCondenser, RemainingRows
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import RowFeatures
-
-#: A classifier, the rows between its planes, and their decision values.
-Round = tuple[OneAgainstRest, Indices, Floats]
-
-
-def eliminate_boundary(
-    features: RowFeatures,
-    codes: Indices,
-    classes: Any,
-    *,
-    threshold: int = 50,
-    max_rounds: int = 20,
-    C: float = 1.0,
-    form: Literal["repaired", "literal"] = "repaired",
-    balanced: bool = True,
-    min_per_class: int = 1,
-    report: Callable[[str], Any] = str,
-) -> Condensation:
-    """Delete, class by class, rows near the boundary to the rest (Algorithm 1 of the paper).
-
-    The parameters are those of :class:`BoundaryCondenser`; ``report`` is called with the name of
-    each class done.
-    """
-    remaining = RemainingRows.all(features, codes, len(classes))
-    records: list[Elimination] = []
-    for number, label in enumerate(classes.tolist()):
-        rounds = _shrink(
-            remaining.against_rest(number), threshold, max_rounds, C, form == "literal", balanced
-        )
-        _, inside, values = rounds[-1]
-        is_deleted = np.zeros(len(inside), dtype=bool)
-        if form == "literal" or len(inside) < threshold:
-            nearness = -np.abs(values)
-            is_deleted = respect_class_minimum(
-                inside, nearness, remaining.rows, codes, min_per_class
-            )
-        for count, (machine, rows, row_values) in enumerate(rounds, start=1):
-            mask = is_deleted if count == len(rounds) else np.zeros(len(rows), dtype=bool)
-            records.append(machine.record(label, count, len(rows), rows[mask], row_values[mask]))
-        remaining = remaining.without(inside[is_deleted])
-        report(f"class {label}")
-    return Condensation(classes, codes, remaining.rows, records)
-
-
-def _shrink(
-    everyone: RemainingRows,
-    threshold: int,
-    max_rounds: int,
-    C: float,
-    is_literal: bool,
-    balanced: bool,
-) -> list[Round]:
-    """Train on the candidates, and make those with |w.x - gamma| < 1 the next candidates."""
-    candidates, rounds = everyone, []
-    for _ in range(max_rounds):
-        machine = OneAgainstRest.train(candidates.moments, 1, C, balanced=balanced)
-        # The paper takes the next candidates from all rows, and they may stall or grow; the
-        # repaired form takes them from the candidates, which become fewer.
-        pool = everyone if is_literal else candidates
-        values = machine.values(everyone.features, pool.rows)
-        is_inside = np.abs(values) < 1
-        inside = pool.rows[is_inside]
-        rounds.append((machine, inside, values[is_inside]))
-        if len(inside) < max(threshold, 1) or np.array_equal(inside, candidates.rows):
-            break  # few enough, or a fixed point
-        candidates = _restricted(pool, candidates, inside)
-    return rounds
-
-
-def _restricted(pool: RemainingRows, before: RemainingRows, rows: Indices) -> RemainingRows:
-    """The given rows with their moments, from whichever set differs in fewer rows."""
-    if pool is before or len(np.setdiff1d(rows, before.rows, assume_unique=True)):
-        return pool.without(np.setdiff1d(pool.rows, rows, assume_unique=True))
-    return before.without(np.setdiff1d(before.rows, rows, assume_unique=True))
 
 
 class BoundaryCondenser(EliminationCondenser):
@@ -196,30 +113,43 @@ class BoundaryCondenser(EliminationCondenser):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        self.threshold = threshold
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.landmarks = landmarks
-        self.max_rounds = max_rounds
-        self.form = form
-        self.class_weight = class_weight
-        self.min_per_class = min_per_class
-        self.verbose = verbose
-        self.random_state = random_state
-
-    def _condensation(self, X: Any, codes: Indices, report: Callable[[str], Any]) -> Condensation:
-        return eliminate_boundary(
-            self._features(X),
-            codes,
-            self.classes_,
-            threshold=self.threshold,
-            max_rounds=self.max_rounds,
-            C=self.C,
-            form=self.form,
-            balanced=self.class_weight == "balanced",
-            min_per_class=self.min_per_class,
-            report=report,
+        super().__init__(
+            C,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            landmarks=landmarks,
+            form=form,
+            class_weight=class_weight,
+            min_per_class=min_per_class,
+            verbose=verbose,
+            random_state=random_state,
         )
+        self.threshold = threshold
+        self.max_rounds = max_rounds
+
+    def _eliminate(self, remaining: RemainingRows, number: int, label: Any) -> list[Elimination]:
+        """Shrink the candidates to those with |w.x - gamma| < 1, and delete the last of them."""
+        everyone = candidates = remaining.against_rest(number)
+        rounds = []
+        for count in range(1, self.max_rounds + 1):
+            machine = self._train(candidates.moments, 1, label, count)
+            # The paper takes the next candidates from all rows, and they may stall or grow; the
+            # repaired form takes them from the candidates, which become fewer.
+            pool = everyone if self.form == "literal" else candidates
+            values = pool.features.dot(machine.weights, pool.rows) - machine.gamma
+            is_inside = np.abs(values) < 1
+            inside, values = pool.rows[is_inside], values[is_inside]
+            rounds.append(replace(machine, inside=len(inside)))
+            if len(inside) < self.threshold or np.array_equal(inside, candidates.rows):
+                break  # few enough, or a fixed point
+            # Moments of the next candidates, from whichever set holds them and is smaller.
+            is_nested = np.isin(inside, candidates.rows, assume_unique=True).all()
+            start = candidates if is_nested else everyone
+            candidates = start.without(np.setdiff1d(start.rows, inside, assume_unique=True))
+        if self.form == "literal" or len(inside) < self.threshold:
+            is_deleted = remaining.deletable(inside, -np.abs(values), self.min_per_class)
+            deleted, values = inside[is_deleted], values[is_deleted]
+            rounds[-1] = replace(rounds[-1], deleted=deleted, values=values)
+        return rounds

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 
 from kernlet._typing import Floats, Indices
 from kernlet.condense.base import Condenser, count_per_class, row_indexable
+from kernlet.kernels.gram import as_dense
 from kernlet.rows.source import RowSource, add_sums
 from kernlet.sampling import kmeans
 from kernlet.sklearn_base import is_source
@@ -61,48 +62,11 @@ class Centroids:
         return f"Centroids({len(self.codes):,} for {int(self.sizes.sum()):,} rows)"
 
 
-def find_centroids(
-    X: Any,
-    codes: Indices,
-    classes: Any,
-    *,
-    keep: float = 0.1,
-    min_per_class: int = 1,
-    n_init: int = 3,
-    random_state: np.random.RandomState,
-    report: Callable[[str], Any] = str,
-) -> Centroids:
-    """k-means within each class of the rows of an array, a sparse matrix or a row source.
-
-    The parameters are those of :class:`CentroidCondenser`; ``report`` is called with the name of
-    each class done.
-    """
-    clusters = []
-    for number, label in enumerate(classes.tolist()):
-        rows = np.flatnonzero(codes == number)
-        n_means = min(len(rows), max(min_per_class, 1, round(keep * len(rows))))
-        seed = random_state.randint(2**31 - 1)
-        if isinstance(X, RowSource):
-            clusters.append(_cluster_source(X, rows, n_means, n_init, seed))
-        else:
-            clusters.append(_cluster(X[rows], n_means, n_init, seed))
-        report(f"class {label}")
-    means, sizes, inertia = zip(*clusters, strict=True)
-    return Centroids(
-        classes,
-        np.vstack(means),
-        np.repeat(np.arange(len(classes)), [len(each) for each in means]),
-        np.concatenate(sizes),
-        np.array(inertia),
-    )
-
-
 def _cluster(X: Any, n_means: int, n_init: int, seed: int) -> Clusters:
     """Means of one class by k-means, at most as many as there are distinct rows."""
     if n_means == X.shape[0]:
         assert_all_finite(X, input_name="X")  # which k-means does otherwise
-        rows = X.toarray() if sparse.issparse(X) else X
-        return rows, np.ones(n_means, dtype=np.intp), 0.0
+        return as_dense(X), np.ones(n_means, dtype=np.intp), 0.0
     scale = _safe_scale(X)
     model = kmeans(X / scale, n_means, seed, n_init=n_init)
     sizes = np.bincount(model.labels_, minlength=n_means)
@@ -159,7 +123,7 @@ def _assign_block(X: Any, is_member: Any, means: Floats, scale: Any) -> list[Any
     sums, counts = np.zeros(means.shape), np.zeros(len(means), dtype=np.intp)
     if not X.shape[0]:
         return [sums, counts, 0.0]
-    X = (X.toarray() if sparse.issparse(X) else X) / scale
+    X = as_dense(X) / scale
     nearest, distances = pairwise_distances_argmin_min(X, means)
     np.add.at(sums, nearest, X)
     return [sums, counts + np.bincount(nearest, minlength=len(means)), float(distances @ distances)]
@@ -258,15 +222,25 @@ class CentroidCondenser(Condenser):
         )
 
     def _condensation(self, X: Any, codes: Indices, report: Callable[[str], Any]) -> Centroids:
-        return find_centroids(
-            X,
-            codes,
+        random_state = check_random_state(self.random_state)
+        clusters = []
+        for number, label in enumerate(self.classes_.tolist()):
+            rows = np.flatnonzero(codes == number)
+            n_means = min(len(rows), max(self.min_per_class, round(self.keep * len(rows))))
+            seed = random_state.randint(2**31 - 1)
+            if isinstance(X, RowSource):
+                clusters.append(_cluster_source(X, rows, n_means, self.n_init, seed))
+            else:
+                clusters.append(_cluster(X[rows], n_means, self.n_init, seed))
+            report(f"class {label}")
+        means, sizes, inertia = zip(*clusters, strict=True)
+        means_codes = np.repeat(np.arange(len(clusters)), [len(each) for each in means])
+        return Centroids(
             self.classes_,
-            keep=self.keep,
-            min_per_class=self.min_per_class,
-            n_init=self.n_init,
-            random_state=check_random_state(self.random_state),
-            report=report,
+            np.vstack(means),
+            means_codes,
+            np.concatenate(sizes),
+            np.array(inertia),
         )
 
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:

@@ -2,53 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
-from kernlet._typing import Indices
-from kernlet.condense.base import (
-    Condensation,
-    EliminationCondenser,
-    OneAgainstRest,
-    RemainingRows,
-    respect_class_minimum,
-)
-from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import RowFeatures
-
-
-def eliminate_typical(
-    features: RowFeatures,
-    codes: Indices,
-    classes: Any,
-    *,
-    C: float = 1.0,
-    form: Literal["repaired", "literal"] = "repaired",
-    balanced: bool = True,
-    min_per_class: int = 1,
-    report: Callable[[str], Any] = str,
-) -> Condensation:
-    """Delete, class by class, the rows with w.x - gamma > 1 (Algorithm 2 of the paper).
-
-    The classifier of a class is trained on the rows left by the classes before it. The parameters
-    are those of :class:`TypicalCondenser`; ``report`` is called with the name of each class done.
-    """
-    remaining = RemainingRows.all(features, codes, len(classes))
-    rounds = []
-    for number, label in enumerate(classes.tolist()):
-        machine = OneAgainstRest.train(remaining.moments, number, C, balanced=balanced)
-        # The paper deletes rows of every class there, misclassified ones too: exactly those that
-        # the neighbours of a boundary need. The repaired form deletes rows of the class itself.
-        rows = remaining.rows if form == "literal" else remaining.of_class(number)
-        values = machine.values(features, rows)
-        rows, values = rows[values > 1], values[values > 1]
-        deleted = respect_class_minimum(rows, values, remaining.rows, codes, min_per_class)
-        rounds.append(machine.record(label, 1, len(rows), rows[deleted], values[deleted]))
-        remaining = remaining.without(rows[deleted])
-        report(f"class {label}")
-    # One pass only: a second pass over the rows left was measured to be worse than a random
-    # subset of the same size.
-    return Condensation(classes, codes, remaining.rows, rounds)
+from kernlet.condense.base import Elimination, EliminationCondenser, RemainingRows
 
 
 class TypicalCondenser(EliminationCondenser):
@@ -126,41 +83,17 @@ class TypicalCondenser(EliminationCondenser):
     Condensation(1,256 of 1,797 rows kept, 10 rounds)
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: str | Kernel = "linear",
-        gamma: str | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        landmarks: Any = 500,
-        form: Literal["repaired", "literal"] = "repaired",
-        class_weight: Literal["balanced", "normalized"] = "balanced",
-        min_per_class: int = 1,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.landmarks = landmarks
-        self.form = form
-        self.class_weight = class_weight
-        self.min_per_class = min_per_class
-        self.verbose = verbose
-        self.random_state = random_state
-
-    def _condensation(self, X: Any, codes: Indices, report: Callable[[str], Any]) -> Condensation:
-        return eliminate_typical(
-            self._features(X),
-            codes,
-            self.classes_,
-            C=self.C,
-            form=self.form,
-            balanced=self.class_weight == "balanced",
-            min_per_class=self.min_per_class,
-            report=report,
-        )
+    def _eliminate(self, remaining: RemainingRows, number: int, label: Any) -> list[Elimination]:
+        """Delete the rows with w.x - gamma > 1 (Algorithm 2 of the paper)."""
+        machine = self._train(remaining.moments, number, label, 1)
+        rows = remaining.rows
+        # The paper deletes rows of every class there, misclassified ones too: exactly those that
+        # the neighbours of a boundary need. The repaired form deletes rows of the class itself.
+        if self.form == "repaired":
+            rows = rows[remaining.codes[rows] == number]
+        values = remaining.features.dot(machine.weights, rows) - machine.gamma
+        rows, values = rows[values > 1], values[values > 1]
+        deleted = remaining.deletable(rows, values, self.min_per_class)
+        # One pass only: a second pass over the rows left was measured to be worse than a random
+        # subset of the same size.
+        return [replace(machine, inside=len(rows), deleted=rows[deleted], values=values[deleted])]

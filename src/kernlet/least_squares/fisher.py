@@ -87,14 +87,13 @@ def landmark_directions(
 ) -> Directions:
     """Directions in the span of landmarks, in one pass over the rows."""
     total = float(weights.sum())
-    squares: Floats | float = 0.0
-    sums: Floats | float = 0.0
+    squares: Any = 0.0
+    sums: Any = 0.0
     for rows, block in blocks:
         features = block.astype(np.float64)
         sums = sums + features.T @ (members[rows] * weights[rows, None])
         features *= np.sqrt(weights[rows])[:, None]
         squares = squares + features.T @ features
-    squares, sums = np.asarray(squares), np.asarray(sums)
     # The last feature of every block is 1: its sums are the weights of the classes.
     counts, mean = sums[-1], sums[:-1].sum(axis=1) / total
     scatter = squares[:-1, :-1] - total * np.outer(mean, mean)
@@ -110,19 +109,15 @@ def _small_problem(matrix: Floats, n_directions: int, total: float) -> tuple[Flo
     shares, vectors = eigh(0.5 * (matrix + matrix.T))
     shares = np.clip(shares[::-1][:n_directions], 0.0, 1.0)
     vectors = vectors[:, ::-1][:, :n_directions]
-    vectors = vectors * _orientation(vectors)
-    scale = np.sqrt(total) / np.sqrt(np.maximum(shares * (1.0 - shares), _SMALLEST_SHARE))
-    return shares, vectors * np.where(shares > _SMALLEST_SHARE, scale, 0.0)
-
-
-def _orientation(vectors: Floats) -> Floats:
-    """Signs that make the last of each column's nearly largest entries positive."""
-    # Eigenvectors have no sign. The largest entry fixes it; of entries that are equal but for
-    # round-off the last one does, or the sign would depend on the machine.
+    # Eigenvectors have no sign. The largest entry is made positive; of entries that are equal but
+    # for round-off the last one, or the sign would depend on the machine.
     sizes = np.abs(vectors)
     is_large = sizes >= 0.9 * sizes.max(axis=0)
     last = len(vectors) - 1 - is_large[::-1].argmax(axis=0)
-    return np.where(vectors[last, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+    is_negative = vectors[last, np.arange(vectors.shape[1])] < 0
+    vectors = vectors * np.where(is_negative, -1.0, 1.0)
+    scale = np.sqrt(total) / np.sqrt(np.maximum(shares * (1.0 - shares), _SMALLEST_SHARE))
+    return shares, vectors * np.where(shares > _SMALLEST_SHARE, scale, 0.0)
 
 
 class KernelFisherDiscriminant(ExpansionTransformer):
@@ -254,24 +249,19 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         data = self._check_training_data(X, y, sample_weight)
         kernel = self._make_kernel(data)
         require_mercer(kernel, "A scatter in feature space")
-        n_components = self._check_n_components()
+        n_most = len(self.classes_) - 1
+        n_components = n_most if self.n_components is None else int(self.n_components)
+        if n_components > n_most:
+            raise ValueError(
+                f"n_components={n_components} is out of range: {n_most + 1} classes have at most "
+                f"{n_most} Fisher directions. Use MMDA for more features."
+            )
         members = (data.y[:, None] == self.classes_).astype(np.float64)
         with Progress.start(self, data, n_tasks=0):
             rows, (coef, intercept, self.shares_) = self._solve(kernel, data, members, n_components)
             self.expansion_ = KernelExpansion(kernel, data.X[rows], coef, intercept)
             self.point_indices_ = data.rows[rows]
         return self
-
-    def _check_n_components(self) -> int:
-        most = len(self.classes_) - 1
-        if self.n_components is None:
-            return most
-        if self.n_components > most:
-            raise ValueError(
-                f"n_components={self.n_components} is out of range: {most + 1} classes have at "
-                f"most {most} Fisher directions. Use MMDA for more features."
-            )
-        return int(self.n_components)
 
     def _solve(
         self, kernel: Kernel, data: TrainingData, members: Floats, n_components: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.linalg.blas import dsyrk
 
 from kernlet._typing import Floats, Indices
-from kernlet.kernels.gram import RowFeatures
+from kernlet.kernels.gram import RowFeatures, as_dense
 from kernlet.sklearn_base import warn_user
 
 # How this works
@@ -64,17 +63,6 @@ class Moments:
     """Per-class moments of rows z = x - shift that support addition and subtraction.
 
     ``a + b`` are the moments of the rows of both, ``a - b`` those of a without the rows of b.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.gram import RowFeatures
-    >>> from kernlet.least_squares.normal_equations import collect
-    >>> X, codes = np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1])
-    >>> whole = collect(RowFeatures(X), codes, 2)
-    >>> first_two = collect(RowFeatures(X[:2]), codes[:2], 2, shift=whole.shift)
-    >>> (whole - first_two).counts
-    array([0, 1])
     """
 
     shift: Floats  # a fixed point near the rows, of shape (n_features,)
@@ -87,12 +75,22 @@ class Moments:
     def empty(
         cls, n_features: int, n_classes: int, *, shift: Floats | None = None, by_class: bool = True
     ) -> Moments:
-        """Moments of no rows."""
+        """Moments of no rows; refused if they would not fit into memory."""
+        n_products = n_classes if by_class else 1
+        size = 8 * n_features**2 * n_products
+        if size > _MAX_MOMENT_BYTES:
+            classes = f"each of {n_classes} classes" if by_class else "all classes together"
+            raise ValueError(
+                f"Sums over {n_features} features for {classes} take {size / 2**30:.0f} GB. Use a "
+                "kernel with a few hundred landmarks, or fewer features (TruncatedSVD). "
+                "class_weight=None of a classifier needs one sum for all classes, and "
+                "CentroidCondenser needs none."
+            )
         return cls(
             np.zeros(n_features) if shift is None else shift,
             np.zeros(n_classes, dtype=np.intp),
             np.zeros((n_classes, n_features + 1)),
-            np.zeros((n_classes if by_class else 1, n_features, n_features)),
+            np.zeros((n_products, n_features, n_features)),
             by_class,
         )
 
@@ -100,11 +98,6 @@ class Moments:
     def totals(self) -> Floats:
         """Weight of the rows of each class."""
         return self.sums[:, -1]
-
-    @property
-    def _nonempty(self) -> Indices:
-        """The products that have rows."""
-        return np.flatnonzero(self.counts) if self.is_by_class else np.arange(1)
 
     def matrix(self, weights: Floats) -> Floats:
         """Sum over classes of weight times sum of (z, 1) (z, 1)'."""
@@ -117,25 +110,20 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         self._check_compatible(other)
-        products = self.products.copy()
-        for group in other._nonempty:
-            products[group] += other.products[group]
         counts, sums = self.counts + other.counts, self.sums + other.sums
-        return replace(self, counts=counts, sums=sums, products=products)
+        return replace(self, counts=counts, sums=sums, products=self.products + other.products)
 
     def __sub__(self, other: Moments) -> Moments:
         self._check_compatible(other)
         counts = self.counts - other.counts
         self._check_remainder(counts, self.totals - other.totals)
-        is_gone = counts == 0
-        products = self.products.copy()
-        for group in other._nonempty:
-            products[group] -= other.products[group]
-            if counts[group] or not self.is_by_class:
-                _clear_round_off(products[group], self.products[group].diagonal())
         # A class without rows has moments of exactly zero, not the round-off of a subtraction.
+        is_gone = counts == 0
+        products = self.products - other.products
         if self.is_by_class:
             products[is_gone] = 0.0
+        for remainder, before in zip(products, self.products, strict=True):
+            _clear_round_off(remainder, before.diagonal())
         sums = np.where(is_gone[:, None], 0.0, self.sums - other.sums)
         return replace(self, counts=counts, sums=sums, products=products)
 
@@ -199,19 +187,6 @@ def _clear_round_off(products: Floats, squares_before: Floats) -> None:
     products[:, is_lost] = 0.0
 
 
-def check_moments_size(
-    n_features: int, n_classes: int, *, by_class: bool = True, advice: str = ""
-) -> None:
-    """Refuse moments that would not fit into memory."""
-    size = 8 * n_features**2 * (n_classes if by_class else 1)
-    if size > _MAX_MOMENT_BYTES:
-        classes = f"each of {n_classes} classes" if by_class else "all classes together"
-        raise ValueError(
-            f"Sums over {n_features} features for {classes} take {size / 2**30:.0f} GB. Use a "
-            f"kernel with a few hundred landmarks, or fewer features (TruncatedSVD){advice}."
-        )
-
-
 def collect(
     features: RowFeatures,
     codes: Indices,
@@ -227,18 +202,19 @@ def collect(
     Time is n_rows n_features^2, memory one block besides the moments.
     """
     shift = features.middle if shift is None else shift
+    weights = np.ones(len(codes)) if weights is None else weights
     moments = Moments.empty(features.n_features, n_classes, shift=shift, by_class=by_class)
     if rows is not None:
         rows = rows[np.argsort(codes[rows], kind="stable")]
-        codes, weights = codes[rows], None if weights is None else weights[rows]
+        codes, weights = codes[rows], weights[rows]
     with np.errstate(over="ignore", invalid="ignore"):  # checked at the end, once
         for own, block in features.blocks(rows, dense=bool(shift.any())):
             block = block.astype(np.float64, copy=False)
             block = block - shift if shift.any() else block
-            _add_block(moments, block, codes[own], None if weights is None else weights[own])
-    products = [moments.products[group] for group in moments._nonempty]
+            _add_block(moments, block, codes[own], weights[own])
+    products = [moments.products[k] for k in (np.flatnonzero(moments.counts) if by_class else [0])]
     for each in products:
-        _mirror(each)
+        each += np.triu(each, 1).T  # only the upper triangles were summed
     if not (np.isfinite(moments.sums).all() and all(np.isfinite(each).all() for each in products)):
         raise ValueError(
             "The features are so large that sums of their squares overflow. Scale them, for "
@@ -247,40 +223,31 @@ def collect(
     return moments
 
 
-def _add_block(moments: Moments, block: Any, codes: Indices, weights: Floats | None) -> None:
+def _add_block(moments: Moments, block: Any, codes: Indices, weights: Floats) -> None:
     """Add a block to the moments; of the products, to the upper triangles."""
-    counts = np.bincount(codes, minlength=len(moments.counts))
+    n_classes = len(moments.counts)
+    counts = np.bincount(codes, minlength=n_classes)
     moments.counts[:] += counts
-    if not moments.is_by_class:
-        _add_sums(moments.sums, block, codes, weights)
+    moments.totals[:] += np.bincount(codes, weights, n_classes)
+    if len(moments.products) < n_classes:  # the classes share one matrix
+        entries = (weights, (codes, np.arange(len(codes))))
+        membership = sparse.csr_array(entries, shape=(n_classes, len(codes)))
+        moments.sums[:, :-1] += as_dense(membership @ block)
         _add_products(moments.products[0], block, weights)
         return
     # Sorted by class, the rows of a class are a slice, on which one BLAS call does.
     if (np.diff(codes) < 0).any():
         order = np.argsort(codes, kind="stable")
-        block, weights = block[order], None if weights is None else weights[order]
+        block, weights = block[order], weights[order]
     ends = np.cumsum(counts)
     for number in np.flatnonzero(counts):
         own = slice(ends[number] - counts[number], ends[number])
-        own_weights = None if weights is None else weights[own]
-        single_code = np.zeros(counts[number], dtype=np.intp)
-        _add_sums(moments.sums[number : number + 1], block[own], single_code, own_weights)
-        _add_products(moments.products[number], block[own], own_weights)
+        moments.sums[number, :-1] += weights[own] @ block[own]
+        _add_products(moments.products[number], block[own], weights[own])
 
 
-def _add_sums(total: Floats, block: Any, codes: Indices, weights: Floats | None) -> None:
-    ones = np.ones(len(codes)) if weights is None else weights
-    total[:, -1] += np.bincount(codes, ones, len(total))
-    if len(total) == 1:
-        total[0, :-1] += ones @ block
-        return
-    membership = sparse.csr_array((ones, (codes, np.arange(len(codes)))), (len(total), len(codes)))
-    sums = membership @ block
-    total[:, :-1] += sums.toarray() if sparse.issparse(sums) else sums
-
-
-def _add_products(total: Floats, block: Any, weights: Floats | None) -> None:
-    if weights is not None:
+def _add_products(total: Floats, block: Any, weights: Floats) -> None:
+    if (weights != 1.0).any():
         root = np.sqrt(weights)[:, None]
         block = block.multiply(root).tocsr() if sparse.issparse(block) else block * root
     if sparse.issparse(block):
@@ -290,13 +257,6 @@ def _add_products(total: Floats, block: Any, weights: Floats | None) -> None:
         # A symmetric rank-k update in place: half the multiplications of block.T @ block. BLAS
         # sees the transpose of the C-ordered matrix, so that "lower" fills the upper triangle.
         dsyrk(1.0, block.T, beta=1.0, c=total.T, lower=1, overwrite_c=1)
-
-
-def _mirror(matrix: Floats) -> None:
-    """Copy the upper triangle to the lower one, which is zero."""
-    diagonal = matrix.diagonal().copy()
-    matrix += matrix.T.copy()
-    np.fill_diagonal(matrix, diagonal)
 
 
 def one_against_rest(n_classes: int, positives: Any = None) -> Floats:
@@ -318,76 +278,6 @@ def normalization(signs: Floats, totals: Floats, *, balanced: bool = True) -> Fl
 
 
 @dataclass(frozen=True, eq=False)
-class NormalEquations:
-    """The equations of all outputs, (M + u u') v = r.
-
-    ``signs`` and ``weights`` have shape (n_outputs, n_classes). Weights of None are 1 for every
-    class, and all outputs share one matrix M.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.gram import RowFeatures
-    >>> from kernlet.least_squares.normal_equations import NormalEquations, collect
-    >>> moments = collect(RowFeatures(np.array([[0.0], [2.0]])), np.array([0, 1]), 2)
-    >>> NormalEquations(moments, 1e9, np.array([[-1.0, 1.0]])).solve().coef.round(6)
-    array([[1.]])
-    """
-
-    moments: Moments
-    C: float
-    signs: Floats
-    weights: Floats | None = None
-
-    def __post_init__(self) -> None:
-        if self.weights is not None and not self.moments.is_by_class:
-            raise ValueError(
-                "Class weights need sums by class; these were collected for all classes together."
-            )
-        if not self.C > 0 or not np.isfinite(1 / float(self.C)):
-            raise ValueError(f"C={self.C} is too small: 1 / C is not a finite number.")
-
-    def solve(self) -> Solution:
-        """Solve for all outputs, and warn of a residual above 1e-6.
-
-        Outputs of one matrix share its Cholesky factor, n_features^3 / 3 operations.
-        """
-        shift = self.moments.shift
-        border = np.append(-shift, 1.0) / np.sqrt(self.C)
-        solutions = np.empty((len(self.signs), len(shift) + 1))
-        residuals = []
-        for outputs, matrix, rights in self._systems():
-            columns, residual = _solve(matrix, border, rights)
-            solutions[outputs] = columns.T
-            residuals.append(residual)
-        coef, residual = solutions[:, :-1], float(np.max(residuals))
-        if not residual <= _RESIDUAL_WORTH_WARNING:
-            warn_user(
-                f"The normal equations are solved up to a residual of {residual:.1e} only: columns "
-                "are nearly dependent or of very different sizes, or much larger rows were "
-                "forgotten. Scale the columns, for example with StandardScaler, make C smaller, or "
-                "fit again."
-            )
-        return Solution(coef, solutions[:, -1] - coef @ shift, residual, len(residuals))
-
-    def _systems(self) -> Iterator[tuple[Indices, Floats, Floats]]:
-        """Matrices M, each with the outputs that share it and their right-hand sides."""
-        if self.weights is None:
-            rights = (self.signs @ self.moments.sums).T
-            yield np.arange(len(self.signs)), self._matrix(np.ones(self.signs.shape[1])), rights
-            return
-        for output, (signs, weights) in enumerate(zip(self.signs, self.weights, strict=True)):
-            right = (weights * signs) @ self.moments.sums
-            yield np.array([output]), self._matrix(weights), right[:, None]
-
-    def _matrix(self, weights: Floats) -> Floats:
-        matrix = self.moments.matrix(weights)
-        columns = np.arange(len(matrix) - 1)
-        matrix[columns, columns] += 1.0 / self.C
-        return matrix
-
-
-@dataclass(frozen=True, eq=False)
 class Solution:
     """Coefficients (n_outputs, n_features) and intercepts of all outputs, with a certificate.
 
@@ -400,6 +290,47 @@ class Solution:
     intercept: Floats
     residual: float
     n_factorizations: int
+
+
+def solve_normal_equations(
+    moments: Moments, C: float, signs: Floats, weights: Floats | None = None
+) -> Solution:
+    """Solve (M + u u') v = r for all outputs, and warn of a residual above 1e-6.
+
+    ``signs`` and ``weights`` have shape (n_outputs, n_classes). Weights of None are 1 for every
+    class: all outputs share one matrix M and its Cholesky factor, n_features^3 / 3 operations.
+    """
+    if weights is not None and not moments.is_by_class:
+        raise ValueError(
+            "Class weights need sums by class; these were collected for all classes together."
+        )
+    if not C > 0 or not np.isfinite(1 / float(C)):
+        raise ValueError(f"C={C} is too small: 1 / C is not a finite number.")
+    shift = moments.shift
+    border = np.append(-shift, 1.0) / np.sqrt(C)
+    if weights is None:
+        systems = [(np.ones(signs.shape[1]), signs)]
+    else:
+        systems = list(zip(weights, signs[:, None], strict=True))
+    solutions: list[Floats] = []  # a row per output
+    residuals = []
+    for class_weights, outputs in systems:
+        matrix = moments.matrix(class_weights)
+        matrix[np.diag_indices(len(shift))] += 1.0 / C
+        rights = (class_weights * outputs) @ moments.sums
+        columns, residual = _solve(matrix, border, rights.T)
+        solutions.extend(columns.T)
+        residuals.append(residual)
+    solution, residual = np.array(solutions), float(np.max(residuals))
+    if not residual <= _RESIDUAL_WORTH_WARNING:
+        warn_user(
+            f"The normal equations are solved up to a residual of {residual:.1e} only: columns "
+            "are nearly dependent or of very different sizes, or much larger rows were "
+            "forgotten. Scale the columns, for example with StandardScaler, make C smaller, or "
+            "fit again."
+        )
+    coef = solution[:, :-1]
+    return Solution(coef, solution[:, -1] - coef @ shift, residual, len(residuals))
 
 
 def _solve(matrix: Floats, border: Floats, rights: Floats) -> tuple[Floats, float]:

@@ -9,23 +9,21 @@ from numbers import Number, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kernlet._typing import Floats, Indices
+from kernlet._typing import Floats
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import RowFeatures, round_to_float32
+from kernlet.kernels.gram import RowFeatures, as_dense, round_to_float32
 from kernlet.kernels.linear import Linear
 from kernlet.least_squares.normal_equations import (
     Moments,
-    NormalEquations,
-    check_moments_size,
     collect,
     normalization,
     one_against_rest,
+    solve_normal_equations,
 )
 from kernlet.rows.source import RowSource
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
@@ -47,7 +45,6 @@ _CERTAIN = float(np.finfo(np.float32).max)
 # class needs moments of its own, and the rule may change between calls. Other class weights are
 # part of the row weights from the start, and the classes share one matrix of products.
 _BY_CLASS = "by class"
-_SIZE_ADVICE = ", or class_weight=None, which needs one sum for all classes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,28 +64,6 @@ class SufficientStatistics:
     moments: Moments
     parameters: dict[str, Any]
 
-    @classmethod
-    def empty(
-        cls,
-        data: TrainingData,
-        kernel: Kernel | None,
-        landmarks: Any,
-        *,
-        classes: Any,
-        parameters: dict[str, Any],
-    ) -> SufficientStatistics:
-        """Statistics of no rows; ``data`` has some of the first rows, and all labels or some."""
-        X = data.X.read(data.X.slices()[0]) if isinstance(data.X, RowSource) else data.X
-        features = RowFeatures(X, kernel, landmarks)
-        labels = np.empty(0) if classes is None else np.unique(classes)
-        n_features, by_class = features.n_features, parameters["class_weight"] == _BY_CLASS
-        n_classes = len(labels) or len(np.unique(data.y))
-        check_moments_size(n_features, n_classes, by_class=by_class, advice=_SIZE_ADVICE)
-        # With a shift that float32 can hold, x - shift is exact for float32 rows near it.
-        shift = round_to_float32(features.middle)
-        moments = Moments.empty(n_features, len(labels), shift=shift, by_class=by_class)
-        return cls(kernel, landmarks, labels, classes is not None, moments, parameters)
-
     def check_unchanged(self, parameters: dict[str, Any], classes: Any = None) -> None:
         """Refuse other parameters, and other classes, than those of the first call."""
         changed = [k for k in parameters if not _is_equal(parameters[k], self.parameters[k])]
@@ -103,21 +78,17 @@ class SufficientStatistics:
                 f"{self.classes.tolist()}. Give all classes at the first call, or none."
             )
 
-    def learn(self, data: TrainingData, class_weight: Any) -> SufficientStatistics:
+    def learn(self, data: TrainingData) -> SufficientStatistics:
         """With more rows; those of a row source are summed block by block where they are."""
         larger = self._with_classes(data.y)
+        columns = (data.y, data.sample_weight)
         if isinstance(data.X, RowSource):
-            moments = data.X.map_reduce(
-                _block_moments,
-                operator.add,
-                by_row=(data.y, data.sample_weight),
-                shared=(larger, class_weight),
-            )
+            moments = data.X.map_reduce(larger._moments_of, operator.add, by_row=columns)
         else:
-            moments = larger._moments_of(data, class_weight)
+            moments = larger._moments_of(data.X, *columns)
         return replace(larger, moments=larger.moments + moments)
 
-    def forget(self, data: TrainingData, class_weight: Any) -> SufficientStatistics:
+    def forget(self, data: TrainingData) -> SufficientStatistics:
         """Without rows that were learned before."""
         unknown = np.setdiff1d(data.y, self.classes)
         if len(unknown):
@@ -125,7 +96,7 @@ class SufficientStatistics:
                 f"Rows of the classes {unknown.tolist()} are to be forgotten, which were never "
                 "learned."
             )
-        moments = self.moments - self._moments_of(data, class_weight)
+        moments = self.moments - self._moments_of(data.X, data.y, data.sample_weight)
         left = np.flatnonzero(moments.counts)
         if not len(left):
             raise ValueError(
@@ -143,7 +114,7 @@ class SufficientStatistics:
     def _with_classes(self, y: Any) -> SufficientStatistics:
         """The same statistics with room for the labels of y."""
         labels = np.unique(y)
-        if len(self.classes) and _is_text(labels) != _is_text(self.classes):
+        if len(self.classes) and isinstance(labels[0], str) != isinstance(self.classes[0], str):
             raise ValueError(
                 f"The labels {labels.tolist()} are of another type than those before, "
                 f"{self.classes.tolist()}. Give labels of one type."
@@ -157,54 +128,33 @@ class SufficientStatistics:
                 f"{self.classes.tolist()}."
             )
         classes = np.union1d(self.classes, unseen) if len(self.classes) else unseen
-        positions, moments = np.searchsorted(classes, self.classes), self.moments
-        n_features, by_class = len(moments.shift), moments.is_by_class
-        check_moments_size(n_features, len(classes), by_class=by_class, advice=_SIZE_ADVICE)
-        moments = moments.expand_classes(positions, len(classes))
+        positions = np.searchsorted(classes, self.classes)
+        moments = self.moments.expand_classes(positions, len(classes))
         return replace(self, classes=classes, moments=moments)
 
-    def _moments_of(self, data: TrainingData, class_weight: Any) -> Moments:
-        weights, by_class = data.sample_weight, self.moments.is_by_class
+    def _moments_of(self, X: Any, y: Any, sample_weight: Floats) -> Moments:
+        weights, by_class = sample_weight, self.moments.is_by_class
         if not by_class:
-            weights = error_weights(1.0, data.y, self.classes, class_weight, weights)
+            class_weight = self.parameters["class_weight"]
+            weights = error_weights(1.0, y, self.classes, class_weight, weights)
         return collect(
-            RowFeatures(data.X, self.kernel, self.landmarks),
-            np.searchsorted(self.classes, data.y),
+            RowFeatures(X, self.kernel, self.landmarks),
+            np.searchsorted(self.classes, y),
             len(self.classes),
-            weights=None if (weights == 1.0).all() else weights,
+            weights=weights,
             shift=self.moments.shift,
             by_class=by_class,
         )
-
-
-def _block_moments(
-    X: Any, y: Any, sample_weight: Any, statistics: SufficientStatistics, class_weight: Any
-) -> Moments:
-    """Moments of a block of a row source."""
-    data = TrainingData(X, y, sample_weight, np.arange(len(y)))
-    return statistics._moments_of(data, class_weight)
-
-
-def _is_text(labels: Any) -> bool:
-    return isinstance(labels[0], str) if len(labels) else False
 
 
 def _is_equal(one: Any, other: Any) -> bool:
     """Whether two values of a parameter are equal; arrays element by element."""
     if one is other:
         return True
-    if isinstance(one, str | Number | dict | None) or isinstance(other, str | Number | dict | None):
+    plain = str | Number | dict | Kernel | None
+    if isinstance(one, plain) or isinstance(other, plain):
         return type(one) is type(other) and one == other
-    if isinstance(one, Kernel):
-        return bool(one == other)
-    one, other = (A.toarray() if sparse.issparse(A) else np.asarray(A) for A in (one, other))
-    return np.array_equal(one, other)
-
-
-def _certain_values(signs: Floats, counts: Indices) -> Floats:
-    """The value of outputs that have rows on one side only; 0 for the others."""
-    no_own, no_rest = ((side @ counts) == 0 for side in (signs > 0, signs < 0))
-    return _CERTAIN * (no_rest.astype(float) - no_own)
+    return np.array_equal(as_dense(one), as_dense(other))
 
 
 class ProximalClassifier(ExpansionClassifier):
@@ -388,7 +338,7 @@ class ProximalClassifier(ExpansionClassifier):
         check_classes(np.unique(data.y))
         with Progress.start(self, data, n_tasks=0):
             statistics = self._empty_statistics(data)
-            self._solve(statistics.learn(data, self.class_weight))
+            self._solve(statistics.learn(data))
         return self
 
     @fit_method
@@ -418,12 +368,16 @@ class ProximalClassifier(ExpansionClassifier):
         statistics = None
         with Progress.start(self) as progress:
             for block in blocks:
-                X, y, *weights = _check_block(block)
-                data = check_training_data(self, X, y, *weights, reset=statistics is None)
+                if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+                    raise ValueError(
+                        "Each block must be (X, y) or (X, y, sample_weight); there is one of type "
+                        f"{type(block).__name__}."
+                    )
+                data = check_training_data(self, *block, reset=statistics is None)
                 progress.data = data
                 if statistics is None:
                     statistics = self._empty_statistics(data, classes)
-                statistics = statistics.learn(data, self.class_weight)
+                statistics = statistics.learn(data)
                 if progress.step("block"):
                     break
             if statistics is None:
@@ -461,7 +415,7 @@ class ProximalClassifier(ExpansionClassifier):
             self._statistics.check_unchanged(self._moment_parameters(), classes)
         data = check_training_data(self, X, y, sample_weight, reset=is_first)
         statistics = self._empty_statistics(data, classes) if is_first else self._statistics
-        statistics = statistics.learn(data, self.class_weight)
+        statistics = statistics.learn(data)
         check_classes(statistics.classes)
         return self._solve(statistics)
 
@@ -491,19 +445,30 @@ class ProximalClassifier(ExpansionClassifier):
         check_is_fitted(self)
         self._statistics.check_unchanged(self._moment_parameters())
         data = check_training_data(self, X, y, sample_weight, reset=False)
-        return self._solve(self._statistics.forget(data, self.class_weight))
+        return self._solve(self._statistics.forget(data))
 
     def _empty_statistics(self, data: TrainingData, classes: Any = None) -> SufficientStatistics:
-        """Statistics of no rows; kernel width and landmarks come from the first rows."""
+        """Statistics of no rows; kernel width, landmarks and shift come from the first rows."""
         kernel: Kernel | None = self._make_kernel(data)
-        points = None
+        landmarks = None
         if isinstance(kernel, Linear):
             kernel = None  # the features are the columns themselves
         else:
-            points = choose_landmarks(self.landmarks, data.X, check_random_state(self.random_state))
-        return SufficientStatistics.empty(
-            data, kernel, points, classes=classes, parameters=self._moment_parameters()
+            random_state = check_random_state(self.random_state)
+            landmarks = choose_landmarks(self.landmarks, data.X, random_state)
+        X = data.X.read(data.X.slices()[0]) if isinstance(data.X, RowSource) else data.X
+        features = RowFeatures(X, kernel, landmarks)
+        labels = np.empty(0) if classes is None else np.unique(classes)
+        parameters = self._moment_parameters()
+        moments = Moments.empty(
+            features.n_features,
+            len(labels),
+            # With a shift that float32 can hold, x - shift is exact for float32 rows near it.
+            shift=round_to_float32(features.middle),
+            by_class=parameters["class_weight"] == _BY_CLASS,
         )
+        is_closed = classes is not None
+        return SufficientStatistics(kernel, landmarks, labels, is_closed, moments, parameters)
 
     def _moment_parameters(self) -> dict[str, Any]:
         """The parameters that the moments depend on."""
@@ -521,10 +486,11 @@ class ProximalClassifier(ExpansionClassifier):
         if moments.is_by_class:
             balanced = self.class_weight == "balanced"
             weights = normalization(signs, moments.totals, balanced=balanced)
-        solution = NormalEquations(moments, self.C, signs, weights).solve()
+        solution = solve_normal_equations(moments, self.C, signs, weights)
         # A class that was announced but has no rows must never be predicted, and with one class
         # left it always must: least squares on one side only would give values near 1.
-        certain = _certain_values(signs, moments.counts)
+        no_own, no_rest = ((side @ moments.counts) == 0 for side in (signs > 0, signs < 0))
+        certain = _CERTAIN * (no_rest.astype(float) - no_own)
         coef = np.where(certain[:, None] == 0, solution.coef, 0.0)
         intercept = np.where(certain == 0, solution.intercept, certain)
         if statistics.kernel is None:
@@ -536,13 +502,3 @@ class ProximalClassifier(ExpansionClassifier):
         self._statistics, self.classes_ = statistics, statistics.classes
         self.residual_, self.n_iter_ = solution.residual, solution.n_factorizations
         return self
-
-
-def _check_block(block: Any) -> tuple[Any, ...]:
-    """Rows, labels and perhaps weights."""
-    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
-        raise ValueError(
-            f"Each block must be (X, y) or (X, y, sample_weight); there is one of type "
-            f"{type(block).__name__}."
-        )
-    return tuple(block)

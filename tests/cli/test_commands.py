@@ -196,7 +196,7 @@ def test_other_files_hold_the_same_table(kind, tmp_path):
     [
         ("a.npz", b"PK not a zip", "damaged"),
         ("a.parquet", b"nothing", "not a Parquet file"),
-        ("a.txt", b"hello there", "not LIBSVM rows"),
+        ("a.txt", b"hello there", "does not hold LIBSVM rows"),
     ],
 )
 def test_damaged_tables(name, content, message, tmp_path):

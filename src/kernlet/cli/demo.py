@@ -42,7 +42,8 @@ def run(folder: Path) -> None:
     figure = draw_image_centers(digit_machine.expansion_, labels, (8, 8), title=title)
     _save(figure, folder / "digits.png")
     table = markdown_table(measurements)
-    _write(folder / "table.md", table + "\n")
+    with atomic_write(folder / "table.md") as temporary:
+        temporary.write_text(table + "\n", encoding="utf-8")
     click.echo(f"\n{table}\n\n{_FOOTNOTE}\n")
     click.echo(f"Wrote checkerboard.png, digits.png and table.md to {folder}/")
 
@@ -104,8 +105,3 @@ def _tuned(machine: Any, grid: Grid, data: Dataset) -> dict[str, Any]:
 def _save(figure: Figure, path: Path) -> None:
     with atomic_write(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], dpi=150)
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_write(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

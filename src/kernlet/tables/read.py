@@ -474,7 +474,8 @@ def _read_libsvm(path: Path, n_features: int | None) -> DataTable:
     except (ValueError, IndexError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
-            f"not LIBSVM rows, and its name does not end as another kind of table does ({reason})"
+            "not a table: its name does not end in .csv, .tsv, .parquet or .npz, and it does not "
+            f"hold LIBSVM rows ({reason})"
         ) from None
     if 4 * X.shape[0] * X.shape[1] > _MAX_DENSE_BYTES:
         raise ValueError(

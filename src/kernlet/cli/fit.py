@@ -36,100 +36,93 @@ _SVC_ROWS, _SVC_TEST_ROWS = 5_000, 20_000  # read from a table that is not in me
 
 
 @dataclass(frozen=True)
-class MachineChoice:
-    """The machine that the options ask for."""
+class FitOptions:
+    """The options of the command."""
 
-    kind: str  # compact, l1 or minimal
-    size: Any  # centers of a compact machine, candidates of the others; None or "auto"
+    table: Path
+    target: str | None
+    centers: int | None
+    max_bytes: int | None
+    auto: bool
+    regression: bool
+    drop: tuple[str, ...]
+    category: tuple[str, ...]
+    scale: str
+    test: float
+    svc: bool
+    seed: int
+    jobs: int | None
+    machine: str
     C: float | None
     checkpoint: Path | None
-    jobs: int | None
-    seed: int
+    memory: int | None
+    output: Path
 
-    def require(self, *, regression: bool, max_bytes: int | None) -> None:
-        """Refuse options that contradict each other."""
-        if self.kind == "compact":
+    def __post_init__(self) -> None:
+        if self.machine == "compact":
             if self.C is not None or self.checkpoint is not None:
                 raise ValueError("--C and --checkpoint are for --machine l1 and minimal.")
-        elif regression or max_bytes is not None or self.size == "auto":
+        elif self.regression or self.max_bytes is not None or self.auto:
             raise ValueError(
-                f"--machine {self.kind} takes --centers, the number of rows that may become "
+                f"--machine {self.machine} takes --centers, the number of rows that may become "
                 "centers, but not --regression, --bytes or --auto."
             )
 
-    def make(self, n_rows: int, *, regression: bool, max_bytes: int | None) -> Any:
-        """The estimator, not fitted."""
-        if self.kind == "compact":
-            make = CompactKernelRegressor if regression else CompactKernelClassifier
-            return make(self.size, max_bytes=max_bytes, n_jobs=self.jobs, random_state=self.seed)
-        return _LP_MACHINES[self.kind](
-            min(_MAX_C, _C_TIMES_ROWS / n_rows) if self.C is None else self.C,
-            candidates=min(n_rows, self.size or _N_CANDIDATES),
-            tol=1e-6,
-            checkpoint=self.checkpoint,
-            n_jobs=self.jobs,
-            random_state=self.seed,
-        )
 
-
-def run(
-    *,
-    table: Path,
-    target: str | None,
-    centers: int | None,
-    max_bytes: int | None,
-    auto: bool,
-    regression: bool,
-    drop: tuple[str, ...],
-    category: tuple[str, ...],
-    scale: str,
-    test: float,
-    svc: bool,
-    seed: int,
-    jobs: int | None,
-    machine: str,
-    C: float | None,
-    checkpoint: Path | None,
-    memory: int | None,
-    output: Path,
-) -> None:
+def run(**options: Any) -> None:
     """Read, prepare, train, test, save; print the results."""
-    choice = MachineChoice(machine, "auto" if auto else centers, C, checkpoint, jobs, seed)
-    choice.require(regression=regression, max_bytes=max_bytes)
+    given = FitOptions(**options)
     with plain_warnings():
-        data = _read(
-            *(table, target, category, memory),
-            options={"regression": regression, "drop": drop, "scale": scale},
-            split={"test": test, "seed": seed},
-        )
-        budget = _budget(max_bytes, data.scaler)
-        estimator = choice.make(len(data.y), regression=regression, max_bytes=budget)
+        data = _read(given)
+        estimator = _estimator(given, data)
         say(f"training on {len(data.y):,} rows of {data.X.shape[1]} features")
-        _train(estimator, data, checkpoint)
+        _train(estimator, data, given.checkpoint)
         model = _with_table(as_model(estimator), data)
-        _test(model, data, svc and not regression, seed)
-        save(model, output)
-    _print_results(model, output)
+        _test(model, data, given.svc and not given.regression, given.seed)
+        save(model, given.output)
+    _print_results(model, given.output)
 
 
-def _read(
-    path: Path,
-    target: str | None,
-    category: tuple[str, ...],
-    memory: int | None,
-    options: dict[str, Any],
-    split: dict[str, Any],
-) -> Prepared:
+def _read(given: FitOptions) -> Prepared:
     """The rows to train and test on; the summary says where they come from."""
-    label = None if options["regression"] else target
-    table = read_table(path, category=category, label=label, max_bytes=_memory(memory))
+    path, label = given.table, None if given.regression else given.target
+    table = read_table(path, category=given.category, label=label, max_bytes=_memory(given.memory))
     if not table.in_memory:
         note_batches(path, table)
     with errors_of(path):
-        data = prepare(table, target, **options, **split)
+        data = prepare(
+            table,
+            given.target,
+            regression=given.regression,
+            drop=given.drop,
+            scale=given.scale,
+            test=given.test,
+            seed=given.seed,
+        )
     data.summary["data"] |= {"file": path.name, "sha256": file_digest(path)}
-    data.summary["split"] = split
+    data.summary["split"] = {"test": given.test, "seed": given.seed}
     return data
+
+
+def _estimator(given: FitOptions, data: Prepared) -> Any:
+    """The machine that the options ask for, not fitted."""
+    if given.machine == "compact":
+        make = CompactKernelRegressor if given.regression else CompactKernelClassifier
+        return make(
+            "auto" if given.auto else given.centers,
+            max_bytes=_budget(given.max_bytes, data.scaler),
+            n_jobs=given.jobs,
+            random_state=given.seed,
+        )
+    n_rows = len(data.y)
+    return _LP_MACHINES[given.machine](
+        min(_MAX_C, _C_TIMES_ROWS / n_rows) if given.C is None else given.C,
+        candidates=min(n_rows, given.centers or _N_CANDIDATES),
+        tol=1e-6,
+        checkpoint=given.checkpoint,
+        n_jobs=given.jobs,
+        random_state=given.seed,
+    )
 
 
 def _memory(memory: int | None) -> int:

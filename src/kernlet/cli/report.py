@@ -47,8 +47,6 @@ def _training_split(machine: Model, table: Path, y: Any) -> tuple[Any, Any] | No
         return None
     trained, held_out = split_rows(y, test, seed, machine.kind == "regressor")
     if not len(held_out):
-        say(
-            "note: the machine was trained on all rows of this file, so that the score is too optimistic"
-        )
+        say("note: the machine was trained on all rows of this file; the score is too optimistic")
         return None
     return trained, held_out

@@ -60,9 +60,12 @@ class Dataset:
     def __post_init__(self) -> None:
         if (self.X_test is None) != (self.y_test is None):
             raise ValueError("X_test and y_test belong together: give both or neither.")
-        _check_lengths(self.X, self.y)
-        if self.X_test is not None and self.y_test is not None:
-            _check_lengths(self.X_test, self.y_test)
+        for X, y in ((self.X, self.y), (self.X_test, self.y_test)):
+            if X is not None and y is not None and (X.ndim != 2 or y.shape != X.shape[:1]):
+                raise ValueError(
+                    f"Rows of shape {X.shape} do not match labels of shape {y.shape}; "
+                    "give a 2-D array of rows and one label per row."
+                )
 
     @property
     def n_classes(self) -> int:
@@ -75,14 +78,6 @@ class Dataset:
         return (
             f"Dataset({self.name!r}, {n_rows} rows x {n_features} features, "
             f"{self.n_classes} classes, {test})"
-        )
-
-
-def _check_lengths(X: NDArray[Any], y: Labels) -> None:
-    if X.ndim != 2 or y.shape != X.shape[:1]:
-        raise ValueError(
-            f"Rows of shape {X.shape} do not match labels of shape {y.shape}; "
-            "give a 2-D array of rows and one label per row."
         )
 
 
@@ -230,27 +225,9 @@ def local_file(name: str) -> Path | None:
 
 def read_file(path: Path, entry: Entry) -> Dataset:
     """Read an .npz file without unpickling, and compare it with the catalog entry."""
-    arrays = _read_arrays(path)
     try:
-        # One dtype that can represent training and test rows. The narrow unsigned dtype of a
-        # label would make 2 * y - 1 overflow.
-        kind = np.result_type(*map(_require_numbers, arrays[::2]))
-        rows = [X.astype(kind, copy=False) for X in arrays[::2]]
-        labels = [y.astype(np.int64, casting="same_kind") for y in arrays[1::2]]
-        dataset = Dataset(entry.name, *(a for pair in zip(rows, labels, strict=True) for a in pair))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path} does not contain rows with labels: {error}") from error
-    difference = entry.mismatch(dataset)
-    if difference:
-        raise ValueError(f"{path} is not the data set {entry.name!r}: {difference}.")
-    return dataset
-
-
-def _read_arrays(path: Path) -> list[NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            keys = SPLIT_KEYS if "Xtr" in arrays else WHOLE_KEYS
-            return [arrays[key] for key in keys]
+        with np.load(path, allow_pickle=False) as file:
+            arrays = [file[key] for key in (SPLIT_KEYS if "Xtr" in file else WHOLE_KEYS)]
     except KeyError as error:
         raise ValueError(
             f"{path} lacks an array: it needs {', '.join(SPLIT_KEYS)} or {', '.join(WHOLE_KEYS)}."
@@ -258,12 +235,21 @@ def _read_arrays(path: Path) -> list[NDArray[Any]]:
     except (BadZipFile, EOFError, TypeError, ValueError, zlib.error) as error:
         # A TypeError means that the file is a single array, which has no keys.
         raise ValueError(f"{path} is corrupt or not an .npz file of plain arrays.") from error
-
-
-def _require_numbers(X: NDArray[Any]) -> NDArray[Any]:
-    if X.dtype.kind not in "iuf":
-        raise TypeError(f"features of type {X.dtype} are not real numbers")
-    return X
+    try:
+        for X in arrays[::2]:
+            if X.dtype.kind not in "iuf":
+                raise TypeError(f"features of type {X.dtype} are not real numbers")
+        # One dtype that can represent training and test rows. The narrow unsigned dtype of a
+        # label would make 2 * y - 1 overflow.
+        dtype = np.result_type(*arrays[::2])
+        arrays[::2] = [X.astype(dtype, copy=False) for X in arrays[::2]]
+        arrays[1::2] = [y.astype(np.int64, casting="same_kind") for y in arrays[1::2]]
+        dataset = Dataset(entry.name, *arrays)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{path} does not contain rows with labels: {error}") from error
+    if difference := entry.mismatch(dataset):
+        raise ValueError(f"{path} is not the data set {entry.name!r}: {difference}.")
+    return dataset
 
 
 # OpenML: conversions are functions of arrays, so that tests need no network -----------------------
@@ -430,38 +416,33 @@ def load(name: str, *, data_home: Any = None) -> Dataset:
     Dataset('usps', 7291 rows x 256 features, 10 classes, 2007 test rows)
     """
     entry = find_entry(name)
-    path = local_file(entry.name)
+    path = local_file(name)
     if path is not None:
         return read_file(path, entry)
+    advice = f"set {FOLDER_VARIABLE} to a folder with {name}.npz"
     if not entry.is_online:
         raise FileNotFoundError(
-            f"The data set {name!r} is not on OpenML: set {FOLDER_VARIABLE} to a folder with "
-            f"{name}.npz (being online helps with other data sets only)."
+            f"The data set {name!r} is not on OpenML: {advice} (being online helps with other data "
+            "sets only)."
         )
-    return _fetch(entry, data_home)
-
-
-def _fetch(entry: Entry, data_home: Any) -> Dataset:
-    advice = f"set {FOLDER_VARIABLE} to a folder with {entry.name}.npz"
     try:
         dataset = download(entry, data_home)
     except (OSError, HTTPException) as error:
         raise ConnectionError(
-            f"The data set {entry.name!r} was not found: {advice}, or be online to download it "
+            f"The data set {name!r} was not found: {advice}, or be online to download it "
             f"from OpenML ({error})."
         ) from error
     except ImportError as error:
         raise ImportError(
-            f"The data set {entry.name!r} was not found: {advice}, or install pandas to download "
+            f"The data set {name!r} was not found: {advice}, or install pandas to download "
             "it from OpenML."
         ) from error
-    difference = entry.mismatch(dataset)
-    if difference:
+    if difference := entry.mismatch(dataset):
         warnings.warn(
-            f"The copy of {entry.name!r} on OpenML differs from the catalog: {difference}. "
+            f"The copy of {name!r} on OpenML differs from the catalog: {difference}. "
             f"For the original, {advice}.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
     return dataset
 
@@ -522,30 +503,19 @@ def make_checkerboard(
     >>> int((noisy.y != board.y).sum())
     100
     """
-    random_state = check_random_state(random_state)
-    X, y = _draw(n_samples, n_squares, random_state)
-    flipped = random_state.choice(n_samples, round(noise * n_samples), replace=False)
-    y[flipped] = 1 - y[flipped]
-    return Dataset("checkerboard", X, y, *_grid(n_squares))
-
-
-def _draw(
-    n_samples: int, n_squares: int, random_state: np.random.RandomState
-) -> tuple[NDArray[np.float64], Labels]:
-    """Uniform points of both classes, if there are at least two points."""
+    random = check_random_state(random_state)
     while True:
-        X = random_state.uniform(-1.0, 1.0, (n_samples, 2))
+        X = random.uniform(-1.0, 1.0, (n_samples, 2))
         y = _classes(np.floor((X + 1.0) * n_squares / 2.0))
         if n_samples == 1 or y.min() < y.max():
-            return X, y
-
-
-def _grid(n_squares: int) -> tuple[NDArray[np.float64], Labels]:
-    """Inner points of the lattice in row-major order, with their classes."""
+            break
+    flipped = random.choice(n_samples, round(noise * n_samples), replace=False)
+    y[flipped] = 1 - y[flipped]
     steps = np.arange(1, GRID_STEPS)
     lattice = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
     # In integers, so that points on a line between squares have no round-off.
-    return lattice * 2 / GRID_STEPS - 1.0, _classes(lattice * n_squares // GRID_STEPS)
+    y_test = _classes(lattice * n_squares // GRID_STEPS)
+    return Dataset("checkerboard", X, y, lattice * 2 / GRID_STEPS - 1.0, y_test)
 
 
 def _classes(squares: NDArray[Any]) -> Labels:

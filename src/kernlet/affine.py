@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -69,8 +69,8 @@ class AffineMap:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays as they are held."""
-        matrix = 0 if self.matrix is None else self.matrix.nbytes
-        return int(self.shift.nbytes + self.scale.nbytes + matrix)
+        arrays = (self.shift, self.scale, self.matrix)
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def __call__(self, X: Any) -> Floats:
         """Map rows, in their own precision; sparse rows become dense."""
@@ -135,29 +135,18 @@ def compose(*maps: AffineMap | None) -> AffineMap | None:
     return reduce(lambda first, then: then @ first, present) if present else None
 
 
-def _standard(step: Any) -> tuple[Any, Any]:
-    return step.mean_ if step.with_mean else 0.0, 1 / step.scale_ if step.with_std else 1.0
-
-
-def _minmax(step: Any) -> tuple[Any, Any]:
+_SCALERS: tuple[tuple[type, Callable[[Any], tuple[Any, Any]]], ...] = (
+    (
+        StandardScaler,
+        lambda s: (s.mean_ if s.with_mean else 0.0, 1 / s.scale_ if s.with_std else 1.0),
+    ),
     # MinMaxScaler computes x * scale_ + min_.
-    return -step.min_ / step.scale_, step.scale_
-
-
-def _robust(step: Any) -> tuple[Any, Any]:
-    center = step.center_ if step.with_centering else 0.0
-    return center, 1 / step.scale_ if step.with_scaling else 1.0
-
-
-def _maxabs(step: Any) -> tuple[Any, Any]:
-    return 0.0, 1 / step.scale_
-
-
-_SCALERS: tuple[tuple[Any, Any], ...] = (
-    (StandardScaler, _standard),
-    (MinMaxScaler, _minmax),
-    (RobustScaler, _robust),
-    (MaxAbsScaler, _maxabs),
+    (MinMaxScaler, lambda s: (-s.min_ / s.scale_, s.scale_)),
+    (
+        RobustScaler,
+        lambda s: (s.center_ if s.with_centering else 0.0, 1 / s.scale_ if s.with_scaling else 1.0),
+    ),
+    (MaxAbsScaler, lambda s: (0.0, 1 / s.scale_)),
 )
 
 

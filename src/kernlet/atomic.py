@@ -51,17 +51,13 @@ def atomic_write(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # mkstemp's files are private, a new file is not
+        # mkstemp's files are private, a new file is not. The umask can only be read by setting it.
+        mask = os.umask(0o077)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 class Checkpoint:
@@ -126,7 +122,9 @@ def fingerprint(parameters: dict[str, Any], *arrays: Any) -> str:
         is_sparse = sparse.issparse(array)
         for buffer in (array.data, array.indices, array.indptr) if is_sparse else (array,):
             digest.update(str(buffer.dtype).encode())
-            digest.update(_bytes(buffer))
+            # The bytes of an object array are addresses.
+            is_object = buffer.dtype == object
+            digest.update(repr(buffer.tolist()).encode() if is_object else buffer.tobytes())
     return digest.hexdigest()
 
 
@@ -139,9 +137,3 @@ def _canonical(value: Any) -> str:
     if isinstance(value, Real):
         return repr(float(value))
     return repr(value)
-
-
-def _bytes(array: Any) -> bytes:
-    if array.dtype == object:
-        return repr(array.tolist()).encode()
-    return bytes(np.ascontiguousarray(array).tobytes())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -152,14 +150,10 @@ class ValidationData:
             may_refit,
         )
 
-    @property
-    def target(self) -> Indices:
-        """What a smaller machine should predict: y, or what the original does without y."""
-        return self.original if self.codes is None else self.codes
-
     def score(self, codes: Indices, rows: Indices) -> float:
-        """Weighted share of the given rows that are predicted correctly."""
-        return float(np.average(codes == self.target[rows], weights=self.weights[rows]))
+        """Weighted share of the given rows that are predicted as y or, without y, as before."""
+        target = self.original if self.codes is None else self.codes
+        return float(np.average(codes == target[rows], weights=self.weights[rows]))
 
     def split_half(self) -> tuple[Indices, Indices]:
         """The held-out rows, one half to choose by and one to judge by."""
@@ -169,8 +163,7 @@ class ValidationData:
     def original_score(self) -> tuple[float, float]:
         """The original's score on the rows to judge by, and its standard error."""
         _, to_judge = self.split_half()
-        score = self.score(self.original[to_judge], to_judge)
-        n = len(to_judge)
+        score, n = self.score(self.original[to_judge], to_judge), len(to_judge)
         # Laplace's rule: a perfect score on few rows would otherwise have no error at all.
         share = (n * score + 1) / (n + 2)
         return score, float(np.sqrt(share * (1 - share) / n))
@@ -192,13 +185,8 @@ def predict_codes(model: Model, X: Any) -> Indices:
 # -- The algorithm -----------------------------------------------------------------------------
 
 
-@single_thread()
 def compress_model(
-    model: Model,
-    n_centers: Any,
-    data: ValidationData | None,
-    progress: Progress,
-    **search: Any,
+    model: Model, n_centers: Any, data: ValidationData | None, progress: Progress, **search: Any
 ) -> tuple[Model, Compression]:
     """A Model of few synthetic centers, and a record of what was done.
 
@@ -218,10 +206,16 @@ def compress_model(
         small = replace(model, expansion=reduction.expansion, temperature=None)
         kind: Coefficients = "projected"
         if data is not None:
-            held_out = np.flatnonzero(data.is_held_out)
-            kind, make, _ = _choose_coefficients(model, small, data, held_out)
-            small = make(np.arange(len(data.is_held_out)))
-    agreement, before, after = _agreement_and_accuracies(small, data)
+            held_out, every = np.flatnonzero(data.is_held_out), np.arange(len(data.is_held_out))
+            kind, C, _ = _choose_coefficients(model, small, data, held_out)
+            small = _with_coefficients(kind, C, model, small, data, every)
+    measured: dict[str, float] = {}
+    if data is not None:
+        codes = predict_codes(small, data.X)
+        measured["agreement"] = float(np.mean(codes == data.original))
+        if data.codes is not None:
+            measured["accuracy_before"] = float(np.mean(data.original == data.codes))
+            measured["accuracy_after"] = float(np.mean(codes == data.codes))
     return small, Compression(
         centers_before=model.expansion.n_centers,
         centers_after=small.expansion.n_centers,
@@ -230,10 +224,8 @@ def compress_model(
         residual=reduction.residual,
         n_steps=max(1, len(reduction.residuals) - 2),  # less the start and the last refit
         coefficients=kind,
-        agreement=agreement,
-        accuracy_before=before,
-        accuracy_after=after,
         path=path,
+        **measured,
     )
 
 
@@ -275,64 +267,44 @@ def _judge(model: Model, n_centers: int, data: ValidationData, **search: Any) ->
     return data.score(predict_codes(best, data.X[to_judge]), to_judge)
 
 
-#: Makes a machine from the rows of some numbers.
-Maker = Callable[[Indices], Model]
-
-
 def _choose_coefficients(
     model: Model, projected: Model, data: ValidationData, to_choose: Indices
-) -> tuple[Coefficients, Maker, Model]:
-    """The kind of coefficients that scores best on some rows, made without the held-out part."""
+) -> tuple[Coefficients, float, Model]:
+    """The kind of coefficients, and C, that score best on some rows, made without the held-out."""
     kept = np.flatnonzero(~data.is_held_out)
-    makers = list(_coefficient_makers(model, projected, data, kept))
-    trials = [make(kept) for _, make in makers]
+    choices: list[tuple[Coefficients, float]] = [("projected", 0.0)]
+    if projected.expansion.n_centers and len(kept):
+        choices.append(("matched", 0.0))
+        codes = data.codes if data.may_refit else None
+        if codes is not None and len(np.unique(codes[kept])) == len(model.classes):
+            choices += [("refit", C) for C in _REFIT_COSTS]
+    trials = [_with_coefficients(kind, C, model, projected, data, kept) for kind, C in choices]
     scores = [data.score(predict_codes(t, data.X[to_choose]), to_choose) for t in trials]
     # Of equally good ones the smaller machine is taken, then the one that needs fewer data.
     best = max(range(len(trials)), key=lambda i: (scores[i], -trials[i].expansion.nbytes, -i))
-    return (*makers[best], trials[best])
+    return (*choices[best], trials[best])
 
 
-def _coefficient_makers(
-    model: Model, projected: Model, data: ValidationData, kept: Indices
-) -> Iterator[tuple[Coefficients, Maker]]:
-    """Each kind of coefficients for the centers of ``projected``."""
-    kernel, centers = projected.expansion.kernel, projected.expansion.centers
-    yield "projected", lambda rows: projected
-    if not projected.expansion.n_centers or not len(kept):
-        return
-
-    def matched(rows: Indices) -> Model:
-        values = model.expansion.decision_values(data.X[rows])
-        return replace(projected, expansion=match(kernel, centers, data.X[rows], values))
-
-    yield "matched", matched
-    numbers = np.arange(len(model.classes))
-    codes = data.codes
-    if codes is None or not data.may_refit or len(np.unique(codes[kept])) < len(numbers):
-        return
-    scheme: Scheme = "one output" if len(numbers) == 2 else "one vs rest"
-
-    def refitted(rows: Indices, C: float) -> Model:
-        signs = one_vs_rest_signs(codes[rows], numbers)
-        expansion = refit(kernel, centers, data.X[rows], signs, C=C, weights=data.weights[rows])
-        return replace(projected, expansion=expansion, scheme=scheme, votes=False)
-
-    for C in _REFIT_COSTS:
-        yield "refit", partial(refitted, C=C)
-
-
-def _agreement_and_accuracies(
-    small: Model, data: ValidationData | None
-) -> tuple[float | None, float | None, float | None]:
-    """Agreement with the original, and the accuracy of both, as far as the data allow."""
-    if data is None:
-        return None, None, None
-    codes = predict_codes(small, data.X)
-    agreement = float(np.mean(codes == data.original))
-    if data.codes is None:
-        return agreement, None, None
-    before, after = (float(np.mean(each == data.codes)) for each in (data.original, codes))
-    return agreement, before, after
+def _with_coefficients(
+    kind: Coefficients,
+    C: float,
+    model: Model,
+    projected: Model,
+    data: ValidationData,
+    rows: Indices,
+) -> Model:
+    """The machine over the centers of ``projected`` with coefficients made from some rows."""
+    if kind == "projected":
+        return projected
+    kernel, centers, X = projected.expansion.kernel, projected.expansion.centers, data.X[rows]
+    if kind == "matched":
+        values = model.expansion.decision_values(X)
+        return replace(projected, expansion=match(kernel, centers, X, values))
+    assert data.codes is not None
+    signs = one_vs_rest_signs(data.codes[rows], np.arange(len(model.classes)))
+    expansion = refit(kernel, centers, X, signs, C=C, weights=data.weights[rows])
+    scheme: Scheme = "one output" if len(signs) == 1 else "one vs rest"
+    return replace(projected, expansion=expansion, scheme=scheme, votes=False)
 
 
 def _libsvm_bytes(model: Model) -> int:
@@ -587,15 +559,12 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.compression_ = compression
         self.n_iter_ = compression.n_steps
         self.classes_ = model.classes
-        names = model.feature_names_in
-        for name, value in (
-            ("n_features_in_", model.n_features_in),
-            ("feature_names_in_", None if names is None else np.array(names, dtype=object)),
-        ):
+        names: Any = model.feature_names_in
+        names = None if names is None else np.array(names, dtype=object)
+        for name, value in (("n_features_in_", model.n_features_in), ("feature_names_in_", names)):
+            self.__dict__.pop(name, None)  # of an earlier fit
             if value is not None:
                 setattr(self, name, value)
-            else:
-                self.__dict__.pop(name, None)
         self.model_ = replace(model, summary=summary_of(self))
         return self
 
@@ -630,7 +599,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         if is_source(X):
             return values_of_rows(self, X, self.decision_function)
-        outputs = self._outputs(X)
+        outputs = self._outputs(X)  # first: it checks that there is a model
         return self.model_.scores(outputs)
 
     def predict(self, X: Any) -> Any:
@@ -662,8 +631,6 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):
-            tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
-        else:  # a LIBSVM model file
-            tags.input_tags.sparse = True
+        is_file = not hasattr(self.estimator, "__sklearn_tags__")  # of LIBSVM
+        tags.input_tags.sparse = is_file or get_tags(self.estimator).input_tags.sparse
         return tags

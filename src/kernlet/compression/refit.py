@@ -265,7 +265,16 @@ def refine(
     .05; ``device="cuda"`` trains on a GPU through torch.
     """
     expansion = expansion.unfolded()
-    _check(expansion, codes)
+    if not isinstance(expansion.kernel, RBF) or not expansion.kernel.is_mercer:
+        raise ValueError(f"Only rbf machines can be refined, not {expansion.kernel!r}.")
+    if not expansion.n_centers:
+        raise ValueError("The machine has no centers to refine.")
+    n_classes = int(np.max(codes)) + 1
+    if max(2, n_classes) > max(2, expansion.n_outputs):
+        raise ValueError(
+            f"codes hold {n_classes} classes, but the machine has {expansion.n_outputs} outputs; "
+            "give it one output per class."
+        )
     kind = CrossEntropy(smoothing) if loss == "cross_entropy" else SquaredHingeLoss()
     shift, scale = mean_and_deviation(X)
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
@@ -282,27 +291,12 @@ def refine(
     network = RBFNetwork.from_expansion(expansion, shift, scale).map(batches.device.send)
     config = TrainingConfig(n_epochs, batch_size, noise, rates={**RATES, **(rates or {})})
     trained = train_network(network, kind, batches, config, check_random_state(random_state))
-    return Refinement(_unscaled(trained.network, expansion, shift, scale), trained.losses)
-
-
-def _check(expansion: KernelExpansion, codes: Any) -> None:
-    if not isinstance(expansion.kernel, RBF) or not expansion.kernel.is_mercer:
-        raise ValueError(f"Only rbf machines can be refined, not {expansion.kernel!r}.")
-    n_classes = int(np.max(codes)) + 1
-    if not expansion.n_centers:
-        raise ValueError("The machine has no centers to refine.")
-    if max(2, n_classes) > max(2, expansion.n_outputs):
-        raise ValueError(
-            f"codes hold {n_classes} classes, but the machine has {expansion.n_outputs} outputs; "
-            "give it one output per class."
-        )
-
-
-def _unscaled(
-    network: RBFNetwork, expansion: KernelExpansion, shift: float, scale: float
-) -> KernelExpansion:
-    network = network.map(to_numpy)
-    gamma = float(np.exp(network.log_gamma[0])) / scale**2
-    centers = (network.centers.astype(np.float64) * scale + shift).astype(expansion.centers.dtype)
-    coef, intercept = network.weights.astype(np.float64), network.intercept.astype(np.float64)
-    return KernelExpansion(RBF(gamma), centers, coef, intercept)
+    network = trained.network.map(to_numpy)
+    centers = network.centers.astype(np.float64) * scale + shift
+    refined = KernelExpansion(
+        RBF(float(np.exp(network.log_gamma[0])) / scale**2),
+        centers.astype(expansion.centers.dtype),
+        network.weights.astype(np.float64),
+        network.intercept.astype(np.float64),
+    )
+    return Refinement(refined, trained.losses)

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from kernlet import L1KernelClassifier
-from kernlet.sampling import choose_candidates, derive_seed, hold_out, stratified_sample
+from kernlet.sampling import (
+    choose_candidates,
+    choose_landmarks,
+    derive_seed,
+    hold_out,
+    landmark_rows,
+    stratified_sample,
+)
 
 labels = st.lists(st.integers(0, 3), min_size=1, max_size=60).map(np.array)
 
@@ -107,3 +114,10 @@ def test_centers_come_from_the_candidates():
     np.testing.assert_array_equal(drawn.expansion_.centers, ROWS[drawn.center_indices_])
     assert given.duality_gap_.max() <= 1e-9
     assert drawn.duality_gap_.max() <= 1e-9
+
+
+def test_equal_landmarks_are_one():
+    X = np.array([[1.0], [2.0], [1.0]])
+    points = choose_landmarks(500, X, np.random.RandomState(0))
+    assert points.ravel().tolist() == [1.0, 2.0]
+    assert landmark_rows(np.array([2, 0, 1]), 2, X).tolist() == [0]

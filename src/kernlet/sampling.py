@@ -40,15 +40,6 @@ def hold_out(y: Any, fraction: float, random: np.random.RandomState) -> tuple[In
     """Row numbers to train on and to validate on, ascending, stratified by class.
 
     A class of at least four rows has one held out, and every class keeps one to train on.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.sampling import hold_out
-    >>> y = np.repeat([0, 1], [8, 2])
-    >>> kept, held_out = hold_out(y, 0.25, np.random.RandomState(0))
-    >>> y[held_out]
-    array([0, 0])
     """
     order = random.permutation(len(y))
     groups = [order[y[order] == label] for label in np.unique(y)]
@@ -163,13 +154,6 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: np.random.RandomState
     """Turn the ``landmarks`` parameter into distinct points, as ``candidates`` are.
 
     A number larger than that of the rows takes all rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.sampling import choose_landmarks
-    >>> choose_landmarks(500, np.array([[1.0], [2.0], [1.0]]), np.random.RandomState(0)).ravel()
-    array([1., 2.])
     """
     is_number = isinstance(landmarks, int | np.integer) and not isinstance(landmarks, bool)
     if is_number and landmarks > X.shape[0]:
@@ -181,14 +165,6 @@ def choose_landmarks(landmarks: Any, X: Any, random_state: np.random.RandomState
 
 
 def landmark_rows(order: Indices, n_landmarks: int, X: Any) -> Indices:
-    """The first rows of an order, ascending; of equal rows, the first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.sampling import landmark_rows
-    >>> landmark_rows(np.array([2, 0, 1]), 2, np.array([[1.0], [2.0], [1.0]]))
-    array([0])
-    """
+    """The first rows of an order, ascending; of equal rows, the first."""
     rows = np.sort(order[:n_landmarks])
     return rows[distinct_rows(X[rows])[1]]

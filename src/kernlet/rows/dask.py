@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kernlet.rows.source import BlockCache, Function, RowSource, row_numbers, slice_bounds
+from kernlet.rows.source import (
+    BlockCache,
+    Function,
+    RowSource,
+    prepared_block,
+    row_numbers,
+    slice_bounds,
+)
 
 # The caches of this worker process, by the name of the client's cache that they stand for. There
 # is at most one: a second name means that the client started another fit.
@@ -135,11 +142,15 @@ class DaskRows(RowSource):
         self._require_numbers()
         blocks, slices = self.array.to_delayed().ravel(), self.slices()
         client = active_client()
-        task = _BlockTask(function, prepare, self.dtype, tuple(shared), _share(cache, client))
+        threads = {} if client is None else client.nthreads()  # by worker
+        # The workers share the memory of the cache.
+        share = None if cache is None else (cache.name, cache.max_bytes // max(1, len(threads)))
+        task = _BlockTask(function, prepare, self.dtype, tuple(shared), share)
         # The task is one object of the graph, which travels once to each worker, not per block.
         task = dask.delayed(task, traverse=False)
         run = dask.delayed(_run, pure=False, traverse=False)
-        in_flight = _blocks_in_flight(client)
+        # Values wait for their turn to be combined; more blocks in flight would take more memory.
+        in_flight = max(_MIN_IN_FLIGHT, 2 * sum(threads.values()))
         for first in range(0, len(slices), in_flight):
             batch = range(first, min(first + in_flight, len(slices)))
             own = [tuple(_to_send(array[slices[k]]) for array in by_row) for k in batch]
@@ -163,19 +174,6 @@ def _as_floats(frame: Any) -> Any:
     return frame.astype(dict.fromkeys(numbers, "float64")) if numbers else frame
 
 
-def _blocks_in_flight(client: Any) -> int:
-    """Blocks submitted together: two per thread of a cluster, and at least 16."""
-    # Values wait for their turn to be combined; more blocks in flight would take more memory.
-    return max(_MIN_IN_FLIGHT, 0 if client is None else 2 * sum(client.nthreads().values()))
-
-
-def _share(cache: BlockCache | None, client: Any) -> tuple[str, int] | None:
-    """The name of a cache and the bytes of it that each worker may hold."""
-    if cache is None:
-        return None
-    return cache.name, cache.max_bytes // max(1, 0 if client is None else len(client.nthreads()))
-
-
 def _to_send(array: Any) -> Any:
     """An array to send with a task: one row of it where all are the same memory."""
     return np.ascontiguousarray(array[:1] if array.strides[0] == 0 else array)
@@ -191,24 +189,15 @@ class _BlockTask:
     shared: tuple[Any, ...]
     cache_share: tuple[str, int] | None
 
-    def prepared(self, block: Any, number: int) -> Any:
-        """A block as the function takes it, from this worker's cache if it is there."""
-        cache = None if self.cache_share is None else worker_cache(*self.cache_share)
-        cached = None if cache is None else cache.get(number)
-        if cached is not None:
-            return cached
-        rows = np.ascontiguousarray(np.asarray(block).astype(self.dtype, copy=False))
-        if self.prepare is None:
-            return rows
-        prepared = self.prepare(rows)
-        if cache is not None:
-            cache.offer(number, prepared)
-        return prepared
-
 
 def _run(task: _BlockTask, block: Any, by_row: tuple[Any, ...], number: int) -> Any:
     """The value of a block, on one BLAS thread as everywhere."""
+
+    def read() -> Any:
+        return np.ascontiguousarray(np.asarray(block).astype(task.dtype, copy=False))
+
     with threadpool_limits(1):
-        prepared = task.prepared(block, number)
+        cache = None if task.cache_share is None else worker_cache(*task.cache_share)
+        prepared = prepared_block(number, read, task.prepare, cache)
         whole = (np.broadcast_to(array, (len(block), *array.shape[1:])) for array in by_row)
         return task.function(prepared, *map(np.ascontiguousarray, whole), *task.shared)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.rows.source import RowSource, slice_bounds
+from kernlet.rows.source import PiecewiseRows, RowSource
 
 # A row group is decoded in batches straight into its array: decoding whole columns would hold
 # every number twice.
@@ -18,7 +18,7 @@ _BATCH_ROWS = 2**16
 _BUFFER_BYTES = 2**20
 
 
-class ParquetRows(RowSource):
+class ParquetRows(PiecewiseRows):
     """Rows in a Parquet file, or in all files of a folder in the order of their names.
 
     Numbers within names are compared as numbers: part.2 comes before part.10, as Dask writes them.
@@ -37,22 +37,22 @@ class ParquetRows(RowSource):
             self._groups += [(file, number) for number in range(metadata.num_row_groups)]
             counts += [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
         self.columns = list(schemas[files[0]].names if columns is None else columns)
-        _require_columns(schemas, self.columns)
-        self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
-        self.shape = (int(self._starts[-1]), len(self.columns))
+        for file, schema in schemas.items():
+            missing = [name for name in self.columns if name not in schema.names]
+            if missing:
+                raise ValueError(f"{file} has no column {missing[0]!r}; it has {schema.names}.")
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
+        self.shape = (int(self.starts[-1]), len(self.columns))
         kinds = {
             str(schema.field(name).type) for schema in schemas.values() for name in self.columns
         }
         self.dtype = np.dtype(np.float32 if kinds <= {"float", "halffloat"} else np.float64)
-        self._last: tuple[int, Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": None}
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
         """Row groups as Arrow tables of some columns, each with the number of its first row."""
-        for group, start in enumerate(self._starts[:-1].tolist()):
-            yield start, self._table(group, list(self.columns if columns is None else columns))
+        names = list(self.columns if columns is None else columns)
+        for (file, group), start in zip(self._groups, self.starts[:-1].tolist(), strict=True):
+            yield start, _open(file).read_row_group(group, columns=names).select(names)
 
     def split(self, column: str) -> tuple[RowSource, Any]:
         """The rows without a column, and that column."""
@@ -68,49 +68,25 @@ class ParquetRows(RowSource):
         """The same rows with some of the columns."""
         return ParquetRows(self.path, columns)
 
-    def read(self, rows: slice) -> Any:
-        """Consecutive rows."""
-        start, stop = slice_bounds(rows, len(self))
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        pieces = [np.empty((0, self.shape[1]), self.dtype)]
-        for group in range(first, len(self._groups)):
-            origin = int(self._starts[group])
-            if origin >= stop:
-                break
-            pieces.append(self._group(group)[max(0, start - origin) : stop - origin])
-        return np.concatenate(pieces)
-
-    def _group(self, group: int) -> Any:
-        """A row group as an array; the last one is cached, because blocks end within groups."""
-        if self._last is None or self._last[0] != group:
-            self._last = None  # free it before the next one is allocated
-            self._last = (group, self._decoded(group))
-        return self._last[1]
-
-    def _decoded(self, group: int) -> Any:
-        file, number = self._groups[group]
-        n_rows = self._starts[group + 1] - self._starts[group]
+    def load_piece(self, number: int) -> Any:
+        """A row group as an array."""
+        file, group = self._groups[number]
+        n_rows = self.starts[number + 1] - self.starts[number]
         values = np.empty((n_rows, len(self.columns)), self.dtype)
-        options = {"row_groups": [number], "columns": self.columns}
+        options = {"row_groups": [group], "columns": self.columns}
         start = 0
         for batch in _open(file).iter_batches(_BATCH_ROWS, **options):
             stop = start + batch.num_rows
             for k, name in enumerate(self.columns):
-                values[start:stop, k] = self._checked(batch.column(name), name)
+                column = batch.column(name)
+                if not _is_number(column.type):
+                    raise ValueError(
+                        f"Column {name!r} of {self.path} does not hold numbers ({column.type}). "
+                        "Name the features with columns=[...]."
+                    )
+                values[start:stop, k] = column.to_numpy(zero_copy_only=False)
             start = stop
         return values
-
-    def _checked(self, column: Any, name: str) -> Any:
-        if not _is_number(column.type):
-            raise ValueError(
-                f"Column {name!r} of {self.path} does not hold numbers ({column.type}). "
-                "Name the features with columns=[...]."
-            )
-        return column.to_numpy(zero_copy_only=False)
-
-    def _table(self, group: int, columns: list[str]) -> Any:
-        file, number = self._groups[group]
-        return _open(file).read_row_group(number, columns=columns).select(columns)
 
 
 def _is_number(kind: Any) -> bool:
@@ -151,13 +127,6 @@ def parquet_files(path: Path) -> list[Path]:
 def _natural_order(file: Path) -> tuple[list[Any], str]:
     pieces = re.split(r"([0-9]+)", file.name)  # every second piece is a number
     return [int(piece) if k % 2 else piece for k, piece in enumerate(pieces)], file.name
-
-
-def _require_columns(schemas: dict[Path, Any], columns: list[str]) -> None:
-    for file, schema in schemas.items():
-        missing = [name for name in columns if name not in schema.names]
-        if missing:
-            raise ValueError(f"{file} has no column {missing[0]!r}; it has {schema.names}.")
 
 
 def _open(file: Path) -> Any:

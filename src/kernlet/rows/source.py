@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -118,18 +118,13 @@ class RowSource(ABC):
 
     def take(self, numbers: Indices) -> Any:
         """Rows by their numbers, in the order given; only blocks with one of them are read."""
-        numbers = row_numbers(numbers, len(self))
-        order = np.argsort(numbers, kind="stable")
-        ascending = numbers[order]
-        pieces = []
+        ascending, position = np.unique(row_numbers(numbers, len(self)), return_inverse=True)
+        pieces = [self.read(slice(0, 0))]
         for rows in self.slices():
             first, last = np.searchsorted(ascending, [rows.start, rows.stop])
             if first < last:
                 pieces.append(self.read(rows)[ascending[first:last] - rows.start])
-        together = stack(pieces) if pieces else self.read(slice(0, 0))
-        position = np.empty(len(order), dtype=np.intp)
-        position[order] = np.arange(len(order))
-        return together[position]
+        return stack(pieces)[position]
 
     def release(self, cache: BlockCache) -> None:  # noqa: B027
         """Drop what the workers of a cluster hold for a cache that is no longer needed."""
@@ -167,16 +162,24 @@ class RowSource(ABC):
         cache: BlockCache | None,
     ) -> Iterator[Any]:
         for number, rows in enumerate(self.slices()):
-            block = cache.get(number) if cache else None
-            if block is None:
-                block = self.read(rows)
-                if prepare is not None:
-                    block = prepare(block)
-                    if cache is not None:
-                        cache.offer(number, block)
+            block = prepared_block(number, partial(self.read, rows), prepare, cache)
             # Contiguous, as on a cluster: BLAS may round strided operands differently.
             own = (np.ascontiguousarray(array[rows]) for array in by_row)
             yield function(block, *own, *shared)
+
+
+def prepared_block(
+    number: int, read: Callable[[], Any], prepare: Function | None, cache: BlockCache | None
+) -> Any:
+    """A block as functions take it, from the cache if it is there."""
+    block = None if cache is None else cache.get(number)
+    if block is None:
+        block = read()
+        if prepare is not None:
+            block = prepare(block)
+            if cache is not None:
+                cache.offer(number, block)
+    return block
 
 
 def add_sums(total: list[Any], value: list[Any]) -> list[Any]:
@@ -228,11 +231,8 @@ class RowSubset(RowSource):
         # One block of the source at a time: rows that lie far apart must not bring everything
         # between them into memory.
         ends = np.flatnonzero(np.diff(numbers // self.rows.block_rows)) + 1
-        return stack([self._within_block(group) for group in np.split(numbers, ends)])
-
-    def _within_block(self, numbers: Any) -> Any:
-        first = int(numbers[0])
-        return self.rows.read(slice(first, int(numbers[-1]) + 1))[numbers - first]
+        groups = np.split(numbers, ends)
+        return stack([self.rows.read(slice(g[0], g[-1] + 1))[g - g[0]] for g in groups])
 
     def take(self, numbers: Any) -> Any:
         """Rows by their numbers among these, in the order given."""
@@ -319,6 +319,36 @@ class ArrayRows(RowSource):
     def take(self, numbers: Any) -> Any:
         """Rows by their numbers, in the order given."""
         return self.X[row_numbers(numbers, len(self))].astype(self.dtype, copy=False)
+
+
+class PiecewiseRows(RowSource):
+    """Rows in consecutive pieces of any size, each loaded as a whole, such as row groups of files.
+
+    A subclass sets ``starts``, the first row of each piece and the number of rows, too.
+    """
+
+    starts: Indices
+    _last: tuple[int, Any] = (-1, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": (-1, None)}
+
+    @abstractmethod
+    def load_piece(self, number: int) -> Any:
+        """The rows of a piece as an array."""
+
+    def read(self, rows: slice) -> Any:
+        """Consecutive rows."""
+        start, stop = slice_bounds(rows, len(self))
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        pieces = [np.empty((0, self.shape[1]), self.dtype)]
+        for number in range(first, int(np.searchsorted(self.starts[:-1], stop))):
+            if self._last[0] != number:  # the last piece is cached: blocks end within pieces
+                self._last = (-1, None)  # free it before the next one is allocated
+                self._last = (number, self.load_piece(number))
+            origin = int(self.starts[number])
+            pieces.append(self._last[1][max(0, start - origin) : stop - origin])
+        return np.concatenate(pieces)
 
 
 class FileRows(RowSource):

@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 
 from kernlet.affine import AffineMap
 from kernlet.console import say
-from kernlet.rows.source import RowSource, RowSubset, slice_bounds
+from kernlet.rows.source import PiecewiseRows, RowSubset
 from kernlet.tables.encode import (
     CategoryColumn,
     ColumnEncoding,
@@ -204,7 +204,7 @@ def encode_batch(batch: Any, encoding: ColumnEncoding | None, scaler: AffineMap 
     return X if scaler is None else scaler(X)
 
 
-class EncodedRows(RowSource):
+class EncodedRows(PiecewiseRows):
     """Row source over the batches of a table, encoded and scaled when they are read, in float32."""
 
     def __init__(
@@ -213,26 +213,8 @@ class EncodedRows(RowSource):
         self.table, self.encoding, self.scaler = table, encoding, scaler
         width = len(table.names) if encoding is None else len(encoding.feature_names)
         self.shape, self.dtype = (table.n_rows, width), np.dtype(np.float32)
-        self._last: tuple[int, Any] = (-1, None)
+        self.starts = table.starts
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": (-1, None)}
-
-    def read(self, rows: slice) -> Any:
-        """Consecutive rows."""
-        start, stop = slice_bounds(rows, len(self))
-        starts = self.table.starts
-        first = int(np.searchsorted(starts, start, side="right")) - 1
-        blocks = [np.empty((0, self.shape[1]), self.dtype)]
-        for number in range(first, int(np.searchsorted(starts[:-1], stop))):
-            origin = int(starts[number])
-            blocks.append(self._encoded(number)[max(0, start - origin) : stop - origin])
-        return np.concatenate(blocks)
-
-    def _encoded(self, number: int) -> Any:
-        """A batch; the last one is kept, because blocks of rows end within batches."""
-        if self._last[0] != number:
-            self._last = (-1, None)  # free it before the next one takes memory
-            batch = self.table.batch(number)
-            self._last = (number, encode_batch(batch, self.encoding, self.scaler))
-        return self._last[1]
+    def load_piece(self, number: int) -> Any:
+        """A batch, encoded and scaled."""
+        return encode_batch(self.table.batch(number), self.encoding, self.scaler)

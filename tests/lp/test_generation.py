@@ -15,7 +15,6 @@ from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.lp.generation import ColumnGeneration, Pricer, PrimalDual, RestrictedLP, _Aging
-from kernlet.rows.source import ArrayRows
 from support.margin_problems import KERNELS, gram, make_problem, one_output, plain
 
 
@@ -113,7 +112,7 @@ def test_candidates_in_place_of_rows_give_the_same_machine_when_they_are_the_row
 def test_the_kernel_matrix_is_never_asked_for_as_a_whole(monkeypatch, kernel, offset):
     m = 1500
     small = make_problem(m=m, C=1.0)
-    problem = replace(small, rows=ArrayRows(small.points + offset), kernel=kernel)
+    problem = replace(small, X=small.points + offset, kernel=kernel)
     largest = 0
 
     def watched(self, *arguments):

@@ -13,7 +13,6 @@ import naive
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.rbf import RBF
 from kernlet.lp.problem import L1Margin, PoundLoss
-from kernlet.rows.source import ArrayRows
 from support.margin_problems import gram, one_output
 
 GAMMA = 0.5
@@ -180,7 +179,7 @@ def test_problem_is_frozen():
 random = np.random.RandomState(0)
 X = random.randn(50, 2)
 OUTPUTS = L1Margin(
-    ArrayRows(X),
+    X,
     RBF(1.0),
     X[:5],
     np.where(random.randn(50, 3) > 0, 1, -1).astype(np.int8),
@@ -333,7 +332,7 @@ def test_linearized_problem_changes_only_costs():
     problem = _small()
     weights = problem.error_weights.copy(), problem.coef_weights.copy()
     linear = PoundLoss(2.0, 5.0).linearized(problem, np.zeros(N_ROWS), np.ones(N_CANDIDATES))
-    assert linear.rows is problem.rows
+    assert linear.X is problem.X
     assert linear.centers is problem.centers
     assert linear.signs is problem.signs
     np.testing.assert_allclose(linear.error_weights, weights[0] * (1 + 2.0 * 5.0))

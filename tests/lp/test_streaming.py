@@ -20,7 +20,7 @@ from kernlet.lp.problem import L1Margin
 from kernlet.lp.streaming import StreamingL1Solver
 from kernlet.rows import dask as dask_rows
 from kernlet.rows import open_rows, source
-from kernlet.rows.source import ArrayRows, open_npy
+from kernlet.rows.source import open_npy
 from support.many_rows import KillOne, assert_same, make_data, make_machine
 from support.margin_problems import KERNELS, full_kernel, make_problem, plain, together
 
@@ -167,7 +167,7 @@ def test_half_of_the_rows_on_the_margin(share):
     X = random.randn(30_000, 60)
     signs = np.where(random.rand(30_000) < share, 1, -1)[:, None]
     weights = np.full((30_000, 1), 0.001)
-    problem = L1Margin(ArrayRows(X), RBF(1 / 60), X[:60], signs, weights, np.ones((60, 1)))
+    problem = L1Margin(X, RBF(1 / 60), X[:60], signs, weights, np.ones((60, 1)))
     (solution,) = StreamingL1Solver(problem, seed=0).solve()
     assert solution.objective == pytest.approx(0.002 * np.sum(signs > 0), rel=1e-6)
     assert abs(solution.gap) < 1e-9
@@ -177,7 +177,7 @@ def test_rows_all_alike_and_one_center():
     X = np.zeros((5000, 2))
     signs = np.where(np.arange(5000) % 3 == 0, 1, -1)[:, None]
     weights, ones = np.full((5000, 1), 0.1), np.ones((1, 1))
-    problem = L1Margin(ArrayRows(X), RBF(1.0), X[:1], signs, weights, ones)
+    problem = L1Margin(X, RBF(1.0), X[:1], signs, weights, ones)
     (solution,) = StreamingL1Solver(problem, seed=0).solve()
     assert solution.objective == pytest.approx(2 * 0.1 * np.sum(signs > 0))
     assert abs(solution.gap) < 1e-9

@@ -10,7 +10,6 @@ from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.lp.problem import L1Margin
-from kernlet.rows.source import ArrayRows
 
 KERNELS = [RBF(0.7), Polynomial(0.5, 2, 1.0), Linear(), Sigmoid(0.3, 0.1)]
 
@@ -30,11 +29,11 @@ def make_problem(seed=0, m=60, kernel=KERNELS[0], C=2.0, n_candidates=None, weig
 def one_output(X, kernel, Z, signs, error_weights, coef_weights):
     """A problem of one output from arrays of one dimension."""
     columns = (np.asarray(a)[:, None] for a in (signs, error_weights, coef_weights))
-    return L1Margin(ArrayRows(X), kernel, Z, *columns)
+    return L1Margin(X, kernel, Z, *columns)
 
 
 def gram(problem):
-    return Gram(problem.kernel, problem.rows.X, problem.centers)
+    return Gram(problem.kernel, problem.X, problem.centers)
 
 
 def full_kernel(problem):

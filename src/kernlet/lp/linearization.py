@@ -78,21 +78,6 @@ def linearize(
     at the last answer as its costs; the end is a program that its own starting point solves, or
     ``max_lps``. An output that has come to its end takes no part in the next program. Programs
     before the last need no certificate.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.rbf import RBF
-    >>> from kernlet.lp.generation import ColumnGeneration
-    >>> from kernlet.lp.linearization import linearize
-    >>> from kernlet.lp.problem import L1Margin, PoundLoss
-    >>> X = np.random.RandomState(0).randn(200, 2)
-    >>> signs = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
-    >>> problem = L1Margin.of_rows(X, RBF(1.0), None, signs, np.full(200, 3.0))
-    >>> generation = ColumnGeneration(problem, np.random.RandomState(0))
-    >>> (path,) = linearize(generation, pound=PoundLoss(10.0, 5.0), max_lps=50)
-    >>> path.is_stationary, path.objectives[-1] < path.objectives[0]
-    (True, True)
     """
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "certify": False, "report": report}
     problem = solver.problem

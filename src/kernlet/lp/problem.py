@@ -26,12 +26,12 @@ class L1Margin:
         maximise    sum_i t_i
         subject to  |sum_i K_ij d_i t_i| <= c_j,   sum_i d_i t_i = 0,   0 <= t <= nu
 
-    ``signs`` d and ``error_weights`` nu >= 0 have the shape (n_rows, n_outputs) and may be views
-    of smaller arrays, ``coef_weights`` c > 0 the shape (n_candidates, n_outputs). ``centers`` are
-    the z_j, None for the rows themselves.
+    ``X`` are the x_i, in memory or a source of rows, and ``centers`` the z_j, None for the rows
+    themselves. ``signs`` d and ``error_weights`` nu >= 0 have the shape (n_rows, n_outputs) and
+    may be views of smaller arrays, ``coef_weights`` c > 0 the shape (n_candidates, n_outputs).
     """
 
-    rows: RowSource
+    X: Any
     kernel: Kernel
     centers: Any
     signs: Any
@@ -43,17 +43,15 @@ class L1Margin:
         cls, X: Any, kernel: Kernel, centers: Any, signs: Any, error_weights: Floats
     ) -> L1Margin:
         """The problem with c = 1 and the same ``error_weights`` (n_rows,) for all outputs."""
-        rows = X if isinstance(X, RowSource) else ArrayRows(X)
-        signs = signs.reshape(len(rows), -1)
+        signs = signs.reshape(X.shape[0], -1)
         weights = np.broadcast_to(error_weights[:, None], signs.shape)
-        n_candidates = len(rows) if centers is None else centers.shape[0]
-        return cls(rows, kernel, centers, signs, weights, np.ones((n_candidates, signs.shape[1])))
+        n_candidates = (X if centers is None else centers).shape[0]
+        return cls(X, kernel, centers, signs, weights, np.ones((n_candidates, signs.shape[1])))
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and candidates."""
-        n_rows = len(self.rows)
-        return n_rows, n_rows if self.centers is None else int(self.centers.shape[0])
+        return int(self.X.shape[0]), int(self.points.shape[0])
 
     @property
     def n_outputs(self) -> int:
@@ -63,7 +61,12 @@ class L1Margin:
     @property
     def points(self) -> Any:
         """The candidate centers z_j."""
-        return self.rows.X if self.centers is None else self.centers  # type: ignore[attr-defined]
+        return self.X if self.centers is None else self.centers
+
+    @property
+    def rows(self) -> RowSource:
+        """The x_i, block by block."""
+        return self.X if isinstance(self.X, RowSource) else ArrayRows(self.X)
 
     def outputs(self, numbers: Any) -> L1Margin:
         """The problem of a subset of the outputs."""
@@ -85,7 +88,7 @@ class L1Margin:
         scale = np.divide(total, sampled, out=np.ones_like(total), where=sampled > 0)
         return replace(
             self,
-            rows=ArrayRows(X),
+            X=X,
             centers=self.points,
             signs=self.signs[numbers],
             error_weights=weights * scale,
@@ -128,13 +131,6 @@ class PoundLoss:
 
     Equation (24) of Fung, Mangasarian and Smola (2002); concave on x >= 0. ``mu`` is the price
     of being nonzero, ``alpha`` the steepness of the step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.lp.problem import PoundLoss
-    >>> PoundLoss(mu=10.0, alpha=5.0).value(np.array([0.0, 1.0])).round(2)
-    array([ 0.  , 10.93])
     """
 
     mu: float

@@ -66,13 +66,6 @@ class SmoothedHinge:
 
     0 for r <= -w/2, (r + w/2)^2 / (2 w) for |r| <= w/2, r beyond: convex, with a continuous
     slope, and above the hinge by w/8 at most.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.lp.smoothed import SmoothedHinge
-    >>> SmoothedHinge(2.0).value(np.array([-1.0, 0.0, 1.0, 2.0]))
-    array([0.  , 0.25, 1.  , 2.  ])
     """
 
     width: float
@@ -97,14 +90,6 @@ def minimise_l1_quadratic(
     systems with H plus a diagonal. Components without weight are free: their u is 0. ``start``
     has about the size of the answer; ``tol`` bounds the complementarity, relative to the
     objective.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.lp.smoothed import minimise_l1_quadratic
-    >>> q, c = np.array([-3.0, 0.5, 2.0]), np.array([1.0, 1.0, 0.0])
-    >>> minimise_l1_quadratic(np.eye(3), q, c, np.zeros(3)).round(6) + 0.0
-    array([ 2.,  0., -2.])
     """
     size = np.where(weights > 0, weights, 1.0)  # in units in which every c is 1 or 0
     H = matrix / np.outer(size, size)

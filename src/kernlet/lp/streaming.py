@@ -76,19 +76,6 @@ class StreamingL1Solver:
 
     See the top of this file. ``seed`` draws the samples; kernel blocks are cached in float32 in
     ``max_bytes``, and what does not fit is computed at each pass.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.rbf import RBF
-    >>> from kernlet.lp.problem import L1Margin
-    >>> from kernlet.lp.streaming import StreamingL1Solver
-    >>> X = np.random.RandomState(0).randn(5000, 2)
-    >>> signs = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
-    >>> problem = L1Margin.of_rows(X, RBF(1.0), X[:50], signs, np.full(5000, 0.1))
-    >>> (solution,) = StreamingL1Solver(problem, seed=0).solve()
-    >>> solution.gap < 1e-9
-    True
     """
 
     def __init__(self, problem: L1Margin, seed: int, *, max_bytes: int = 2 * 2**30) -> None:

@@ -37,15 +37,14 @@ from kernlet.lp.smoothed import SmoothedHinge, line_search
 #    the two meet, and the gap is round-off. Otherwise the rows that did enter the next band. Where
 #    the vertex is worse than the machine before, a line search between the two is taken instead.
 #
-# So each round costs one pass over the rows, two where the vertex was not taken. The best machine
-# and the best bound are kept apart: the gap never grows. A round that does not narrow the gap by a
-# tenth doubles the band; after four of these the output is given up as "stalled" (thousands of rows
-# that are nearly equal, all on the margin), and its true gap is reported.
+# A round costs one pass over the rows, two where the vertex was not taken. The best machine and the
+# best bound are kept apart: the gap never grows. A round that does not narrow it by a tenth doubles
+# the band; after four of these the output is "stalled" (thousands of rows that are nearly equal,
+# all on the margin), and its true gap is reported.
 #
-# Equal rows. Rows with the same kernel values and sign enter a program as the sum of their t only,
-# whose limit is the sum of theirs: merge_equal_rows makes one column of them, and split_duals fills
-# one row after the other up to its nu, so that few duals lie strictly between 0 and nu, as at a
-# vertex. Features of few values (one-hot columns) have thousands of equal rows.
+# Equal rows (one-hot columns have thousands) enter a program as the sum of their t only, whose
+# limit is the sum of theirs: merge_equal_rows makes one column of them, and split_duals fills one
+# row after the other up to its nu, so that few t lie strictly between 0 and nu, as at a vertex.
 #
 # Sources: R. E. Bixby and M. J. Saltzman, "Recovering an optimal LP basis from an interior point
 # solution", Operations Research Letters 15 (1994), and N. Megiddo, "On finding primal- and
@@ -490,6 +489,10 @@ class _OutputState:
     def gap(self) -> float:
         return relative_gap(self.objective, self.bound)
 
+    def is_open(self, tol: float) -> bool:
+        is_hopeful = self.idle_rounds < _MAX_IDLE_ROUNDS and self.status != "iteration limit"
+        return is_hopeful and self.gap > tol
+
 
 class Crossover:
     """Rounds of a program over margin rows and a float64 pass over all rows.
@@ -678,13 +681,7 @@ class Crossover:
 
     def _close(self, tol: float) -> None:
         """Leave outputs alone whose gap is small, or will not become smaller."""
-        self._open = [
-            number
-            for number in self._open
-            if self.outputs[number].gap > tol
-            and self.outputs[number].idle_rounds < _MAX_IDLE_ROUNDS
-            and self.outputs[number].status != "iteration limit"
-        ]
+        self._open = [number for number in self._open if self.outputs[number].is_open(tol)]
 
     def _solution(self, number: int) -> Solution:
         output = self.outputs[number]

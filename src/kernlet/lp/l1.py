@@ -91,35 +91,26 @@ def solve_by_generation(
     n_jobs: int | None,
 ) -> list[LinearizationPath]:
     """Solve the linear programs of all outputs, each apart."""
-    is_binary = problem.n_outputs == 1
+    tasks = [progress.task("output", number) for number in range(problem.n_outputs)]
     paths: list[LinearizationPath] = Parallel(n_jobs=n_jobs)(
-        delayed(solve_output)(
-            problem.outputs([number]),
-            method,
-            progress.task("output", number),
-            seed,
-            max_bytes,
-            is_binary,
-        )
-        for number in range(problem.n_outputs)
+        delayed(solve_output)(problem.outputs([number]), method, task, seed, max_bytes, len(tasks))
+        for number, task in enumerate(tasks)
     )
     return paths
 
 
 @single_thread()
 def solve_output(
-    problem: L1Margin,
-    method: Method,
-    task: Progress,
-    seed: int,
-    max_bytes: int,
-    is_binary: bool,
+    problem: L1Margin, method: Method, task: Progress, seed: int, max_bytes: int, n_outputs: int
 ) -> LinearizationPath:
-    """Solve one output, in the process of a worker; each round is a step of the task."""
+    """Solve one of the outputs, in the process of a worker; each round is a step of the task."""
 
     def report(state: GenerationRound) -> bool:
+        pair = state.pair
+        arrays = pair.centers, pair.coef[None, :], np.array([pair.intercept])
         # One output of several is not a machine that could predict.
-        return task.step("round", partial(_attributes, problem, state) if is_binary else None)
+        attributes = partial(_attributes, problem, *arrays) if n_outputs == 1 else None
+        return task.step("round", attributes)
 
     with task:
         solver = ColumnGeneration(problem, np.random.RandomState(seed), max_bytes=max_bytes)
@@ -127,13 +118,11 @@ def solve_output(
     return path
 
 
-def _attributes(problem: L1Margin, state: GenerationRound) -> dict[str, Any]:
-    """What a copy of the estimator needs to predict with the machine of a round."""
-    pair = state.pair
-    coef, intercept = pair.coef[None, :], np.array([pair.intercept])
-    return {
-        "expansion_": KernelExpansion(problem.kernel, problem.points[pair.centers], coef, intercept)
-    }
+def _attributes(
+    problem: L1Margin, centers: Indices, coef: Floats, intercept: Floats
+) -> dict[str, Any]:
+    """What a copy of the estimator needs to predict with the machine so far."""
+    return {"expansion_": KernelExpansion(problem.kernel, problem.points[centers], coef, intercept)}
 
 
 # -- Streaming: all outputs in one task ------------------------------------------------------
@@ -160,7 +149,11 @@ def solve_by_streaming(
         if checkpoint is not None and is_first and not state.is_sample:
             checkpoint.save({}, coef=state.coef)
         name = f"pass {state.passes:.1f}, gap {state.gap:.1e}, {state.rows_per_second:.2g} rows/s"
-        return progress.step(name, partial(_streaming_attributes, problem, state.coef))
+        used, coef = np.flatnonzero(state.coef[:-1].any(axis=1)), state.coef
+        # Stationary outputs take no part in later programs.
+        is_whole = coef.shape[1] == problem.n_outputs
+        attributes = partial(_attributes, problem, used, coef[used].T, coef[-1])
+        return progress.step(name, attributes if is_whole else None)
 
     start = None
     if checkpoint is not None:
@@ -169,15 +162,6 @@ def solve_by_streaming(
         return method(solver, start=start, report=report), solver.passes
     finally:
         solver.close()
-
-
-def _streaming_attributes(problem: L1Margin, coef: Floats) -> dict[str, Any] | None:
-    """What a copy of the estimator needs to predict with the machine of a pass."""
-    if coef.shape[1] != problem.n_outputs:
-        return None  # stationary outputs take no part in this program
-    used = np.flatnonzero(coef[:-1].any(axis=1))
-    expansion = KernelExpansion(problem.kernel, problem.points[used], coef[used].T, coef[-1])
-    return {"expansion_": expansion}
 
 
 # -- Candidates that machines on samples choose ----------------------------------------------
@@ -349,11 +333,10 @@ class L1KernelClassifier(ExpansionClassifier):
     More than two classes make one linear program per class, one against the rest, and share
     one set of centers.
 
-    Time is governed by the number of rows with a positive dual, not by the number of rows:
-    60,000 rows of MNIST take a minute. Memory is 4 bytes per row for each point that was ever
-    active, at most ``cache_size``; the kernel matrix is never stored. Noisy data, on which
-    over half of the rows have a positive dual, become slow beyond 10,000 rows: give
-    ``candidates`` a few hundred there.
+    Time depends on the number of rows with a positive dual, not on the number of rows: 60,000
+    rows of MNIST take a minute. Memory is 4 bytes per row for each point that was ever active, at
+    most ``cache_size``; the kernel matrix is never stored. Noisy data, on which over half of the
+    rows have a positive dual, become slow beyond 10,000 rows: use a few hundred ``candidates``.
 
     With s candidates and many more rows, streaming takes ten to twenty passes of n_rows * s
     kernel values for each linear program; half a million rows and 100 candidates take a few
@@ -447,14 +430,15 @@ class L1KernelClassifier(ExpansionClassifier):
         self : object
         """
         data = self._check_training_data(X, y, sample_weight)
-        method = partial(solve_once, tol=self.tol, max_iter=self._max_iter)
-        self._train(data, self._make_kernel(data), self.candidates, method)
+        self._train(data, self._make_kernel(data), self.candidates, solve_once)
         return self
 
     def _train(
         self, data: TrainingData, kernel: Kernel, n_candidates: Any, method: Method
     ) -> tuple[list[LinearizationPath], Candidates]:
         """Choose candidates, solve all outputs by ``method`` and set the fitted attributes."""
+        max_iter = None if self.max_iter == -1 else int(self.max_iter)
+        method = partial(method, tol=self.tol, max_iter=max_iter)
         random_state = check_random_state(self.random_state)
         if isinstance(n_candidates, str):
             union_seed = random_state.randint(2**31 - 1)
@@ -557,10 +541,6 @@ class L1KernelClassifier(ExpansionClassifier):
             return False
         solutions = [p.solution for p in paths if p.solution.status != "iteration limit"]
         return any(is_unconverged(solution, self.tol) for solution in solutions)
-
-    @property
-    def _max_iter(self) -> int | None:
-        return None if self.max_iter == -1 else int(self.max_iter)
 
     def _set_attributes(
         self,

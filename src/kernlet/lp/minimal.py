@@ -299,10 +299,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
 
     @property
     def _linearize(self) -> Method:
-        pound = PoundLoss(self.mu, self.alpha)
-        return partial(
-            linearize, pound=pound, max_lps=self.max_lps, tol=self.tol, max_iter=self._max_iter
-        )
+        return partial(linearize, pound=PoundLoss(self.mu, self.alpha), max_lps=self.max_lps)
 
     def _judge_paths(self, paths: list[LinearizationPath]) -> None:
         """Count linear programs, and warn of outputs that more of them would improve."""

@@ -99,8 +99,10 @@ class KernelExpansion:
     @property
     def nbytes(self) -> int:
         """Bytes of centers, coefficients, intercepts and input map in their dtypes."""
+        centers, is_sparse = self.centers, sparse.issparse(self.centers)
+        stored = (centers.data, centers.indices, centers.indptr) if is_sparse else (centers,)
         map_bytes = 0 if self.input_map is None else self.input_map.nbytes
-        return _nbytes(self.centers) + self.coef.nbytes + self.intercept.nbytes + map_bytes
+        return sum(int(a.nbytes) for a in (*stored, self.coef, self.intercept)) + map_bytes
 
     def decision_values(self, X: Any) -> Floats:
         """Decision values of the rows of X.
@@ -117,7 +119,7 @@ class KernelExpansion:
         -------
         values : ndarray or array of shape (n_rows, n_outputs)
         """
-        if not isinstance(X, np.ndarray) and is_foreign(X):
+        if is_foreign(X):
             return self._foreign_values(X)
         X = _as_points(X)
         if X.shape[1] != self.n_features:
@@ -157,18 +159,16 @@ class KernelExpansion:
         device = device_of(X)
         xp = device.namespace
         shift = np.zeros(1) if self._shift is None else self._shift
-        centers = device.send(self.centers - shift)
+        centers, origin = device.send(self.centers - shift), device.send(shift)
         augmented = augment_centers(centers, device.send(np.atleast_1d(self.kernel.gamma)))
         coef, intercept = device.send(self.coef.T), device.send(self.intercept)
-        values = []
+        values = [device.send(np.zeros((0, self.n_outputs)))]
         # A GPU is busy only with large blocks: 16 times those of the CPU.
         for rows in row_slices(X.shape[0], 4 * max(self.n_centers, self.n_features) // 16):
             points = xp.astype(X[rows, :], xp.float32)
             points = points if self.input_map is None else self.input_map.on(device, points)
-            K = gaussian_matmul(augment_rows(points - device.send(shift)), augmented)
+            K = gaussian_matmul(augment_rows(points - origin), augmented)
             values.append(K @ coef + intercept)
-        if not values:
-            return device.send(np.zeros((0, self.n_outputs)))
         return xp.concat(values, axis=0)
 
     def unfolded(self) -> KernelExpansion:
@@ -221,15 +221,7 @@ class KernelExpansion:
 
 
 def distinct_rows(X: Matrix) -> tuple[Indices, Indices]:
-    """The group of equal rows of each row, in order of appearance, and each group's first row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.expansion import distinct_rows
-    >>> distinct_rows(np.array([[1.0], [2.0], [1.0]]))
-    (array([0, 1, 0]), array([0, 1]))
-    """
+    """The group of equal rows of each row, in order of appearance, and each group's first row."""
     numbers: dict[bytes, int] = {}
     group = [numbers.setdefault(_row_bytes(X, i), len(numbers)) for i in range(X.shape[0])]
     _, first = np.unique(group, return_index=True)
@@ -254,9 +246,3 @@ def _row_bytes(X: Matrix, i: int) -> bytes:
         row.eliminate_zeros()
         return bytes(row.indices.tobytes() + row.data.tobytes())
     return bytes((row + 0.0).tobytes())  # adding 0 makes -0 and 0 the same bytes
-
-
-def _nbytes(X: Matrix) -> int:
-    if sparse.issparse(X):
-        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
-    return int(X.nbytes)

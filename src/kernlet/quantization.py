@@ -26,30 +26,14 @@ _SAMPLE = 100_000  # numbers from which the best step of a large array is chosen
 
 @dataclass(frozen=True)
 class Format:
-    """How the numbers of an array are stored.
-
-    Parameters
-    ----------
-    name : str
-    n_levels : int or None
-        Codes are integers from -n_levels to n_levels; None for floating-point numbers.
-    bits : float
-        Bits per number.
-    """
+    """How the numbers of an array are stored."""
 
     name: str
-    n_levels: int | None
-    bits: float
+    n_levels: int | None  # codes are integers from -n_levels to n_levels; None: floating point
+    bits: float  # per number
 
     def n_bytes(self, n_numbers: int) -> int:
-        """Bytes of an array of this size, with its step.
-
-        Examples
-        --------
-        >>> from kernlet.quantization import FORMATS
-        >>> FORMATS["int4"].n_bytes(101), FORMATS["ternary"].n_bytes(11)
-        (55, 7)
-        """
+        """Bytes of an array of this size, with its step."""
         if self.name == "ternary":
             return -(-n_numbers // _TRITS) + _STEP_BYTES
         return math.ceil(n_numbers * self.bits / 8) + (_STEP_BYTES if self.has_step else 0)
@@ -119,9 +103,9 @@ class PackedArray:
 
     def decoded(self) -> Floats:
         """The numbers, in float32."""
-        if self.format.n_levels is None:
-            return self.data.astype(np.float32).reshape(self.shape) * np.float32(self.step)
-        return self.codes().astype(np.float32) * np.float32(self.step)
+        is_float = self.format.n_levels is None
+        codes = self.data.reshape(self.shape) if is_float else self.codes()
+        return codes.astype(np.float32) * np.float32(self.step)
 
 
 def encode(values: Any, format: Format, step: float | None = None) -> PackedArray:
@@ -146,15 +130,7 @@ def encode(values: Any, format: Format, step: float | None = None) -> PackedArra
 
 
 def best_step(values: Any, n_levels: int) -> float:
-    """The step of least squared rounding error, among forty fractions of the largest value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.quantization import best_step
-    >>> best_step(np.array([-3.0, 1.0, 2.0]), 3)
-    1.0
-    """
+    """The step of least squared rounding error, among forty fractions of the largest value."""
     values = np.asarray(values, dtype=np.float32).ravel()
     largest = float(np.abs(values).max(initial=0.0)) / n_levels
     if not largest:

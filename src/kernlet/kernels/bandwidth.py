@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -49,66 +48,33 @@ def make_kernel(
 
 
 def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: Any = None) -> float:
-    """Turn the ``gamma`` parameter into a number.
-
-    Parameters
-    ----------
-    gamma : float or {"scale", "auto", "mean_distance"}
-        A number is returned as it is. ``"scale"`` is 1 / (n_features * X.var()) and
-        ``"auto"`` 1 / n_features, as in scikit-learn. ``"mean_distance"`` is one over the
-        mean squared distance between two rows drawn at random.
-    X : {ndarray, sparse matrix} of shape (n_rows, n_features)
-    sample_weight : ndarray of shape (n_rows,) or None
-        A row of weight 2 counts as two rows.
-
-    Returns
-    -------
-    gamma : float
-        1.0 where all rows are equal and a rule would divide by zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.bandwidth import resolve_gamma
-    >>> resolve_gamma("mean_distance", np.array([[0.0], [2.0]]))
-    0.5
-    """
+    """A number as it is, or the value of a rule; a row of weight 2 counts as two rows."""
     if not isinstance(gamma, str):
         return float(gamma)
-    if gamma not in _INVERSES:
-        raise ValueError(f"gamma={gamma!r} is not one of {', '.join(_INVERSES)} or a number.")
-    weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-    if gamma == "auto":
+    if gamma == "auto":  # needs no pass over the rows
         return 1.0 / X.shape[1]
+    weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     return gamma_of_moments(gamma, *_moments(canonical_csr(X), weights / weights.sum()))
 
 
 def gamma_of_moments(gamma: str, means: Floats, spread: float) -> float:
-    """A rule for gamma, from the mean row and the mean squared distance of the rows from it."""
-    inverse = _INVERSES[gamma](means, spread)
+    """A rule for gamma, from the mean row and the mean squared distance of the rows from it.
+
+    1.0 where all rows are equal and the rule would divide by zero.
+    """
+    if gamma == "auto":  # one over n_features, as in scikit-learn
+        inverse = float(len(means))
+    elif gamma == "scale":
+        # One over n_features X.var(), as in scikit-learn: the variance of all entries is that
+        # within the columns plus that between their means.
+        between = float(np.square(means - means.mean()).sum())
+        inverse = spread + between * (between > _ROUND_OFF * float(means @ means))
+    elif gamma == "mean_distance":
+        # One over the mean squared distance of two rows: E |x - x'|^2 = 2 E |x - E x|^2.
+        inverse = 2.0 * spread
+    else:
+        raise ValueError(f"gamma={gamma!r} is not one of auto, scale, mean_distance or a number.")
     return 1.0 / inverse if inverse > 0 else 1.0
-
-
-def _n_features(means: Floats, spread: float) -> float:
-    return float(len(means))
-
-
-def _n_features_times_variance(means: Floats, spread: float) -> float:
-    """The variance of all entries is that within the columns plus that between their means."""
-    between = float(np.square(means - means.mean()).sum())
-    return spread + between * (between > _ROUND_OFF * float(means @ means))
-
-
-def _mean_squared_distance(means: Floats, spread: float) -> float:
-    """E |x - x'|^2 = 2 E |x - E x|^2."""
-    return 2.0 * spread
-
-
-_INVERSES: dict[str, Callable[[Floats, float], float]] = {
-    "auto": _n_features,
-    "scale": _n_features_times_variance,
-    "mean_distance": _mean_squared_distance,
-}
 
 
 def _moments(X: Matrix, shares: Floats) -> tuple[Floats, float]:

@@ -124,11 +124,9 @@ class Kernel:
 
     def describe(self, digits: int = 6) -> str:
         """Name and parameters in a line, such as "rbf, gamma 0.5"."""
-        texts = []
-        for name, value in self.to_dict().items():
-            if name == "name":
-                texts.append(value)
-                continue
+        parameters = self.to_dict()
+        texts = [parameters.pop("name")]
+        for name, value in parameters.items():
             ends = dict.fromkeys(f"{end:.{digits}g}" for end in (np.min(value), np.max(value)))
             texts.append(f"{name} {' to '.join(ends)}")
         return ", ".join(texts)
@@ -216,17 +214,14 @@ def _checked(kind: type[Kernel], name: str, annotation: Any, values: Mapping[str
         if type(value) is not int or not low <= value <= high:
             raise ValueError(f"kernel.{name} must be an integer from {low:g} to {high:g}.")
         return value
-    if isinstance(value, np.ndarray) and "Floats" in str(annotation):
-        numbers: Any = value
-    elif type(value) in (int, float) and abs(value) < 1e300:
-        numbers = float(value)  # integers beyond float64 would overflow here
-    else:
+    is_array = isinstance(value, np.ndarray) and "Floats" in str(annotation)
+    # Integers beyond float64 would overflow in float(); NaN fails every comparison.
+    is_number = type(value) in (int, float) and abs(value) < 1e300
+    if not (np.isfinite(value).all() if is_array else is_number):
         raise ValueError(f"kernel.{name} must be a finite number.")
-    if not np.all(np.isfinite(numbers)):
-        raise ValueError(f"kernel.{name} must be a finite number.")
-    if not np.all((numbers >= low) & (numbers <= high)):
+    if not np.all((value >= low) & (value <= high)):
         raise ValueError(f"kernel.{name} must be from {low:g} to {high:g}.")
-    return numbers
+    return value if is_array else float(value)
 
 
 def c_float(value: Any) -> str:

@@ -70,13 +70,8 @@ class Points:
         norms = [row_norms(self._convert(rows), squared=True) for rows in slices]
         return np.concatenate([np.empty(0, self.dtype), *norms])
 
-    @property
-    def largest_norm(self) -> float:
-        """The largest of them, 0 without rows."""
-        return float(self.norms.max(initial=0.0))
-
     def take(self, rows: Selection) -> tuple[Any, Floats]:
-        """Selection and their squared norms."""
+        """The chosen rows and their squared norms."""
         chosen = self._convert(rows)
         if "norms" in self.__dict__:
             return chosen, self.norms[rows]
@@ -84,38 +79,20 @@ class Points:
 
     def _convert(self, rows: Selection) -> Any:
         chosen = self.X[rows]
-        if self.shift is None:
-            return chosen.astype(self.dtype, copy=False)
-        if chosen.dtype == np.float32:  # exact: shift_for rounds the shift to float32
-            return (chosen - self.shift.astype(np.float32)).astype(self.dtype, copy=False)
-        return (chosen - self.shift).astype(self.dtype, copy=False)
+        if self.shift is not None:
+            # Exact in float32 too: shift_for rounds the shift to float32.
+            is_single = chosen.dtype == np.float32
+            chosen = chosen - (self.shift.astype(np.float32) if is_single else self.shift)
+        return chosen.astype(self.dtype, copy=False)
 
 
 class Gram:
-    """The matrix K(X, Z), evaluated block by block and never as a whole.
+    """The matrix K(X, Z), evaluated block by block and never as a whole; Z=None means Z = X.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X, Z : {ndarray, csr matrix} of shapes (n_x, n_features) and (n_z, n_features)
-        ``Z=None`` means Z = X.
-    dtype : dtype, default=float64
-        The precision of the values. float64 is used in place of float32 where the points
-        are sparse or the kernel would lose too many digits.
-    hold : bool, default=False
-        Keep a shifted copy of X and Z in that precision: worth its memory where the same
-        rows are visited many times.
-    shift : ndarray of shape (n_features,), None or "auto", default="auto"
-        What :func:`shift_for` returns, where that is known already.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlet.kernels.rbf import RBF
-    >>> from kernlet.kernels.gram import Gram
-    >>> X = np.array([[0.0], [1.0], [2.0]])
-    >>> Gram(RBF(1.0), X).dot(np.ones(3)).round(3)
-    array([1.386, 1.736, 1.386])
+    Values are float64 in spite of ``dtype=float32`` where the points are sparse or the kernel
+    would lose too many digits. ``hold`` keeps a shifted copy of X and Z: worth its memory where the
+    same rows are visited many times. ``shift`` is what :func:`shift_for` returns, where that is
+    known already.
     """
 
     def __init__(
@@ -136,20 +113,20 @@ class Gram:
         self.kernel = kernel
         if isinstance(shift, str):
             shift = shift_for(kernel, X, Z)
+        if sparse.issparse(X) or sparse.issparse(Z):
+            dtype = np.float64
         self.x = Points(X, shift, dtype, hold=hold)
         self.z = self.x if Z is None else Points(Z, shift, dtype, hold=hold)
-        if self.x.dtype != self.z.dtype or not self._keeps_digits():
+        if self.x.dtype == np.float64:
+            return
+        largest_norm = max(float(points.norms.max(initial=0.0)) for points in (self.x, self.z))
+        if not kernel.fits_float32(largest_norm):
             self.x = Points(X, shift, hold=hold)
             self.z = self.x if Z is None else Points(Z, shift, hold=hold)
 
-    def _keeps_digits(self) -> bool:
-        if self.x.dtype == np.float64:
-            return True
-        return self.kernel.fits_float32(max(self.x.largest_norm, self.z.largest_norm))
-
     @property
     def shape(self) -> tuple[int, int]:
-        """Selection and columns."""
+        """Numbers of rows and columns."""
         return len(self.x), len(self.z)
 
     @property
@@ -195,9 +172,12 @@ def kernel_matrix(kernel: Kernel, X: Matrix, Z: Matrix, *, dtype: DTypeLike = np
 
 def row_slices(n_rows: int, row_bytes: int) -> Iterator[slice]:
     """Consecutive slices of at most ``BLOCK_BYTES`` and at least one row."""
-    step = max(1, BLOCK_BYTES // max(1, row_bytes))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+    return slices_of(n_rows, max(1, BLOCK_BYTES // max(1, row_bytes)))
+
+
+def slices_of(n_rows: int, step: int) -> Iterator[slice]:
+    """Consecutive slices of ``step`` rows, the last one shorter."""
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
 def shift_for(kernel: Kernel, X: Matrix, Z: Matrix) -> Floats | None:
@@ -276,8 +256,8 @@ class ColumnCache:
         for kept, block in self._chunks:
             _accumulate(total, spread[kept], block)
         missing = columns[~self._is_kept[columns]]
-        for start in range(0, len(missing), self._batch):
-            numbers = missing[start : start + self._batch]
+        for batch in slices_of(len(missing), self._batch):
+            numbers = missing[batch]
             block = self.gram.block(numbers, slice(None))
             _accumulate(total, spread[numbers], block)
             self._keep(numbers, block, columns)
@@ -324,17 +304,16 @@ class KernelTiles:
     """
 
     def __init__(self, gram: Gram) -> None:
-        self.gram: Gram | None = gram
+        self.gram: Any = gram  # None once the values are in memory
         self.n_rows, self.n_centers = gram.shape
         self.nbytes = self.n_rows * self.n_centers * gram.x.dtype.itemsize
-        self._values: Floats | None = None
+        self._values: Any = None
         row_bytes = max(1, self.n_centers * gram.x.dtype.itemsize)
         # At least 64 rows: below that the matrix product spends its time on the centers alone.
         self._step = max(64, 2 ** int(np.log2(max(1, _TILE_BYTES // row_bytes))))
 
     def materialised(self) -> KernelTiles:
         """The same tiles with their values in memory; the rows are released."""
-        assert self.gram is not None
         values = np.empty((self.n_rows, self.n_centers), self.gram.x.dtype)
         for rows, tile in self:
             values[rows] = tile
@@ -342,13 +321,9 @@ class KernelTiles:
         return self
 
     def __iter__(self) -> Iterator[tuple[slice, Floats]]:
-        for start in range(0, self.n_rows, self._step):
-            rows = slice(start, min(start + self._step, self.n_rows))
-            if self._values is not None:
-                yield rows, self._values[rows]
-            else:
-                assert self.gram is not None
-                yield rows, self.gram.block(rows, slice(None))
+        for rows in slices_of(self.n_rows, self._step):
+            is_held = self._values is not None
+            yield rows, self._values[rows] if is_held else self.gram.block(rows, slice(None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,10 +336,8 @@ class TileMaker:
 
     def __call__(self, X: Matrix) -> KernelTiles:
         """The tiles of a block."""
-        shift = shift_for(self.kernel, X, self.centers)  # by the centers: equal for all blocks
-        return KernelTiles(
-            Gram(self.kernel, X, self.centers, dtype=self.dtype, hold=True, shift=shift)
-        )
+        # The shift depends on the centers alone: it is the same for all blocks.
+        return KernelTiles(Gram(self.kernel, X, self.centers, dtype=self.dtype, hold=True))
 
 
 class RowFeatures:
@@ -405,16 +378,16 @@ class RowFeatures:
         """Pairs (positions, block) over the given rows, or over all."""
         if rows is not None and len(rows) == len(self) and (np.diff(rows) == 1).all():
             rows = None  # all of them in order: slices need no copy
-        count = len(self) if rows is None else len(rows)
-        for positions in row_slices(count, self._row_bytes(dense)):
-            block = self._block(positions if rows is None else rows[positions])
-            yield positions, block.toarray() if dense and self.is_sparse else block
-
-    def _row_bytes(self, dense: bool) -> int:
-        """Bytes that a row counts for in a block."""
         if self.is_sparse and not dense:
-            return _SPARSE_ENTRY_BYTES * max(1, self.X.nnz // max(1, len(self)))
-        return _CACHED_NUMBER_BYTES * max(1, self.n_features, self.X.shape[1])
+            row_bytes = _SPARSE_ENTRY_BYTES * max(1, self.X.nnz // max(1, len(self)))
+        else:
+            row_bytes = _CACHED_NUMBER_BYTES * max(1, self.n_features, self.X.shape[1])
+        for positions in row_slices(len(self) if rows is None else len(rows), row_bytes):
+            chosen: Any = positions if rows is None else rows[positions]
+            if self._gram is not None:
+                yield positions, self._gram.block(chosen, slice(None))
+            else:
+                yield positions, as_dense(self.X[chosen]) if dense else self.X[chosen]
 
     def dot(self, W: Floats, rows: NDArray[np.intp] | None = None) -> Floats:
         """Features times W, for the given rows."""
@@ -422,11 +395,6 @@ class RowFeatures:
         for positions, block in self.blocks(rows):
             values[positions] = block @ W
         return values
-
-    def _block(self, rows: Any) -> Any:
-        if self._gram is not None:
-            return self._gram.block(rows, slice(None))
-        return self.X[rows]
 
 
 class LandmarkBlocks:
@@ -467,8 +435,7 @@ class LandmarkBlocks:
         step = max(64, _CACHE_BYTES // (8 * max(1, len(basis))))
         for rows in row_slices(self.n_rows, 8 * max(len(basis), self.gram.x.X.shape[1])):
             block = np.ones((rows.stop - rows.start, self.rank + 1), basis.dtype)
-            for start in range(rows.start, rows.stop, step):
-                tile = slice(start, min(start + step, rows.stop))
-                inside = slice(tile.start - rows.start, tile.stop - rows.start)
+            for inside in slices_of(len(block), step):
+                tile = slice(rows.start + inside.start, rows.start + inside.stop)
                 block[inside, :-1] = self.gram.block(tile, slice(None)) @ basis
             yield rows, block

@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace, is_numpy_array
-from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
 from kernlet._typing import Array, Floats, Matrix
 from kernlet.kernels.base import FLOAT32_LARGEST, Derivatives, Kernel
-from kernlet.kernels.gram import inner_products
+from kernlet.kernels.gram import as_dense, inner_products
 
 # |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
 # turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
@@ -70,15 +69,10 @@ class RBF(Kernel):
     def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:
         """Values by inner products, or by differences where these would lose the digits."""
         largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
-        if self._largest_gamma * largest < _ENOUGH_DIGITS:
+        if np.max(self.gamma) * largest < _ENOUGH_DIGITS:
             return self.of_products(inner_products(X, Z), x_norms, z_norms)
-        X, Z = (A.toarray() if issparse(A) else A for A in (X, Z))
-        distances = cdist(X, Z, "sqeuclidean")
+        distances = cdist(as_dense(X), as_dense(Z), "sqeuclidean")
         return np.exp(-self._widths(distances) * distances).astype(x_norms.dtype, copy=False)
-
-    @property
-    def _largest_gamma(self) -> float:
-        return float(self.gamma.max() if isinstance(self.gamma, np.ndarray) else self.gamma)
 
     def _widths(self, values: Floats) -> Any:
         """Gamma in the precision of some kernel values."""
@@ -97,7 +91,7 @@ class RBF(Kernel):
 
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether the rounding of gamma |x - z|^2 stays small."""
-        return self._largest_gamma * largest_norm < FLOAT32_LARGEST and largest_norm < 1e30
+        return bool(np.max(self.gamma) * largest_norm < FLOAT32_LARGEST and largest_norm < 1e30)
 
     def scaled(self, step: float) -> tuple[Kernel, float]:
         """Gamma |x - z|^2 = (gamma step^2) |x / step - z / step|^2."""

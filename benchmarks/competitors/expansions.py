@@ -35,7 +35,7 @@ class ExpansionMachine:
         """Class codes of rows."""
         outputs = self.expansion.decision_values(X)
         scheme: Scheme = "one output" if outputs.shape[1] == 1 else "one vs rest"
-        return predicted_codes(outputs, scheme, outputs.shape[1], False, True)
+        return predicted_codes(outputs, scheme, outputs.shape[1], True)
 
 
 def pack(

@@ -81,4 +81,4 @@ class SvcMachine:
         """Class numbers of rows, by LIBSVM's vote."""
         outputs = self._expansion.decision_values(X)
         scheme = "one output" if outputs.shape[1] == 1 else "one vs one"
-        return predicted_codes(outputs, scheme, len(self.n_support), False, False)
+        return predicted_codes(outputs, scheme, len(self.n_support), False)

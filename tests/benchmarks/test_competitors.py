@@ -159,7 +159,7 @@ def of_expansion(expansion):
     outputs = expansion.decision_values
     n = len(expansion.coef)
     scheme = "one output" if n == 1 else "one vs rest"
-    return lambda X: predicted_codes(outputs(X), scheme, n, False, True)
+    return lambda X: predicted_codes(outputs(X), scheme, n, True)
 
 
 def plain_nystroem(setting, X, y, seed):

@@ -294,16 +294,15 @@ def test_vote_values_are_those_of_scikit_learn(n_classes, whole):
     outputs = pair_outputs(n_classes, whole)
     expected = _ovr_decision_function(outputs < 0, -outputs, n_classes)
     np.testing.assert_array_equal(vote_values(outputs, n_classes), expected)
-    codes = predicted_codes(outputs, "one vs one", n_classes, votes=True, break_ties=True)
+    codes = predicted_codes(outputs, "one vs one", n_classes, break_ties=True)
     np.testing.assert_array_equal(codes, expected.argmax(axis=1))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 6])
 @pytest.mark.parametrize("whole", [False, True], ids=["margins", "ties and zeros"])
-@pytest.mark.parametrize("votes", [False, True])
-def test_codes_are_those_of_libsvm(n_classes, whole, votes):
+def test_codes_are_those_of_libsvm(n_classes, whole):
     outputs = pair_outputs(n_classes, whole)
-    codes = predicted_codes(outputs, "one vs one", n_classes, votes, break_ties=False)
+    codes = predicted_codes(outputs, "one vs one", n_classes, break_ties=False)
     np.testing.assert_array_equal(codes, [libsvm_vote(row, n_classes) for row in outputs])
 
 
@@ -311,7 +310,7 @@ def test_one_output():
     outputs = np.array([[-2.0], [0.0], [3.0]])
     np.testing.assert_array_equal(decision_values(outputs, "one output", 2, False), [-2, 0, 3])
     for break_ties, codes in [(False, [0, 1, 1]), (True, [0, 0, 1])]:
-        found = predicted_codes(outputs, "one output", 2, False, break_ties)
+        found = predicted_codes(outputs, "one output", 2, break_ties)
         np.testing.assert_array_equal(found, codes)
 
 
@@ -321,7 +320,7 @@ def test_zero_is_the_second_class_of_an_svc():
     machine, far = SVC(gamma=1.0).fit(X, y), np.array([[100.0, 0.0]])
     assert machine.decision_function(far) == 0
     outputs = machine.decision_function(far)[:, None]
-    codes = predicted_codes(outputs, "one output", 2, votes=False, break_ties=False)
+    codes = predicted_codes(outputs, "one output", 2, break_ties=False)
     np.testing.assert_array_equal(codes, machine.predict(far))
 
 
@@ -329,7 +328,7 @@ def test_the_largest_output_wins():
     outputs = np.array([[0.5, -1.0, 0.5], [-3.0, -1.0, -2.0]])
     assert decision_values(outputs, "one vs rest", 3, votes=False) is outputs
     for break_ties in (False, True):
-        codes = predicted_codes(outputs, "one vs rest", 3, False, break_ties)
+        codes = predicted_codes(outputs, "one vs rest", 3, break_ties)
         np.testing.assert_array_equal(codes, [0, 1])
 
 

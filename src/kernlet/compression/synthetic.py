@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
@@ -16,7 +15,7 @@ from sklearn.utils import check_random_state
 from kernlet._typing import Floats
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.base import Derivatives, Kernel, evaluate_derivatives, gradient, require_mercer
-from kernlet.kernels.gram import Gram
+from kernlet.kernels.gram import Gram, as_dense
 from kernlet.kernels.linalg import jittered_solve
 from kernlet.kernels.linear import Linear
 from kernlet.sampling import apportion, kmeans
@@ -164,9 +163,7 @@ def synthesize(
 
 def _shifted(expansion: KernelExpansion) -> tuple[Floats, Floats]:
     """Dense centers about their mean, where the kernel depends on differences only."""
-    centers = expansion.centers
-    centers = centers.toarray() if sparse.issparse(centers) else np.asarray(centers)
-    centers = centers.astype(np.float64, copy=False)
+    centers = as_dense(expansion.centers).astype(np.float64, copy=False)
     if not expansion.kernel.is_translation_invariant:
         return centers, np.zeros(centers.shape[1])
     shift = centers.mean(axis=0)

@@ -82,13 +82,11 @@ def decision_values(outputs: Floats, scheme: Scheme, n_classes: int, votes: bool
     return values[:, 1] if n_classes == 2 else values
 
 
-def predicted_codes(
-    outputs: Floats, scheme: Scheme, n_classes: int, votes: bool, break_ties: bool
-) -> Indices:
+def predicted_codes(outputs: Floats, scheme: Scheme, n_classes: int, break_ties: bool) -> Indices:
     """The number of the class that ``predict`` returns for each row.
 
     ``break_ties`` takes the class of the largest decision value instead of the one that wins
-    most pairs. ``votes`` changes decision values only, never classes.
+    most pairs.
     """
     # An output of exactly 0 (far from all centers, without an intercept) belongs to the second
     # class of its pair by LIBSVM's vote, and to the first one by the largest decision value.
@@ -250,7 +248,7 @@ class Model:
 
     def codes(self, outputs: Floats) -> Indices:
         """The number of the class that is predicted for each row."""
-        return predicted_codes(outputs, self.scheme, len(self.classes), self.votes, self.break_ties)
+        return predicted_codes(outputs, self.scheme, len(self.classes), self.break_ties)
 
     def probabilities(self, outputs: Floats) -> Floats:
         """Probabilities of the classes."""
@@ -345,20 +343,21 @@ def _no_machine(model: Any) -> TypeError:
     )
 
 
+def _of_estimator(model: Any, expansion: KernelExpansion, kind: Kind, **rule: Any) -> Model:
+    names, summary = _names(model), summary_of(model)
+    return Model(expansion, kind, feature_names=names, summary=summary, **rule)
+
+
 def _of_outputs(model: Any, kind: Kind, is_flat: bool = False) -> Model:
     """A kernlet estimator whose answers are the outputs of its expansion."""
     check_is_fitted(model)
-    names, summary = _names(model), summary_of(model)
-    return Model(model.expansion_, kind, is_flat=is_flat, feature_names=names, summary=summary)
+    return _of_estimator(model, model.expansion_, kind, is_flat=is_flat)
 
 
 def _classifier(model: Any, expansion: KernelExpansion, **rule: Any) -> Model:
     """A classifier by its expansion; without a rule one output, or one per class."""
     rule = {"scheme": "one output" if expansion.n_outputs == 1 else "one vs rest", **rule}
-    classes, names, summary = np.asarray(model.classes_), _names(model), summary_of(model)
-    return Model(
-        expansion, "classifier", classes=classes, feature_names=names, summary=summary, **rule
-    )
+    return _of_estimator(model, expansion, "classifier", classes=np.asarray(model.classes_), **rule)
 
 
 def _of_kernlet_classifier(model: Any) -> Model:
@@ -559,10 +558,10 @@ def summary_of(model: Any) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """A value as JSON can hold it; anything else as a short text."""
-    if value is None or isinstance(value, bool | str):
-        return value if not isinstance(value, str) else value[:_MAX_LENGTH]
-    if isinstance(value, np.bool_):
-        return bool(value)
+    if value is None or isinstance(value, bool | np.bool_):
+        return None if value is None else bool(value)
+    if isinstance(value, str):
+        return value[:_MAX_LENGTH]
     if isinstance(value, Integral):  # readers in other languages have 64 bits
         return int(value) if abs(int(value)) < 2**63 else str(value)[:_MAX_LENGTH]
     if isinstance(value, Real):  # JSON has neither NaN nor infinity

@@ -177,7 +177,7 @@ def test_a_start_is_better_than_nothing(rank):
         assert network.centers.shape == (6, 4 if rank is None else rank)
         assert network.log_gamma.shape == (1,)
         assert (network.projection is None) == (rank is None)
-        rows = sample.projected(network.projection).rows
+        rows = sample.rows if rank is None else sample.rows @ network.projection.T
         distances = ((rows[:, None] - network.centers[None]) ** 2).sum(axis=2)
         outputs = np.exp(-np.exp(network.log_gamma) * distances) @ network.weights.T
         assert np.mean(outputs.argmax(axis=1) == sample.groups) > 0.8

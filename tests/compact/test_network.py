@@ -407,7 +407,7 @@ def caching(request, monkeypatch):
 @pytest.mark.parametrize("batch", [BATCH, np.arange(12)], ids=["some", "all"])
 def test_rows_are_shifted_scaled_and_float32(caching, container, device, dtype, batch):
     batches = make_batches(container(X.astype(dtype)), device=device)
-    assert (batches._cached is not None) == caching
+    assert batches.is_cached == caching
     rows = batches.rows(batch)
     assert rows.dtype == device.namespace.float32
     np.testing.assert_allclose(to_numpy(rows), (X[batch] - 0.5) / 2, rtol=1e-5, atol=1e-6)

@@ -206,7 +206,7 @@ def test_epochs_become_fewer_with_more_rows(n_rows, n_epochs):
 def test_a_later_stage_has_a_share_of_the_rates_and_epochs():
     config = TrainingConfig(10, 32, noise=0.3, learning_rate=2.0).scaled(0.5, epochs=0.25)
     assert (config.n_epochs, config.batch_size, config.noise) == (3, 32, 0.3)
-    assert config.rates_of(RATES) == pytest.approx(RATES)
+    assert (config.learning_rate, config.rates) == (1.0, RATES)
 
 
 LOSS = CrossEntropy(0.1)
@@ -532,7 +532,7 @@ def trainer(moons):
     split = rows[rows % 5 > 0], rows[rows % 5 == 0]
     training = TrainingSet(X, np.ones(len(y)), y, loss, accuracy, *split, table, 10 * table - 5)
     batches = BatchLoader(X, y, np.ones(len(y)), table=table)
-    initialiser = Initialiser(training, batches.subset(training.train), None, 0.1)
+    initialiser = Initialiser(training, batches, None, 0.1)
     return Trainer(training, batches, initialiser, TrainingConfig(20, 32), seed=0)
 
 

@@ -21,19 +21,17 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
-from kernlet.compact.display import CompactPathDisplay
 from kernlet.compact.initialise import Initialiser, InitialModel, initial_classifier
 from kernlet.compact.network import (
     STORAGE,
     BatchLoader,
     CrossEntropy,
-    RBFNetwork,
     SquaredHingeLoss,
     StoragePlan,
     TrainingSet,
     mean_and_deviation,
 )
-from kernlet.compact.search import RunTrials, search_bytes, search_sizes
+from kernlet.compact.search import CompactPathDisplay, RunTrials, search_bytes, search_sizes
 from kernlet.compact.train import (
     LATER_RATE,
     RATES,
@@ -69,31 +67,6 @@ _DEVIATION_RANGE = (1e-30, 1e30)
 # reaches about half of it, which is where cross-entropy neither saturates nor starts from nothing.
 _INITIAL_OUTPUT_GAP = 5.0
 
-#: The attributes with which an estimator predicts by an expansion, also in the middle of a fit.
-Attributes = Callable[[QuantizedExpansion], dict[str, Any]]
-
-#: Constraints on the parameters that both estimators have.
-COMPACT_CONSTRAINTS: dict[str, list[Any]] = {
-    "n_centers": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
-    "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
-    "storage": [StrOptions({*STORAGE, "auto"})],
-    "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
-    "width": [StrOptions({"shared", "per_center"})],
-    "noise": [Interval(Real, 0, None, closed="left")],
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
-    "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
-    "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-    "init": [StrOptions({"kmeans"}), "array-like", HasMethods(["fit", "predict"])],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
-    "early_stopping": ["boolean"],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-    "warm_start": ["boolean"],
-    "device": [str, None],
-    "n_jobs": [Integral, None],
-    "verbose": ["verbose"],
-    "random_state": ["random_state"],
-}
-
 
 class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
     """A Gaussian machine of few centers, trained as a whole and stored in few bytes."""
@@ -102,7 +75,26 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
     path_: tuple[PathPoint, ...]
     history_: list[dict[str, float]]
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = COMPACT_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_centers": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
+        "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
+        "storage": [StrOptions({*STORAGE, "auto"})],
+        "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
+        "width": [StrOptions({"shared", "per_center"})],
+        "noise": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "init": [StrOptions({"kmeans"}), "array-like", HasMethods(["fit", "predict"])],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "early_stopping": ["boolean"],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "device": [str, None],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
     _rates: ClassVar[dict[str, float]] = RATES
     _intercept_bytes: ClassVar[int] = 4
 
@@ -139,29 +131,31 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         data: TrainingData,
         training: TrainingSet,
         initial: InitialModel | None,
-        attributes: Attributes,
+        attributes: Callable[[QuantizedExpansion], dict[str, Any]],
     ) -> Trial:
-        """Choose a plan, train it, fine-tune it on all rows, and set the fitted attributes."""
+        """Choose a plan, train it, fine-tune it on all rows, and set the fitted attributes.
+
+        ``attributes`` are those by which to predict with an expansion, also in the middle of a fit.
+        """
         trainer = self._trainer(training, initial)
         plain = StoragePlan(
             data.X.shape[1], training.n_outputs, 1, intercept_bytes=self._intercept_bytes
         )
 
-        def describe(network: RBFNetwork) -> dict[str, Any]:
-            return attributes(trainer.pack(network, plain, {}))
-
+        monitor = EpochMonitor(lambda network: attributes(trainer.pack(network, plain, {})))
         with Progress.start(self, data, n_tasks=2) as progress:
-            trial, path, self.choice_ = self._choose(trainer, initial, progress, describe)
+            trial, path, self.choice_ = self._choose(trainer, initial, progress, monitor)
             if trial.n_halvings and len(path) > 1:  # trials of a search do not warn
                 warn_user(
                     "The loss was not finite in the trial that was chosen; its last steps were "
                     "undone and the learning rates halved. A smaller learning_rate may do better."
                 )
-            if len(training.held_out) and not trial.was_stopped:
+            if len(training.held_out) and not monitor.was_stopped:
                 with progress.task("fine-tuning") as task:
                     task.data = None  # all rows are trained on: none are left to score
-                    trial = trainer.finetune(trial, EpochMonitor(task, describe))
-            self.path_, self.history_ = tuple(path), list(trial.history)
+                    monitor.watch(task)
+                    trial = trainer.finetune(trial, monitor)
+            self.path_, self.history_ = tuple(path), monitor.history
             self.n_iter_, self.validation_score_ = len(trial.losses), trial.score
             for name, value in attributes(trial.expansion).items():
                 setattr(self, name, value)
@@ -181,7 +175,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         )
         n_rows = len(training.train)
         # A compact machine has been trained before, and is refined at the rates of later stages.
-        is_trained = initial is not None and initial.compact is not None
+        is_trained = isinstance(initial, QuantizedExpansion)
         config = TrainingConfig(
             self.n_epochs or default_epochs(n_rows),
             self.batch_size or default_batch_size(n_rows),
@@ -189,16 +183,17 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             self.learning_rate * (LATER_RATE if is_trained else 1.0),
             self._rates,
         )
-        kept = batches.subset(training.train)
-        initialiser = Initialiser(training, kept, initial, self.noise)
+        initialiser = Initialiser(training, batches, initial, self.noise)
         return Trainer(training, batches, initialiser, config, seed)
 
     def _shift_and_scale(
         self, training: TrainingSet, initial: InitialModel | None
     ) -> tuple[float, float]:
         """One mean and one deviation of all inputs, rounded to float32 as they are stored."""
-        given = None if initial is None else initial.shift_and_scale
-        mean, deviation = given or mean_and_deviation(training.X, training.weights)
+        if isinstance(initial, QuantizedExpansion):  # which carries its own
+            assert initial.input_map is not None
+            return float(initial.input_map.shift[0]), initial.input_scale
+        mean, deviation = mean_and_deviation(training.X, training.weights)
         if np.isnan(deviation):
             raise ValueError("Input X contains NaN or infinity.")
         if not _DEVIATION_RANGE[0] < deviation < _DEVIATION_RANGE[1]:
@@ -220,16 +215,15 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         trainer: Trainer,
         initial: InitialModel | None,
         progress: Progress,
-        describe: Callable[[RBFNetwork], dict[str, Any]],
+        monitor: EpochMonitor,
     ) -> tuple[Trial, list[PathPoint], str]:
         """Train the plan of the parameters, or the best one where they leave it open."""
-        if initial is not None and initial.compact is not None:
-            plan = self._plan_of(initial.compact)
-            reason = "the size of the machine to start from"
-            return self._train_one(trainer, plan, progress, describe, reason)
+        if isinstance(initial, QuantizedExpansion):
+            plan, reason = self._plan_of(initial), "the size of the machine to start from"
+            return self._train_one(trainer, plan, progress, monitor, reason)
         plan = self._plan(trainer.training)
         n_rows = len(trainer.training.train)
-        max_centers = n_rows if initial is None else initial.n_centers
+        max_centers = n_rows if initial is None else len(initial.points)
         if self.max_bytes is not None and self.n_centers == "auto":
             raise ValueError('n_centers="auto" and max_bytes both choose a size; give one of them.')
         if self.max_bytes is not None:
@@ -249,22 +243,23 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 return search_sizes(run, first, largest)
         n_centers = self.n_centers or (max_centers if initial is not None else _DEFAULT_CENTERS)
         plan = replace(plan, n_centers=min(n_centers, max_centers))
-        return self._train_one(trainer, plan, progress, describe)
+        return self._train_one(trainer, plan, progress, monitor, "as the parameters say")
 
     def _train_one(
         self,
         trainer: Trainer,
         plan: StoragePlan,
         progress: Progress,
-        describe: Callable[[RBFNetwork], dict[str, Any]],
-        reason: str = "as the parameters say",
+        monitor: EpochMonitor,
+        reason: str,
     ) -> tuple[Trial, list[PathPoint], str]:
         """Train one plan and report every epoch, with the held-out rows for scores."""
         held_out = trainer.training.held_out
         patience = self.n_iter_no_change if self.early_stopping and len(held_out) else None
         with progress.task("training") as task:
-            task.data = _subset(progress.data, held_out)
-            monitor = EpochMonitor(task, describe, trainer.score, patience)
+            is_held_out = np.isin(np.arange(trainer.batches.n_rows), held_out)
+            task.data = task.data.subset(is_held_out) if task.data and len(held_out) else None
+            monitor.watch(task, trainer.score, patience)
             trial = trainer.trial(plan, monitor=monitor)
         return trial, [trial.point], f"{trial.plan.describe()}: {reason}."
 
@@ -333,12 +328,6 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 f"{what} is chosen on held-out rows: give validation_fraction, and enough rows "
                 "for it."
             )
-
-
-def _subset(data: TrainingData | None, rows: Indices) -> TrainingData | None:
-    if data is None or not len(rows):
-        return None
-    return data.subset(np.isin(np.arange(len(data.y)), rows))
 
 
 @single_thread()
@@ -466,7 +455,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     _takes_sources = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **COMPACT_CONSTRAINTS,
+        **CompactMachine._parameter_constraints,
         "loss": [StrOptions({"cross_entropy", "squared_hinge"})],
         "smoothing": [Interval(Real, 0, 1, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -592,7 +581,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
                     "warm_start continues the last fit, which had other classes or features; "
                     "use a new estimator."
                 )
-            return InitialModel(None, expansion)
+            return expansion
         if isinstance(self.init, str):
             return None
         return initial_classifier(self.init, n_features, self.classes_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,20 +66,10 @@ class Sample:
     groups: Indices
     gamma_factors: tuple[float, ...] = (1.0,)
 
-    def projected(self, projection: Floats | None) -> Sample:
-        """The sample in the coordinates of a projection."""
-        if projection is None:
-            return self
-        return self._with(self.rows @ projection.T, slice(None))
-
     def subset(self, rows: Any) -> Sample:
         """The sample of the given rows."""
-        return self._with(self.rows[rows], rows)
-
-    def _with(self, X: Floats, rows: Any) -> Sample:
-        return Sample(
-            X, self.targets[rows], self.weights[rows], self.groups[rows], self.gamma_factors
-        )
+        names = ("rows", "targets", "weights", "groups")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
 def sample_rows(
@@ -210,7 +200,8 @@ def initial_network(
 ) -> RBFNetwork:
     """A network of k-means centers, or over points; ``noise`` is that of the inputs in training."""
     projection = None if rank is None else principal_directions(sample, rank)
-    sample = sample.projected(projection)
+    if projection is not None:
+        sample = replace(sample, rows=sample.rows @ projection.T)
     if points is None:
         centers, groups = cluster_centers(sample, n_centers, random)
     else:
@@ -242,40 +233,20 @@ def _best_gamma(sample: Sample, centers: Floats, gamma: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class InitialModel:
-    """Points in the user's inputs, and the expansion over them where its outputs can be used.
+class InitialPoints:
+    """Points in the user's inputs, and the expansion over them where its outputs can be used."""
 
-    A compact machine has no points in the inputs, since its centers are scaled and projected.
-    """
-
-    points: Floats | None
+    points: Floats
     expansion: KernelExpansion | None = None
 
-    @property
-    def n_centers(self) -> int:
-        """Centers to start from."""
-        if self.points is not None:
-            return len(self.points)
-        assert self.expansion is not None
-        return self.expansion.n_centers
 
-    @property
-    def compact(self) -> QuantizedExpansion | None:
-        """The expansion of a compact machine, which fixes the plan."""
-        return self.expansion if isinstance(self.expansion, QuantizedExpansion) else None
-
-    @property
-    def shift_and_scale(self) -> tuple[float, float] | None:
-        """The input scaling that a compact machine carries."""
-        if self.compact is None:
-            return None
-        assert self.compact.input_map is not None
-        return float(self.compact.input_map.shift[0]), self.compact.input_scale
+#: A compact machine has no points in the inputs: its centers are scaled and projected.
+InitialModel = InitialPoints | QuantizedExpansion
 
 
 @dataclass(frozen=True, eq=False)
 class Initialiser:
-    """Makes initial networks from ``batches``, the rows to train on, or from the user's model."""
+    """Makes initial networks from the rows to train on, or from the user's model."""
 
     training: TrainingSet
     batches: BatchLoader
@@ -286,23 +257,21 @@ class Initialiser:
         """The initial network of a plan, as numpy arrays."""
         sample = self._sample(plan.n_centers, random)
         shift, scale, points = self.batches.shift, self.batches.scale, None
-        if self.model is not None and self.model.expansion is not None:
-            network = RBFNetwork.from_expansion(self.model.expansion, shift, scale)
-            rank = None if network.projection is None else len(network.projection)
-            if (len(network.centers), rank) == (plan.n_centers, plan.rank):
-                return network
+        if isinstance(self.model, QuantizedExpansion):
+            return RBFNetwork.from_expansion(self.model)
         if self.model is not None:
-            assert self.model.points is not None
+            is_plan = (plan.n_centers, plan.rank) == (len(self.model.points), None)
+            if is_plan and self.model.expansion is not None:
+                return RBFNetwork.from_expansion(self.model.expansion, shift, scale)
             points = (self.model.points - shift) / scale
         return initial_network(sample, plan.n_centers, plan.rank, random, self.noise, points)
 
     def _sample(self, n_centers: int, random: np.random.RandomState) -> Sample:
-        batches, training = self.batches, self.training
-        chosen = sample_rows(batches.n_rows, batches.n_features, n_centers, random)
-        rows = training.train[chosen]
+        training, n_features = self.training, self.batches.n_features
+        rows = training.train[sample_rows(len(training.train), n_features, n_centers, random)]
         is_regression = training.target_table is None
         return Sample(
-            to_numpy(batches.rows(batches.as_indices(chosen))),
+            to_numpy(self.batches.rows(self.batches.as_indices(rows))),
             training.initial_targets(rows),
             training.weights[rows],
             training.groups[rows],
@@ -357,18 +326,18 @@ def _initial_expansion(
     if not expansion.n_centers:
         raise ValueError("init has no centers to start from.")
     if isinstance(expansion, QuantizedExpansion):
-        return InitialModel(None, expansion)
+        return expansion
     # Widths of single centers belong to compact machines: their RBF is not a Mercer kernel.
     is_rbf = isinstance(expansion.kernel, RBF) and expansion.kernel.is_mercer
     is_rbf = is_rbf and expansion.input_map is None
     usable = expansion if has_our_outputs and is_rbf else None
-    return InitialModel(as_dense(expansion.centers), usable)
+    return InitialPoints(as_dense(expansion.centers), usable)
 
 
-def _initial_points(init: Any, n_features: int) -> InitialModel:
+def _initial_points(init: Any, n_features: int) -> InitialPoints:
     points = check_array(init, dtype=np.float64, input_name="init")
     if points.shape[1] != n_features:
         raise ValueError(
             f"init holds points of {points.shape[1]} features, but X has {n_features}."
         )
-    return InitialModel(points)
+    return InitialPoints(points)

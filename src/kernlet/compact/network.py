@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -19,7 +19,7 @@ from scipy import sparse
 from kernlet._typing import Array, Floats, Indices
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels.gram import canonical_csr, row_slices
+from kernlet.kernels.gram import as_dense, canonical_csr, row_slices
 from kernlet.kernels.rbf import augment_centers, augment_rows, gaussian_matmul, row_products
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.rows.source import RowReader
@@ -27,14 +27,6 @@ from kernlet.rows.source import RowReader
 Arrays = dict[str, Array]
 
 # -- Losses ----------------------------------------------------------------------------------
-
-
-class Loss(Protocol):
-    """A loss of outputs f and targets t, both of shape (n_rows, n_outputs)."""
-
-    def value_and_grad(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
-        """The loss of each row, of shape (n_rows,), and its gradient by the outputs."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -109,15 +101,15 @@ class Huber:
         return xp.sum(grad * (errors - grad / 2), axis=1), grad
 
 
+#: A loss of outputs f and targets t, both of shape (n_rows, n_outputs).
+Loss = CrossEntropy | SquaredHingeLoss | SquaredError | Huber
+
+
 # -- Rounding --------------------------------------------------------------------------------
 
 
 def quantize(values: Array, log_step: Array, n_levels: int) -> Array:
-    """The nearest multiples of a step, from -n_levels to n_levels of them.
-
-    >>> quantize(np.array([0.2, 0.9, 5.0]), np.array([0.0]), 2)
-    array([0., 1., 2.])
-    """
+    """The nearest multiples of a step, from -n_levels to n_levels of them."""
     xp = array_namespace(values)
     step = xp.exp(log_step)
     return xp.clip(xp.round(values / step), -n_levels, n_levels) * step
@@ -164,16 +156,14 @@ class RBFNetwork:
 
         A quantized expansion carries its own shift and scale.
         """
+        coef, intercept = expansion.coef, expansion.intercept
         if isinstance(expansion, QuantizedExpansion):
             assert expansion.input_map is not None
-            centers, log_gamma = expansion.centers, np.log(expansion.gamma)
-            projection = expansion.input_map.matrix
-            return cls(centers, expansion.coef, expansion.intercept, log_gamma, projection)
-        centers = expansion.centers
-        centers = centers.toarray() if sparse.issparse(centers) else centers
+            log_gamma, projection = np.log(expansion.gamma), expansion.input_map.matrix
+            return cls(expansion.centers, coef, intercept, log_gamma, projection)
         gamma = expansion.kernel.gamma * scale**2  # type: ignore[attr-defined]
-        log_gamma = np.log(np.array([gamma]))
-        return cls((centers - shift) / scale, expansion.coef, expansion.intercept, log_gamma)
+        centers = (as_dense(expansion.centers) - shift) / scale
+        return cls(centers, coef, intercept, np.log(np.array([gamma])))
 
     def arrays(self) -> Arrays:
         """The parameters by name, without a missing projection."""
@@ -186,7 +176,7 @@ class RBFNetwork:
 
     def outputs(self, X: Array) -> Array:
         """Outputs of shape (n_rows, n_outputs)."""
-        K = gaussian_matmul(augment_rows(self._projected(X)), self._augmented_centers())
+        K = gaussian_matmul(*self._augmented(X))
         return K @ self.weights.T + self.intercept
 
     # The exponents of a batch are one matrix product, and so is their gradient:
@@ -205,8 +195,7 @@ class RBFNetwork:
         Time is about 4 n_rows n_centers rank, plus 4 n_rows rank n_features with a projection.
         """
         xp = array_namespace(X)
-        U = self._projected(X)
-        rows, centers = augment_rows(U), self._augmented_centers()
+        rows, centers = self._augmented(X)
         K = gaussian_matmul(rows, centers)
         losses, grad_outputs = loss.value_and_grad(K @ self.weights.T + self.intercept, targets)
         shares = row_weights / X.shape[0]
@@ -216,15 +205,15 @@ class RBFNetwork:
         grad["centers"], grad["log_gamma"] = self._grad_centers(K.T @ rows)
         if self.projection is not None:
             grad_rows = K @ centers
-            grad["projection"] = (grad_rows[:, :-2] + 2 * grad_rows[:, -2:-1] * U).T @ X
+            grad_projected = grad_rows[:, :-2] + 2 * grad_rows[:, -2:-1] * rows[:, :-2]
+            grad["projection"] = grad_projected.T @ X
         return xp.sum(shares * losses), grad
 
-    def _projected(self, X: Array) -> Array:
-        return X if self.projection is None else X @ self.projection.T
-
-    def _augmented_centers(self) -> Array:
-        xp = array_namespace(self.log_gamma)
-        return augment_centers(self.centers, xp.exp(self.log_gamma))
+    def _augmented(self, X: Array) -> tuple[Array, Array]:
+        """The vectors a of rows and c of centers."""
+        U = X if self.projection is None else X @ self.projection.T
+        gamma = array_namespace(X).exp(self.log_gamma)
+        return augment_rows(U), augment_centers(self.centers, gamma)
 
     def _grad_centers(self, grad_augmented: Array) -> tuple[Array, Array]:
         """Gradients by centers and log gamma, from the gradient by the augmented centers."""
@@ -243,12 +232,7 @@ class RBFNetwork:
 # -- Storage ---------------------------------------------------------------------------------
 
 #: Formats of centers, coefficients and projection for each value of ``storage``.
-STORAGE = {
-    "float32": ("float32", "float32", "float32"),
-    "float16": ("float16", "float16", "float16"),
-    "int8": ("int8", "int8", "int8"),
-    "int4": ("int4", "int4", "int4"),
-}
+STORAGE = {name: (name, name, name) for name in ("float32", "float16", "int8", "int4")}
 #: Parameters that are stored as packed tables, in the order of the formats.
 PACKED = ("centers", "weights", "projection")
 # Formats with fewer levels than int8 are rounded during training: to 127 levels on either side of
@@ -291,11 +275,7 @@ class StoragePlan:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of everything stored.
-
-        >>> StoragePlan(n_features=256, n_outputs=10, n_centers=100).nbytes
-        106452
-        """
+        """Bytes of everything stored."""
         centers, coef, projection = (FORMATS[name] for name in self.formats)
         rank = self.n_features if self.rank is None else self.rank
         tables = centers.n_bytes(self.n_centers * rank)
@@ -310,18 +290,12 @@ class StoragePlan:
         """The parameters that are rounded during training, with their levels on either side."""
         names = PACKED[: 2 if self.rank is None else 3]
         levels = {name: FORMATS[f].n_levels for name, f in zip(names, self.formats, strict=False)}
-        return {
-            name: n
-            for name, n in levels.items()
-            if n is not None and n < _LEVELS_ROUNDED_AFTERWARDS
-        }
+        return {name: n for name, n in levels.items() if n and n < _LEVELS_ROUNDED_AFTERWARDS}
 
     def describe(self) -> str:
         """The plan in one line."""
         centers, coef, projection = self.formats
-        input_map = (
-            "no projection" if self.rank is None else f"projection to {self.rank} ({projection})"
-        )
+        input_map = f"projection to {self.rank} ({projection})" if self.rank else "no projection"
         return f"{self.n_centers} centers ({centers}), coefficients ({coef}), {input_map}"
 
     def pack(
@@ -335,9 +309,8 @@ class StoragePlan:
             if name in arrays
         }
         log_gamma = np.clip(arrays["log_gamma"], -_LARGEST_LOG_GAMMA, _LARGEST_LOG_GAMMA)
-        gamma: Floats = np.exp(log_gamma)
         return QuantizedExpansion(
-            gamma,
+            np.exp(log_gamma),
             tables["centers"],
             tables["weights"],
             arrays["intercept"].astype(f"float{8 * self.intercept_bytes}"),
@@ -375,15 +348,18 @@ class BatchLoader:
         self.n_rows, self.n_features = X.shape
         self._table = None if table is None else device.send(table)
         if table is None:
-            self._targets = device.send(targets if np.ndim(targets) == 2 else targets[:, None])
+            self._targets = device.send(targets)
         else:
             self._targets = device.send(np.asarray(targets, dtype=np.int64), floats=False)
         self._weights = device.send(weights)
-        self._X: Any = X
-        self._cached: Array = None
         self._numbers: Indices | None = None  # of a subset
-        if 4 * self.n_rows * self.n_features <= CACHED_BYTES:
-            self._cached, self._X = device.send(self._all_scaled()), None
+        self._X = X  # as given, or all rows scaled and on the device
+        self.is_cached = 4 * self.n_rows * self.n_features <= CACHED_BYTES
+        if self.is_cached:
+            scaled = np.empty((self.n_rows, self.n_features), np.float32)
+            for rows in row_slices(self.n_rows, 8 * self.n_features):
+                scaled[rows] = self._scaled(rows)
+            self._X = device.send(scaled)
 
     def subset(self, numbers: Indices) -> BatchLoader:
         """The rows of the given numbers, which share the memory of all."""
@@ -391,16 +367,11 @@ class BatchLoader:
         subset._numbers, subset.n_rows = numbers, len(numbers)
         return subset
 
-    @property
-    def is_cached(self) -> bool:
-        """Whether all rows are on the device."""
-        return self._cached is not None
-
     def as_indices(self, rows: Indices) -> Array:
         """Row numbers as the methods below take them: of all rows, on the device if cached."""
         if self._numbers is not None:
             rows = self._numbers[rows]
-        return rows if self._cached is None else self.device.send(rows, floats=False)
+        return self.device.send(rows, floats=False) if self.is_cached else rows
 
     def shuffled(self, random: np.random.RandomState) -> Array:
         """All rows in random order; block by block where the rows are read from a source."""
@@ -416,9 +387,9 @@ class BatchLoader:
 
     def rows(self, indices: Any) -> Array:
         """Scaled rows; a copy."""
-        if self._cached is None:
-            return self.device.send(self._scaled(indices))
-        return self._take(self._cached, indices)
+        if self.is_cached:
+            return self._take(self._X, indices)
+        return self.device.send(self._scaled(indices))
 
     def targets(self, indices: Any) -> Array:
         """Targets of shape (n_rows, n_outputs)."""
@@ -435,15 +406,8 @@ class BatchLoader:
         indices = self.device.send(indices, floats=False)
         return self.device.namespace.take(array, indices, axis=0)
 
-    def _all_scaled(self) -> Floats:
-        scaled = np.empty((self.n_rows, self.n_features), np.float32)
-        for rows in row_slices(self.n_rows, 8 * self.n_features):
-            scaled[rows] = self._scaled(rows)
-        return scaled
-
     def _scaled(self, rows: Any) -> Floats:
-        block = self._X[rows]
-        dense = block.toarray() if sparse.issparse(block) else block
+        dense = as_dense(self._X[rows])
         if dense.dtype == np.float16:
             dense = dense.astype(np.float32)
         # Subtracted in the precision of the data: in float32 a large mean would cancel.
@@ -453,20 +417,17 @@ class BatchLoader:
 
 
 def mean_and_deviation(X: Any, weights: Floats | None = None) -> tuple[float, float]:
-    """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1.
-
-    >>> mean_and_deviation(np.array([[1.0, 3.0]]))
-    (2.0, 1.0)
-    """
+    """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1."""
     X = canonical_csr(X)
     n_rows, n_features = X.shape
     shares = np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
     slices = list(row_slices(n_rows, 8 * n_features))
     # Numbers are divided by the largest, so that their squares neither overflow nor underflow.
-    largest = max(float(np.abs(_stored(X[rows])).max(initial=0.0)) for rows in slices) or 1.0
+    largest = max(float(abs(X[rows]).max()) for rows in slices) or 1.0
     mean = square = 0.0
     for rows in slices:
-        mean += float(shares[rows] @ (_row_sums(X[rows]) / largest)) / n_features
+        sums = np.asarray(X[rows].sum(axis=1, dtype=np.float64)).ravel()
+        mean += float(shares[rows] @ (sums / largest)) / n_features
     for rows in slices:
         square += float(shares[rows] @ _squares_about(X[rows], largest, mean)) / n_features
     if square < 1e-24:  # constant up to round-off
@@ -486,14 +447,6 @@ def _squares_about(block: Any, unit: float, mean: float) -> Floats:
     n_stored = np.diff(block.indptr)
     of_stored = np.bincount(np.repeat(np.arange(len(n_stored)), n_stored), squares, len(n_stored))
     return of_stored + (block.shape[1] - n_stored) * mean**2
-
-
-def _stored(X: Any) -> Any:
-    return X.data if sparse.issparse(X) else X
-
-
-def _row_sums(X: Any) -> Floats:
-    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
 
 
 @dataclass(frozen=True, eq=False)

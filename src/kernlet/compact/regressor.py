@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats
-from kernlet.compact.classifier import COMPACT_CONSTRAINTS, CompactMachine
+from kernlet.compact.classifier import CompactMachine
 from kernlet.compact.initialise import InitialModel, initial_regressor
 from kernlet.compact.network import Huber, SquaredError, TrainingSet
 from kernlet.compact.train import RATES
@@ -88,7 +88,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **COMPACT_CONSTRAINTS,
+        **CompactMachine._parameter_constraints,
         "loss": [StrOptions({"squared_error", "huber"})],
         "delta": [Interval(Real, 0, None, closed="neither")],
     }
@@ -202,15 +202,16 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
             return None
         if previous is None:
             initial = initial_regressor(self.init, n_features, len(mean))
-            if initial.compact is None:
-                return initial
-            previous = initial.compact
-        elif (previous.n_features, previous.n_outputs) != (n_features, len(mean)):
+        elif (previous.n_features, previous.n_outputs) == (n_features, len(mean)):
+            initial = previous
+        else:
             raise ValueError(
                 "warm_start continues the last fit, which had other features or outputs; "
                 "use a new estimator."
             )
-        return InitialModel(None, rescaled(previous, -mean / scale, 1 / scale))
+        if isinstance(initial, QuantizedExpansion):
+            return rescaled(initial, -mean / scale, 1 / scale)
+        return initial
 
     def _training_set(self, data: TrainingData, mean: Floats, scale: float) -> TrainingSet:
         n_rows = len(data.y)

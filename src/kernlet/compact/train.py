@@ -186,16 +186,12 @@ class TrainingConfig:
     batch_size: int = 256
     noise: float = 0.1
     learning_rate: float = 1.0
-    rates: dict[str, float] = field(default_factory=lambda: dict(RATES))
+    rates: dict[str, float] = field(default_factory=RATES.copy)
 
     def scaled(self, learning_rate: float, epochs: float) -> TrainingConfig:
         """The config with a share of the learning rate and of the epochs."""
         n_epochs = max(1, math.ceil(epochs * self.n_epochs))
         return replace(self, n_epochs=n_epochs, learning_rate=learning_rate * self.learning_rate)
-
-    def rates_of(self, names: Any) -> dict[str, float]:
-        """The learning rate of each parameter."""
-        return {name: self.learning_rate * self.rates[name] for name in names}
 
 
 def default_epochs(n_rows: int) -> int:
@@ -208,10 +204,6 @@ def default_batch_size(n_rows: int) -> int:
     if n_rows >= _LARGE_BATCH_ROWS:
         return 512
     return int(np.clip(n_rows // 8, 16, 256))
-
-
-#: Called after each epoch with its mean loss and the network; True ends the stage.
-OnEpoch = Callable[[float, RBFNetwork], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,12 +229,14 @@ def train_network(
     *,
     levels: dict[str, int] | None = None,
     steps: dict[str, float] | None = None,
-    on_epoch: OnEpoch | None = None,
+    on_epoch: Callable[[float, RBFNetwork], bool] | None = None,
 ) -> Trained:
     """Train a network on the device of the batches, in one stage.
 
-    The parameters in ``levels`` are rounded, from the rounding ``steps`` given for them. Time is
-    about 4 n_rows n_centers n_features per epoch, memory a few matrices of batch_size x n_centers.
+    The parameters in ``levels`` are rounded, from the rounding ``steps`` given for them.
+    ``on_epoch`` is called with the mean loss of each epoch and the network; True ends the stage.
+    Time is about 4 n_rows n_centers n_features per epoch, memory a few matrices of
+    batch_size x n_centers.
     """
     stage = _Stage(network, loss, batches, config, random, levels or {}, steps or {})
     losses: list[float] = []
@@ -272,14 +266,15 @@ class _Stage:
     ) -> None:
         self.loss, self.batches, self.random, self.levels = loss, batches, random, levels
         self.noise_deviation = config.noise
-        self.n_batches = -(-batches.n_rows // config.batch_size)
-        self.bounds = np.linspace(0, batches.n_rows, self.n_batches + 1).astype(int).tolist()
+        n_batches = -(-batches.n_rows // config.batch_size)
+        bounds = np.linspace(0, batches.n_rows, n_batches + 1).astype(int).tolist()
+        self.slices = [slice(start, stop) for start, stop in pairwise(bounds)]
         arrays = network.arrays()
-        rates = config.rates_of(arrays)
+        rates = {name: config.learning_rate * config.rates[name] for name in arrays}
         for name in levels:
             arrays[_log_step(name)] = batches.device.send(np.log([steps[name]]))
             rates[_log_step(name)] = _LOG_STEP_RATE
-        self.adam = Adam(arrays, rates, Schedule(config.n_epochs * self.n_batches))
+        self.adam = Adam(arrays, rates, Schedule(config.n_epochs * n_batches))
         self.state, self.good = self.adam.start, self.adam.start.copy()
         self.n_steps = self.n_halvings = 0
         self.last_batch: Array = batches.as_indices(np.arange(1))
@@ -303,25 +298,23 @@ class _Stage:
         """Visit all rows once and return the mean loss of the batches."""
         order = self.batches.shuffled(self.random)
         sums: list[float] = []
-        n_summed = n_unchecked = 0
-        total: Array = self.batches.device.send(np.zeros(()))
-        for number, (start, stop) in enumerate(pairwise(self.bounds), start=1):
-            self.last_batch = order[start:stop]
-            is_check = number == self.n_batches or n_unchecked == _STEPS_PER_CHECK - 1
-            # A step overwrites the state. The last loss of a window is that before its step, so
-            # that the state before it is the one known to be good.
-            before = self.state.copy() if is_check else self.state
-            *state, total = self._step(*self.state, total, *self._step_inputs(self.last_batch))
-            self.state = AdamState(*state)
-            self.n_steps += 1
-            n_unchecked += 1
-            if is_check:
-                loss = float(total)
-                self._guard(loss, before)
-                if math.isfinite(loss):
-                    sums.append(loss)
-                    n_summed += n_unchecked
-                total, n_unchecked = self.batches.device.send(np.zeros(())), 0
+        n_summed = 0
+        for first in range(0, len(self.slices), _STEPS_PER_CHECK):
+            window = self.slices[first : first + _STEPS_PER_CHECK]
+            total: Array = self.batches.device.send(np.zeros(()))
+            for rows in window:
+                self.last_batch = order[rows]
+                # A step overwrites the state. The last loss of a window is that before its step,
+                # so that the state before it is the one known to be good.
+                before = self.state.copy() if rows is window[-1] else self.state
+                *state, total = self._step(*self.state, total, *self._step_inputs(self.last_batch))
+                self.state = AdamState(*state)
+                self.n_steps += 1
+            loss = float(total)
+            self._guard(loss, before)
+            if math.isfinite(loss):
+                sums.append(loss)
+                n_summed += len(window)
             if self.n_halvings > _MAX_HALVINGS:
                 break
         return sum(sums) / n_summed if n_summed else math.nan
@@ -400,47 +393,45 @@ _FINETUNE_EPOCHS = 0.25
 
 
 class EpochMonitor:
-    """Records every epoch, reports it to callbacks, and decides when to stop.
+    """Records the epochs of a fit, reports them to callbacks, and decides when to stop."""
 
-    ``score`` is the validated score of a network, where there is one to record; with ``patience``,
-    training stops after that many epochs without a better one.
-    """
-
-    def __init__(
-        self,
-        progress: Progress,
-        attributes: Callable[[RBFNetwork], dict[str, Any]],
-        score: Callable[[RBFNetwork], float] | None = None,
-        patience: int | None = None,
-    ) -> None:
-        self.progress, self.attributes = progress, attributes
-        self.score, self.patience = score, patience
+    def __init__(self, attributes: Callable[[RBFNetwork], dict[str, Any]]) -> None:
+        self.attributes = attributes
         self.history: list[dict[str, float]] = []
         self.was_stopped = False
         self._best: tuple[float, RBFNetwork | None] = (-math.inf, None)
         self._n_worse = 0
 
+    def watch(
+        self,
+        task: Progress,
+        score: Callable[[RBFNetwork], float] | None = None,
+        patience: int | None = None,
+    ) -> None:
+        """Report the epochs that follow to a task, with the validated score where there is one.
+
+        With ``patience``, training stops after that many epochs without a better score.
+        """
+        self.task, self.score, self.patience = task, score, patience
+
     def __call__(self, loss: float, network: RBFNetwork) -> bool:
         """Record an epoch; True to stop."""
         score = self.score(network) if self.score is not None else math.nan
         self.history.append({"loss": loss, "score": score})
-        stop = self.progress.step("epoch", lambda: self.attributes(network))
+        stop = self.task.step("epoch", lambda: self.attributes(network))
         self.was_stopped |= stop
-        return stop or self._is_out_of_patience(score, network)
+        if stop or self.patience is None:
+            return stop
+        if score > self._best[0]:
+            self._best, self._n_worse = (score, network), 0
+        else:
+            self._n_worse += 1
+        return self._n_worse >= self.patience
 
     def end_stage(self, trained: RBFNetwork) -> RBFNetwork:
         """The network to continue with: the best one with early stopping, which ends here."""
         self.patience = None
         return trained if self._best[1] is None else self._best[1]
-
-    def _is_out_of_patience(self, score: float, network: RBFNetwork) -> bool:
-        if self.patience is None:
-            return False
-        if score > self._best[0]:
-            self._best, self._n_worse = (score, network), 0
-            return False
-        self._n_worse += 1
-        return self._n_worse >= self.patience
 
 
 @dataclass(frozen=True)
@@ -492,8 +483,6 @@ class Trial:
     losses: tuple[float, ...]
     is_full: bool = True
     n_halvings: int = 0
-    history: tuple[dict[str, float], ...] = ()
-    was_stopped: bool = False
 
     @property
     def point(self) -> PathPoint:
@@ -542,8 +531,6 @@ class Trainer:
             trained.losses,
             epochs >= 1,
             trained.n_halvings,
-            () if monitor is None else tuple(monitor.history),
-            monitor is not None and monitor.was_stopped,
         )
 
     def finetune(self, trial: Trial, monitor: EpochMonitor | None = None) -> Trial:
@@ -560,11 +547,7 @@ class Trainer:
             steps={name: table.step for name, table in tables if table is not None},
             on_epoch=monitor,
         )
-        trial = replace(
-            trial,
-            losses=trial.losses + trained.losses,
-            history=trial.history + (() if monitor is None else tuple(monitor.history)),
-        )
+        trial = replace(trial, losses=trial.losses + trained.losses)
         if not self.total_loss(trained.network) < self.total_loss(network):
             return trial
         expansion = self.pack(trained.network, trial.plan, trained.steps)

@@ -26,6 +26,7 @@ from kernlet.kernels.base import c_float
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
+from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.tables.encode import ColumnEncoding
 from support.c_programs import SANITIZERS, STRICT, compiled, needs_gcc, run
 from support.exportable_models import (
@@ -86,6 +87,22 @@ def test_rounded_tables_do_what_the_record_says(name, storage, exp, tmp_path):
         error = np.abs(scores - values).max()
         assert error == pytest.approx(source.rounding.largest_score_error, abs=1e-4 * 9)
     assert agreement > 0.95
+
+
+@needs_gcc
+@pytest.mark.parametrize("formats", [("int8", "float32"), ("float32", "int8"), ("int4", "float16")])
+def test_centers_and_projection_may_have_different_formats(formats, tmp_path):
+    random = np.random.RandomState(0)
+    shapes = {"centers": (4, 3), "projection": (3, 6)}
+    packed = {
+        name: encode(random.normal(size=shape), FORMATS[format])
+        for (name, shape), format in zip(shapes.items(), formats, strict=True)
+    }
+    coef = encode(random.normal(size=(2, 4)), FORMATS["float32"])
+    machine = QuantizedExpansion(0.5, coef=coef, intercept=np.zeros(2), **packed)
+    X = random.normal(size=(20, 6))
+    values = run(compiled(to_c(machine, tmp_path, "stored", X=X)), X, False)
+    assert_allclose(values, machine.decision_values(X), atol=1e-5)
 
 
 @needs_gcc

@@ -24,10 +24,10 @@ from kernlet.expansion import KernelExpansion
 from kernlet.export.rounding import (
     FLOAT32_TOLERANCE,
     Rounding,
-    close_calls,
     compare,
     dense_points,
     require_close,
+    same_classes,
 )
 from kernlet.kernels.base import Kernel, c_float
 from kernlet.model.model import Model, as_model
@@ -146,16 +146,14 @@ def to_c(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     source = CSource(folder, name, storage, code.table_bytes, rounding)
-    templates = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "Makefile.jinja")
-    environment = _environment()
-    texts = [environment.get_template(template).render(code=code) for template in templates]
-    for path, text in zip(source.files, texts, strict=True):
+    for path, text in zip(source.files, _render(code), strict=True):
         with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="ascii")
     return source
 
 
-def _environment() -> jinja2.Environment:
+def _render(code: _Code) -> list[str]:
+    """Header, source, test program and Makefile."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kernlet.export"),
         undefined=jinja2.StrictUndefined,
@@ -165,7 +163,8 @@ def _environment() -> jinja2.Environment:
         autoescape=False,
     )
     environment.filters |= {"comment": c_comment, "c_string": c_string, "number": c_float}
-    return environment
+    templates = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "Makefile.jinja")
+    return [environment.get_template(template).render(code=code) for template in templates]
 
 
 # -- Packing ---------------------------------------------------------------------------------------
@@ -258,19 +257,23 @@ def _in_steps_of_the_centers(
     if step != 1.0:
         kernel, factor = kernel.scaled(step)
         packed["centers"] = replace(packed["centers"], step=1.0)
-        packed["coef"] = replace(packed["coef"], step=packed["coef"].step * factor)
-        if not kernel.is_translation_invariant:
-            pass
-        elif "projection" in packed:
+        packed["coef"] = _with_step(packed["coef"], packed["coef"].step * factor)
+        if kernel.is_translation_invariant and "projection" in packed:
             projection = packed["projection"]
-            packed["projection"] = replace(projection, step=projection.step / step)
-        else:
-            shrink = AffineMap(np.zeros(1), np.array([1 / step]))
-            map = compose(map, shrink)
+            packed["projection"] = _with_step(projection, projection.step / step)
+        elif kernel.is_translation_invariant:
+            map = compose(map, AffineMap(np.zeros(1), np.array([1 / step])))
     if map is not None:
         matrix = packed["projection"].decoded() if "projection" in packed else None
         map = AffineMap(map.shift.astype(np.float32), map.scale.astype(np.float32), matrix)
     return map, kernel, packed
+
+
+def _with_step(array: PackedArray, step: float) -> PackedArray:
+    """The same codes times another step; float32 stores no step, so its numbers change instead."""
+    if array.format.has_step:
+        return replace(array, step=step)
+    return replace(array, data=array.data * np.float32(step), step=1.0)
 
 
 def require_float32(rounded: Model, packed: dict[str, PackedArray], rows: Floats) -> None:
@@ -282,10 +285,9 @@ def require_float32(rounded: Model, packed: dict[str, PackedArray], rows: Floats
         sample = rows[:: -(-len(rows) // n_rows)].astype(np.float32)
     exact = rounded.outputs(sample.astype(np.float64))
     outputs = float32_outputs(rounded.expansion, packed, sample).astype(np.float64)
-    same = True
-    if rounded.kind == "classifier" and np.isfinite(outputs).all():
-        clear = np.setdiff1d(np.arange(len(sample)), close_calls(rounded, exact))
-        same = np.array_equal(rounded.codes(outputs)[clear], rounded.codes(exact)[clear])
+    same = rounded.kind != "classifier" or same_classes(
+        rounded, exact, rounded.codes(outputs), rounded.codes(exact)
+    )
     require_close("code", outputs, exact, same, FLOAT32_TOLERANCE)
 
 
@@ -293,16 +295,14 @@ def float32_outputs(
     expansion: KernelExpansion, packed: dict[str, PackedArray], rows: Floats
 ) -> Floats:
     """Outputs of the expansion in float32, operation by operation as the code computes them."""
-    coef, coef_step = _codes(packed["coef"])
     map = expansion.input_map
     with np.errstate(all="ignore"):
         if map is not None:
             rows = (rows - map.shift) * map.scale
             if "projection" in packed:
-                projection, step = _codes(packed["projection"])
-                rows = step * (rows @ projection.T)
+                rows = _product(rows, packed["projection"], transpose=True)
         values = np.stack([_kernel_values(expansion.kernel, u, expansion.centers) for u in rows])
-        return coef_step * (values @ coef) + expansion.intercept
+        return _product(values, packed["coef"]) + expansion.intercept
 
 
 def _kernel_values(kernel: Kernel, u: Floats, centers: Floats) -> Floats:
@@ -315,26 +315,13 @@ def _kernel_values(kernel: Kernel, u: Floats, centers: Floats) -> Floats:
     return kernel.of_products((centers @ u)[None], x_norms, z_norms)[0]
 
 
-def _codes(array: PackedArray) -> tuple[Floats, Any]:
-    """Entries of a packed array, and what multiplies their sums."""
-    step = array.step if array.format.has_step else 1.0
-    return replace(array, step=1.0).decoded(), np.float32(step)
+def _product(values: Floats, array: PackedArray, transpose: bool = False) -> Floats:
+    """Values times a packed array, the step multiplied at the end."""
+    codes = replace(array, step=1.0).decoded()
+    return np.float32(array.step) * (values @ (codes.T if transpose else codes))
 
 
 # -- What the templates ask for --------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Array:
-    """A constant array of the code."""
-
-    name: str
-    type: str
-    entries: list[str]
-
-    @property
-    def lines(self) -> list[str]:
-        return [", ".join(self.entries[i : i + 12]) for i in range(0, len(self.entries), 12)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,30 +401,24 @@ class _Code:
         calls_math = _MATH_CALL.search(self.kernel_code + self.kernel.c_term) is not None
         return calls_math or (self.uses_exp and self.exp == "libm")
 
-    @cached_property
-    def arrays(self) -> list[_Array]:
-        """Constant arrays: packed numbers, intercepts, and maps and widths of several numbers."""
+    @property
+    def arrays(self) -> list[tuple[str, str, list[str]]]:
+        """Types, names and entries of constant arrays; a single shift or width is none of them."""
         arrays = [
-            _Array(name, _C_TYPES.get(packed.format.name, "uint8_t"), c_entries(packed))
+            (_C_TYPES.get(packed.format.name, "uint8_t"), name, c_entries(packed))
             for name, packed in self.packed.items()
         ]
         map = self.expansion.input_map
-        floats = {"intercept": self.expansion.intercept}
-        if map is not None:
-            floats |= {name: getattr(map, name) for name in ("shift", "scale")}
+        floats = {} if map is None else {"shift": map.shift, "scale": map.scale}
         floats |= {n: v for n, v in self.kernel.to_dict().items() if isinstance(v, np.ndarray)}
-        several = {n: v for n, v in floats.items() if n == "intercept" or np.size(v) > 1}
-        return arrays + [_Array(n, "float", [c_float(v) for v in vs]) for n, vs in several.items()]
+        several = {name: values for name, values in floats.items() if np.size(values) > 1}
+        several = {"intercept": self.expansion.intercept} | several
+        return arrays + [("float", n, [c_float(v) for v in vs]) for n, vs in several.items()]
 
     def map_entry(self, name: str) -> str:
         """Shift or scale of feature i, as an expression."""
         values = getattr(self.expansion.input_map, name)
         return c_float(values[0]) if len(values) == 1 else f"READ_FLOAT({name} + i)"
-
-    def step(self, name: str) -> float:
-        """What multiplies sums over a packed array; float32 numbers are written with theirs."""
-        array = self.packed[name]
-        return array.step if array.format.has_step else 1.0
 
     @cached_property
     def test(self) -> dict[str, Any]:
@@ -457,7 +438,7 @@ class _Code:
 def c_entries(array: PackedArray) -> list[str]:
     """The entries of a packed array as C constants: numbers, codes, or packed bytes."""
     if array.format.name == "float32":
-        return [c_float(value) for value in (array.data * np.float32(array.step)).ravel()]
+        return [c_float(value) for value in array.data.ravel()]
     if array.format.name == "float16":
         return [f"{bits}u" for bits in array.data.ravel().view(np.uint16).tolist()]
     if array.format.name == "int8":
@@ -467,13 +448,11 @@ def c_entries(array: PackedArray) -> list[str]:
 
 def c_string(text: str) -> str:
     """A string constant, in UTF-8, of printable ASCII alone."""
-    return '"' + "".join(_c_character(byte) for byte in text.encode("utf-8", "replace")) + '"'
-
-
-def _c_character(byte: int) -> str:
-    if 32 <= byte < 127 and chr(byte) not in '"\\?':
-        return chr(byte)
-    return f"\\{byte:03o}"
+    characters = [
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
+        for byte in text.encode("utf-8", "replace")
+    ]
+    return '"' + "".join(characters) + '"'
 
 
 def c_comment(text: Any, longest: int = 100) -> str:
@@ -535,18 +514,7 @@ class CodeSize:
 
 
 def size_report(source: str | PathLike[str]) -> list[CodeSize]:
-    """Compile a source file for every target whose compiler is installed.
-
-    Parameters
-    ----------
-    source : str or path
-        A C file, beside its header.
-
-    Returns
-    -------
-    sizes : list of CodeSize
-        Empty where there is no compiler at all.
-    """
+    """Compile a source file, beside its header, for every target whose compiler is installed."""
     return [
         _size(Path(source), target, compiler, size, options)
         for target, (compiler, size, options) in TARGETS.items()

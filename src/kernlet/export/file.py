@@ -12,8 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,7 @@ def digest(text: str, tensors: Mapping[str, Any]) -> str:
     """SHA-256 of metadata and tensors: tells an edited file from the one that was written."""
     sha = hashlib.sha256(text.encode())
     for name in sorted(tensors):
-        tensor = np.ascontiguousarray(tensors[name])
+        tensor = tensors[name]
         sha.update(f"{name} {tensor.dtype.str} {tensor.shape}".encode())
         sha.update(tensor.data if tensor.size else b"")
     return sha.hexdigest()
@@ -154,10 +153,8 @@ def _describe_expansion(expansion: Any, tensors: dict[str, Any]) -> dict[str, An
     kernel = expansion.kernel.to_dict()
     for name in [name for name, value in kernel.items() if isinstance(value, np.ndarray)]:
         tensors[f"kernel.{name}"] = kernel.pop(name)
-    machine = {
-        "kernel": kernel,
-        "front": _describe_map("front", expansion.input_map, tensors),
-    }
+    front = _describe_map("front", expansion.input_map, tensors)
+    machine = {"kernel": kernel, "front": front}
     centers = expansion.centers
     if not sparse.issparse(centers):
         tensors["centers"] = _floats(centers)
@@ -305,10 +302,9 @@ def _column(value: Any, path: str) -> NumberColumn | CategoryColumn:
     return CategoryColumn(*fields(value, path).values())
 
 
-def _machine(value: Any, path: str) -> dict[str, Any]:
+def _machine(value: Any, path: str) -> Any:
     is_packed = "tables" in _object(value, path)
-    fields: dict[str, Any] = (_QUANTIZED if is_packed else _EXPANSION)(value, path)
-    return fields
+    return (_QUANTIZED if is_packed else _EXPANSION)(value, path)
 
 
 _PACKED = _record(
@@ -360,14 +356,19 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
     OSError
         Where it cannot be read at all.
     """
+    from safetensors import SafetensorError, safe_open
+
     path = Path(path)
     try:
-        with _open_tensors(path, max_bytes) as tensors:
-            text = tensors.metadata.get(METADATA_KEY)
-            model = _model(_metadata(text), tensors)
-            tensors.require_as_written(str(text))
+        _require_size(path, max_bytes)
+        with safe_open(path, framework="numpy") as opened:
+            tensors = _Tensors(opened, max_bytes)
+            model = _model(_metadata(tensors.metadata.get(METADATA_KEY)), tensors)
+            tensors.require_as_written()
     except ModelFileError as error:
         raise ModelFileError(f"{path} {error}") from None
+    except SafetensorError as error:
+        raise ModelFileError(f"{path} {_corrupt(str(error).splitlines()[0])}") from None
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelFileError(f"{path} holds no valid model: {reason}") from None
@@ -375,11 +376,8 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
     return model.expansion if predictor is None else predictor(model)
 
 
-@contextmanager
-def _open_tensors(path: Path, max_bytes: int) -> Iterator[_Tensors]:
-    """The tensors of a file whose sizes have been checked against each other."""
-    from safetensors import SafetensorError, safe_open
-
+def _require_size(path: Path, max_bytes: int) -> None:
+    """Refuse a file that is too large, or smaller than its header says."""
     size = path.stat().st_size
     if size > max_bytes:
         raise ModelFileError(
@@ -391,11 +389,6 @@ def _open_tensors(path: Path, max_bytes: int) -> Iterator[_Tensors]:
     header_bytes = int.from_bytes(start[:8], "little")
     if len(start) < 9 or start[8:] != b"{" or header_bytes > min(size - 8, _LARGEST_HEADER):
         raise ModelFileError("is corrupt, or not a file that kernlet wrote.")
-    try:
-        with safe_open(path, framework="numpy") as opened:
-            yield _Tensors(opened, max_bytes)
-    except SafetensorError as error:
-        raise _corrupt(str(error).splitlines()[0]) from None
 
 
 class _Tensors:
@@ -405,12 +398,10 @@ class _Tensors:
         self.opened, self.max_bytes = opened, max_bytes
         self.metadata: dict[str, str] = opened.metadata() or {}
         self.names = set(opened.keys())
-        self.read: dict[str, Any] = {}
+        self.used: dict[str, Any] = {}
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.names
-
-    def _read(self, name: str, dtypes: tuple[Any, ...], n_dimensions: int | None) -> Any:
+    def read(self, name: str, *dtypes: Any, n_dimensions: int | None = None) -> Any:
+        """A tensor of one of the dtypes."""
         if name not in self.names:
             raise _corrupt(f"the tensor {name!r} is missing")
         header = self.opened.get_slice(name)  # the shape is known before the data are read
@@ -419,39 +410,31 @@ class _Tensors:
             raise _corrupt(
                 f"the tensor {name!r} has type {header.get_dtype()} and {len(shape)} dimensions"
             )
-        self.read[name] = self.opened.get_tensor(name)
-        return self.read[name]
+        self.used[name] = self.opened.get_tensor(name)
+        return self.used[name]
 
     def floats(self, name: str, n_dimensions: int) -> Floats:
         """Finite numbers in float32 or float64."""
-        values = self._read(name, (np.float32, np.float64), n_dimensions)
+        values = self.read(name, np.float32, np.float64, n_dimensions=n_dimensions)
         if not np.isfinite(values).all():
             raise _corrupt(f"the tensor {name!r} holds NaN or infinity")
         return values
 
-    def integers(self, name: str) -> Any:
-        """A vector of integers."""
-        return self._read(name, (np.int64,), 1)
-
-    def codes(self, name: str, dtype: Any) -> Any:
-        """The codes of a packed array."""
-        return self._read(name, (np.dtype(dtype).type,), None)
-
     def affine_map(self, name: str) -> AffineMap:
         """Shift, scale and possibly a matrix."""
-        matrix = self.floats(f"{name}.matrix", 2) if f"{name}.matrix" in self else None
+        matrix = self.floats(f"{name}.matrix", 2) if f"{name}.matrix" in self.names else None
         return AffineMap(self.floats(f"{name}.shift", 1), self.floats(f"{name}.scale", 1), matrix)
 
-    def require_as_written(self, text: str) -> None:
+    def require_as_written(self) -> None:
         """Refuse tensors that nothing uses, and numbers that were changed since."""
-        unused = sorted(self.names - set(self.read))
+        unused = sorted(self.names - set(self.used))
         if unused:
             raise _corrupt(f"nothing uses its tensor {unused[0][:40]!r}")
-        if self.metadata.get(DIGEST_KEY) != digest(text, self.read):
+        if self.metadata.get(DIGEST_KEY) != digest(self.metadata[METADATA_KEY], self.used):
             raise _corrupt("it was changed after it was written")
 
 
-def _metadata(text: str | None) -> dict[str, Any]:
+def _metadata(text: str | None) -> Any:
     if text is None:
         raise ModelFileError("is a safetensors file, but not one that kernlet wrote.")
     if len(text) > _LARGEST_METADATA:
@@ -467,8 +450,7 @@ def _metadata(text: str | None) -> dict[str, Any]:
             f"was written by a newer kernlet ({library[:40]}, format "
             f"{version}); this one reads formats up to {FORMAT_VERSION}."
         )
-    checked: dict[str, Any] = _MODEL(values, "")
-    return checked
+    return _MODEL(values, "")
 
 
 def _refuse_constant(name: str) -> Any:
@@ -486,12 +468,6 @@ def _model(fields: dict[str, Any], tensors: _Tensors) -> Model:
     else:
         fields["classes"] = None
     model = Model(**fields)
-    _require_consistent(model)
-    return model
-
-
-def _require_consistent(model: Model) -> None:
-    """Refuse parts of different sizes."""
     n_features, names = model.n_features, model.feature_names
     if names is not None and len(names) != n_features:
         raise ModelFileError(f"has {len(names)} feature names for {n_features} features.")
@@ -499,6 +475,7 @@ def _require_consistent(model: Model) -> None:
         raise ModelFileError(f"has a scaler for {model.scaler.width} of {n_features} features.")
     if model.kind == "regressor" and model.is_flat and model.expansion.n_outputs != 1:
         raise ModelFileError("has several outputs where one is expected.")
+    return model
 
 
 def _expansion(fields: dict[str, Any], tensors: _Tensors) -> KernelExpansion:
@@ -530,7 +507,8 @@ def _centers(n_features: int | None, tensors: _Tensors) -> Any:
     if n_features is None:
         return tensors.floats("centers", 2)
     data = tensors.floats("centers.data", 1)
-    indices, indptr = tensors.integers("centers.indices"), tensors.integers("centers.indptr")
+    names = ("centers.indices", "centers.indptr")
+    indices, indptr = (tensors.read(name, np.int64, n_dimensions=1) for name in names)
     if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(data) or (np.diff(indptr) < 0).any():
         raise _corrupt("the row pointers of its sparse centers are not in order")
     if len(indices) != len(data) or (indices < 0).any() or (indices >= n_features).any():
@@ -555,11 +533,8 @@ def _quantized(fields: dict[str, Any], tensors: _Tensors) -> QuantizedExpansion:
 
 
 def _packed(name: str, tables: dict[str, Any], tensors: _Tensors) -> PackedArray:
-    format, shape, step = (
-        FORMATS[tables[name]["format"]],
-        tables[name]["shape"],
-        tables[name]["step"],
-    )
+    format_name, shape, step = tables[name].values()
+    format = FORMATS[format_name]
     unpacked_bytes = 4 * math.prod(shape)
     if unpacked_bytes > tensors.max_bytes:
         raise ModelFileError(
@@ -567,11 +542,11 @@ def _packed(name: str, tables: dict[str, Any], tensors: _Tensors) -> PackedArray
             f"a larger max_bytes than {tensors.max_bytes} to read it."
         )
     is_packed = format.n_levels is not None
-    data = tensors.codes(name, np.uint8 if is_packed else np.dtype(format.name))
-    n_bytes = format.n_bytes(math.prod(shape)) - (4 if format.has_step else 0)
-    if data.nbytes != n_bytes or (data.shape != shape and not is_packed):
+    data = tensors.read(name, np.uint8 if is_packed else np.dtype(format.name).type)
+    packed = PackedArray(format, shape, data, step)
+    if packed.nbytes != format.n_bytes(math.prod(shape)) or not (is_packed or data.shape == shape):
         raise _corrupt(f"the packed array {name!r} has another size than its metadata say")
-    return PackedArray(format, shape, data, step)
+    return packed
 
 
 def _classes(fields: dict[str, Any] | None, scheme: str, n_outputs: int) -> Any:

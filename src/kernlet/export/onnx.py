@@ -12,11 +12,11 @@ from kernlet._typing import Floats
 from kernlet.affine import AffineMap, compose
 from kernlet.export.rounding import (
     FLOAT32_TOLERANCE,
-    close_calls,
     dense_points,
     feature_rows,
     likely_rows,
     require_close,
+    same_classes,
 )
 from kernlet.model.model import Model, as_model
 
@@ -65,39 +65,20 @@ class Graph:
         """One number per row."""
         return self.node("Reshape", values, self.integers([-1]))
 
-    def as_integers(self, values: str) -> str:
-        """Booleans as integers."""
-        return self.node("Cast", values, to=self.types.INT64)
-
     def argmax(self, values: str) -> str:
         """The first of the largest values of each row."""
         return self.node("ArgMax", values, axis=1, keepdims=0)
 
-    def gather(self, classes: Any, codes: str) -> str:
-        """Labels of class numbers."""
-        return self.node("Gather", self.constant(label_array(classes)), codes)
-
-    def pairs_won(self, first_wins: str, n_classes: int) -> str:
+    def pairs_won(self, first_wins: str, signs: Floats) -> str:
         """Number of pairs that each class wins."""
-        signs = self.pair_signs(n_classes)
         wins = self.node("Cast", first_wins, to=self.types.FLOAT)
         return self.node("Gemm", wins, self.floats(signs), self.floats((signs < 0).sum(axis=0)))
 
-    def pair_signs(self, n_classes: int) -> Floats:
-        """For each pair i < j, +1 at i and -1 at j."""
-        pairs = list(combinations(range(n_classes), 2))
-        signs: Floats = np.zeros((len(pairs), n_classes))
-        for pair, (i, j) in enumerate(pairs):
-            signs[pair, i], signs[pair, j] = 1, -1
-        return signs
-
-    def output(self, name: str, values: str, width: int | None, labels: Any = None) -> None:
+    def output(self, name: str, values: str, width: int | None, dtype: Any = np.float32) -> None:
         """Declare an output of ``width`` numbers per row, or of one number (None)."""
         self.nodes.append(self.helper.make_node("Identity", [values], [name]))
         shape: list[Any] = ["rows"] if width is None else ["rows", width]
-        kind = self.types.FLOAT
-        if labels is not None:
-            kind = self.helper.np_dtype_to_tensor_dtype(label_array(labels).dtype)
+        kind = self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         self.outputs.append(self.helper.make_tensor_value_info(name, kind, shape))
 
     def model(self, name: str, opset: int, ir_version: int, facts: dict[str, str]) -> Any:
@@ -127,7 +108,12 @@ def label_array(classes: Any) -> Any:
 # The oldest versions with all operators used here, for the sake of old runtimes.
 OPSET, IR_VERSION = 17, 8
 _CHECKED_ROWS = 2000
-_OUTPUT_NAMES = {"regressor": "values", "transformer": "features"}  # "scores" otherwise
+OUTPUT_NAMES = {
+    "classifier": "scores",
+    "expansion": "scores",
+    "regressor": "values",
+    "transformer": "features",
+}
 
 
 def to_onnx(model: Any, *, X: Any = None, check: bool = True) -> Any:
@@ -202,12 +188,10 @@ def check_graph(proto: Any, model: Model, X: Any = None) -> float:
     names = [output.name for output in session.get_outputs()]
     results = dict(zip(names, session.run(None, {"X": rows}), strict=True))
     outputs = model.outputs(rows.astype(np.float64))
-    expected, scores = model.scores(outputs), results[_OUTPUT_NAMES.get(model.kind, "scores")]
-    same = True
-    if model.kind == "classifier":
-        clear = np.setdiff1d(np.arange(len(rows)), close_calls(model, outputs))
-        labels = model.classes[model.codes(outputs)]
-        same = np.array_equal(results["label"][clear], labels[clear])
+    expected, scores = model.scores(outputs), results[OUTPUT_NAMES[model.kind]]
+    same = model.kind != "classifier" or same_classes(
+        model, outputs, results["label"], model.classes[model.codes(outputs)]
+    )
     # A vote jumps by 1 where an output changes its sign, so that votes cannot be compared.
     tolerance = np.inf if model.kind == "classifier" and model.votes else FLOAT32_TOLERANCE
     return require_close("graph", scores, expected, same, tolerance)
@@ -216,16 +200,14 @@ def check_graph(proto: Any, model: Model, X: Any = None) -> float:
 def add_model(graph: Graph, model: Model, x: str) -> None:
     """Everything from rows to predictions."""
     outputs = add_outputs(graph, model, x)
-    if model.kind in ("expansion", "transformer"):
-        name = _OUTPUT_NAMES.get(model.kind, "scores")
-        graph.output(name, outputs, model.expansion.n_outputs)
-        return
-    if model.kind == "regressor":
-        flat = graph.flat(outputs) if model.is_flat else outputs
-        graph.output("values", flat, None if model.is_flat else model.expansion.n_outputs)
+    if model.kind != "classifier":
+        is_flat, name = model.kind == "regressor" and model.is_flat, OUTPUT_NAMES[model.kind]
+        width = None if is_flat else model.expansion.n_outputs
+        graph.output(name, graph.flat(outputs) if is_flat else outputs, width)
         return
     codes, scores, width = add_classes(graph, model, outputs)
-    graph.output("label", graph.gather(model.classes, codes), None, model.classes)
+    labels = label_array(model.classes)
+    graph.output("label", graph.node("Gather", graph.constant(labels), codes), None, labels.dtype)
     graph.output("scores", scores, width)
     if model.temperature is not None:
         probabilities = add_probabilities(graph, model, scores)
@@ -267,11 +249,14 @@ def add_classes(graph: Graph, model: Model, outputs: str) -> tuple[str, str, int
     if model.scheme == "one output":
         scores = graph.flat(outputs)
         wins = "Greater" if model.break_ties else "GreaterOrEqual"
-        return graph.as_integers(graph.node(wins, scores, graph.scalar(0.0))), scores, None
+        is_second = graph.node(wins, scores, graph.scalar(0.0))
+        return graph.node("Cast", is_second, to=graph.types.INT64), scores, None
     if model.scheme == "one vs rest":
         return graph.argmax(outputs), outputs, n_classes
-    values = _add_votes(graph, outputs, n_classes)
-    won = graph.pairs_won(graph.node("Greater", outputs, graph.scalar(0.0)), n_classes)
+    one = np.eye(n_classes)
+    signs = np.array([one[i] - one[j] for i, j in combinations(range(n_classes), 2)])
+    values = _add_votes(graph, outputs, signs)
+    won = graph.pairs_won(graph.node("Greater", outputs, graph.scalar(0.0)), signs)
     codes = graph.argmax(values if model.break_ties else won)
     if not model.votes:
         return codes, outputs, model.expansion.n_outputs
@@ -281,11 +266,11 @@ def add_classes(graph: Graph, model: Model, outputs: str) -> tuple[str, str, int
     return codes, values, n_classes
 
 
-def _add_votes(graph: Graph, outputs: str, n_classes: int) -> str:
+def _add_votes(graph: Graph, outputs: str, signs: Floats) -> str:
     """Won + s / (3 (abs(s) + 1)), as :func:`kernlet.model.model.vote_values`."""
     lost = graph.node("Less", outputs, graph.scalar(0.0))
-    won = graph.pairs_won(graph.node("Not", lost), n_classes)
-    sums = graph.node("MatMul", outputs, graph.floats(graph.pair_signs(n_classes)))
+    won = graph.pairs_won(graph.node("Not", lost), signs)
+    sums = graph.node("MatMul", outputs, graph.floats(signs))
     sizes = graph.node("Add", graph.node("Abs", sums), graph.scalar(1.0))
     share = graph.node("Div", sums, graph.node("Mul", sizes, graph.scalar(3.0)))
     return graph.node("Add", won, share)
@@ -312,11 +297,9 @@ def _facts(model: Model) -> dict[str, str]:
     if model.feature_names is not None:
         facts["features"] = "\n".join(model.feature_names)
     if model.encoding is not None:
+        numbers = [column for column in model.encoding.columns if hasattr(column, "fill")]
         facts["encoding"] = (
             "Features named column=category are 1 for the category of the column and 0 for the "
-            "others; missing numbers are: "
-            + ", ".join(
-                f"{c.name} {c.fill:g}" for c in model.encoding.columns if hasattr(c, "fill")
-            )
+            "others; missing numbers are: " + ", ".join(f"{c.name} {c.fill:g}" for c in numbers)
         )
     return facts

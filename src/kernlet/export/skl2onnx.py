@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kernlet
-from kernlet.export.onnx import Graph, add_model, label_array, require
+from kernlet.export.onnx import OUTPUT_NAMES, Graph, add_model, label_array, require
 from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
 from kernlet.model.model import as_model
 
@@ -47,46 +47,39 @@ def register_skl2onnx() -> None:
         )
 
 
-def _names(model: Any) -> list[str]:
-    model = as_model(model)
+def _output_types(model: Any) -> dict[str, Any]:
+    """Names and types of the outputs."""
+    from skl2onnx.common import data_types
+
+    model, several = as_model(model), data_types.FloatTensorType([None, None])
     if model.kind != "classifier":
-        return ["features" if model.kind == "transformer" else "values"]
-    return ["label", "scores" if model.temperature is None else "probabilities"]
+        is_wide = model.kind == "transformer"
+        return {OUTPUT_NAMES[model.kind]: several if is_wide else data_types.FloatTensorType()}
+    label_types = {
+        "i": data_types.Int64TensorType,
+        "f": data_types.DoubleTensorType,
+        "b": data_types.BooleanTensorType,
+    }
+    label_kind = label_array(model.classes).dtype.kind
+    label = label_types.get(label_kind, data_types.StringTensorType)([None])
+    if model.temperature is None:
+        return {"label": label, "scores": data_types.FloatTensorType()}
+    return {"label": label, "probabilities": several}
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
     """Declare an operator with the outputs of a machine; skl2onnx's own would be a ZipMap."""
-    from skl2onnx.common.data_types import FloatTensorType
-
     operator = scope.declare_local_operator(f"Kernlet{type(model).__name__}", model)
     operator.inputs.extend(inputs)
-    for name in _names(model):
-        kind = _label_type(as_model(model).classes) if name == "label" else FloatTensorType()
+    for name, kind in _output_types(model).items():
         operator.outputs.append(scope.declare_local_variable(name, kind))
     return operator.outputs
 
 
 def _shapes(operator: Any) -> None:
-    from skl2onnx.common.data_types import FloatTensorType
-
-    for name, output in zip(_names(operator.raw_operator), operator.outputs, strict=True):
-        if name == "label":
-            output.type = _label_type(as_model(operator.raw_operator).classes)
-        else:
-            output.type = FloatTensorType(
-                [None, None] if name in ("probabilities", "features") else None
-            )
-
-
-def _label_type(classes: Any) -> Any:
-    from skl2onnx.common import data_types
-
-    kinds = {
-        "i": data_types.Int64TensorType,
-        "f": data_types.DoubleTensorType,
-        "b": data_types.BooleanTensorType,
-    }
-    return kinds.get(label_array(classes).dtype.kind, data_types.StringTensorType)([None])
+    kinds = _output_types(operator.raw_operator).values()
+    for output, kind in zip(operator.outputs, kinds, strict=True):
+        output.type = kind
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
@@ -94,9 +87,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     onnx = require("onnx")
     graph = Graph(onnx)
     add_model(graph, as_model(operator.raw_operator), "X")
-    unique = {"X": _as_floats(scope, container, operator.inputs[0].full_name)}
-    for name, output in zip(_names(operator.raw_operator), operator.outputs, strict=True):
-        unique[name] = output.full_name
+    rows, name = scope.get_unique_variable_name("rows"), scope.get_unique_operator_name("Cast")
+    float32, inputs = onnx.TensorProto.FLOAT, [operator.inputs[0].full_name]
+    container.add_node("Cast", inputs, [rows], to=float32, name=name)
+    unique = {"X": rows}
+    names = _output_types(operator.raw_operator)
+    unique |= {name: out.full_name for name, out in zip(names, operator.outputs, strict=True)}
 
     def renamed(name: str) -> str:
         if name not in unique:
@@ -117,16 +113,3 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             name=scope.get_unique_operator_name(node.op_type),
             **attributes,
         )
-
-
-def _as_floats(scope: Any, container: Any, name: str) -> str:
-    onnx = require("onnx")
-    floats = scope.get_unique_variable_name("rows")
-    container.add_node(
-        "Cast",
-        [name],
-        [floats],
-        to=onnx.TensorProto.FLOAT,
-        name=scope.get_unique_operator_name("Cast"),
-    )
-    return floats

@@ -27,7 +27,6 @@ from kernlet.compact.train import (
     Adam,
     AdamState,
     Arrays,
-    Schedule,
     default_batch_size,
 )
 from kernlet.devices import NUMPY, Device, capture_cuda_graph, to_numpy
@@ -275,7 +274,7 @@ def _train(
     n_batches = -(-n_rows // batch_size)
     bounds = np.linspace(0, n_rows, n_batches + 1).astype(int).tolist()
     rates = {n: _STEP_RATE if n.endswith("step") else speed * setting.rate for n in arrays}
-    adam = Adam(arrays, rates, Schedule(n_epochs * n_batches))
+    adam = Adam(arrays, rates, n_epochs * n_batches)
     noise = _noise(setting.noise, (n_rows if n_batches == 1 else batch_size) * n_features, random)
     noise = device.send(noise)
     tables = [name for name in arrays if name[0] == "W" and name[1:].isdigit()]

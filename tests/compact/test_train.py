@@ -12,7 +12,6 @@ from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 
 from kernlet.compact.classifier import accuracy
-from kernlet.compact.initialise import Initialiser
 from kernlet.compact.network import (
     STORAGE,
     BatchLoader,
@@ -25,11 +24,11 @@ from kernlet.compact.network import (
 from kernlet.compact.train import (
     RATES,
     Adam,
-    Schedule,
     Trainer,
     TrainingConfig,
     default_batch_size,
     default_epochs,
+    rate_factor,
     train_network,
 )
 from kernlet.devices import NUMPY, Device, find_device, to_numpy
@@ -37,7 +36,7 @@ from support.compact_machines import machine
 
 # -- Adam ------------------------------------------------------------------------------------
 
-CONSTANT = Schedule(10**9, warm_up=0.0)
+CONSTANT = {"n_steps": 10**9, "warm_up": 0.0}
 
 
 def two_arrays():
@@ -45,8 +44,7 @@ def two_arrays():
 
 
 def test_rates_rise_in_a_line_and_fall_to_nothing():
-    schedule = Schedule(100, warm_up=0.1)
-    factors = [schedule.factor(step) for step in range(100)]
+    factors = [rate_factor(step, 100, warm_up=0.1) for step in range(100)]
     np.testing.assert_allclose(factors[:10], np.arange(1, 11) / 10)
     assert factors[10] == 1.0
     assert np.all(np.diff(factors[10:]) < 0)
@@ -56,8 +54,7 @@ def test_rates_rise_in_a_line_and_fall_to_nothing():
 @settings(max_examples=40, deadline=None)
 @given(n_steps=st.integers(1, 300), warm_up=st.floats(0, 1))
 def test_factors_are_between_nothing_and_one(n_steps, warm_up):
-    schedule = Schedule(n_steps, warm_up)
-    assert all(0 <= schedule.factor(step) <= 1 for step in range(n_steps))
+    assert all(0 <= rate_factor(step, n_steps, warm_up) <= 1 for step in range(n_steps))
 
 
 def descend(adam, gradient_of, n_steps, state=None):
@@ -74,7 +71,7 @@ def doubled(arrays):
 
 def test_steps_are_those_of_the_paper():
     """With a constant schedule: m and v by hand, bias corrected."""
-    adam = Adam({"x": np.array([1.0, -2.0])}, {"x": 0.1}, CONSTANT)
+    adam = Adam({"x": np.array([1.0, -2.0])}, {"x": 0.1}, **CONSTANT)
     x, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
     state = adam.start
     for step in range(1, 6):
@@ -86,15 +83,15 @@ def test_steps_are_those_of_the_paper():
 
 
 def test_step_sizes_are_the_schedule_with_the_correction_of_the_paper():
-    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, Schedule(50))
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, 50)
     for step in (0, 1, 7, 49):
         bias = np.sqrt(1 - 0.999 ** (step + 1)) / (1 - 0.9 ** (step + 1))
-        assert adam.step_size(step) == pytest.approx(Schedule(50).factor(step) * bias)
+        assert adam.step_size(step) == pytest.approx(rate_factor(step, 50) * bias)
 
 
 def test_every_array_has_its_own_rate():
     """The first step is the rate, against the sign of the gradient."""
-    adam = Adam(two_arrays(), {"x": 0.1, "y": 2.0}, CONSTANT)
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 2.0}, **CONSTANT)
     gradient = {"y": np.array([3.0]), "x": np.array([[1.0, -1.0], [5.0, 0.0]])}
     arrays = adam.arrays(adam.update(adam.start, gradient, adam.step_size(0)).vector)
     np.testing.assert_allclose(arrays["x"], [[0.9, -1.9], [0.4, 3.0]], rtol=1e-6)
@@ -103,30 +100,30 @@ def test_every_array_has_its_own_rate():
 
 def test_many_arrays_go_as_each_alone():
     start, rates = two_arrays(), {"x": 0.1, "y": 0.3}
-    together = Adam(start, rates, Schedule(10))
+    together = Adam(start, rates, 10)
     arrays = together.arrays(descend(together, doubled, 10).vector)
     for name, array in start.items():
-        alone = Adam({name: array}, rates, Schedule(10))
+        alone = Adam({name: array}, rates, 10)
         single = alone.arrays(descend(alone, doubled, 10).vector)
         np.testing.assert_array_equal(arrays[name], single[name])
 
 
 def test_arrays_of_a_vector_are_those_it_was_made_of():
-    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, CONSTANT)
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, **CONSTANT)
     for name, array in adam.arrays(adam.start.vector).items():
         np.testing.assert_array_equal(array, two_arrays()[name])
 
 
 def test_starting_values_are_left_alone():
     start = {"x": np.ones(2)}
-    adam = Adam(start, {"x": 0.1}, Schedule(5))
+    adam = Adam(start, {"x": 0.1}, 5)
     assert not np.shares_memory(adam.start.vector, start["x"])
     descend(adam, doubled, 3)
     np.testing.assert_array_equal(start["x"], np.ones(2))
 
 
 def test_a_copy_of_a_state_does_not_change():
-    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, CONSTANT)
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, **CONSTANT)
     state = descend(adam, doubled, 1)
     kept, before = state.copy(), [array.copy() for array in state]
     descend(adam, doubled, 3, state)
@@ -135,14 +132,14 @@ def test_a_copy_of_a_state_does_not_change():
 
 
 def test_going_back_to_a_state_goes_the_same_way_again():
-    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, Schedule(20))
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.1}, 20)
     kept = descend(adam, doubled, 1)
     for one, two in zip(*(descend(adam, doubled, 3, kept.copy()) for _ in range(2)), strict=True):
         np.testing.assert_array_equal(one, two)
 
 
 def test_half_the_size_goes_half_as_far_with_the_same_moments():
-    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.2}, CONSTANT)
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.2}, **CONSTANT)
     start = adam.start
     whole, half = (adam.update(start.copy(), two_arrays(), size) for size in (1.0, 0.5))
     np.testing.assert_allclose(half.vector - start.vector, (whole.vector - start.vector) / 2)
@@ -151,14 +148,14 @@ def test_half_the_size_goes_half_as_far_with_the_same_moments():
 
 
 def test_a_size_may_be_an_array_of_no_dimension():
-    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.2}, CONSTANT)
+    adam = Adam(two_arrays(), {"x": 0.1, "y": 0.2}, **CONSTANT)
     one, two = (adam.update(adam.start.copy(), two_arrays(), size) for size in (0.7, np.array(0.7)))
     np.testing.assert_array_equal(one.vector, two.vector)
 
 
 def test_moments_without_gradients_do_not_fade_into_subnormal_numbers():
     start = {"x": np.ones(1, dtype=np.float32)}
-    adam = Adam(start, {"x": 0.1}, CONSTANT)
+    adam = Adam(start, {"x": 0.1}, **CONSTANT)
     state = descend(adam, doubled, 1)
     state = descend(adam, lambda arrays: {"x": 0 * arrays["x"]}, 2000, state)
     assert abs(state.mean[0]) >= np.finfo(np.float32).tiny
@@ -168,7 +165,7 @@ def test_moments_without_gradients_do_not_fade_into_subnormal_numbers():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_arrays_keep_their_shape_and_precision(dtype):
     start = {name: array.astype(dtype) for name, array in two_arrays().items()}
-    adam = Adam(start, {"x": 0.1, "y": 0.1}, Schedule(4))
+    adam = Adam(start, {"x": 0.1, "y": 0.1}, 4)
     arrays = adam.arrays(descend(adam, doubled, 1).vector)
     assert {name: a.shape for name, a in arrays.items()} == {"x": (2, 2), "y": (1,)}
     assert {a.dtype for a in arrays.values()} == {np.dtype(dtype)}
@@ -177,7 +174,7 @@ def test_arrays_keep_their_shape_and_precision(dtype):
 def test_strict_arrays_go_the_way_of_numpy():
     def end(convert):
         start = {name: convert(array) for name, array in two_arrays().items()}
-        adam = Adam(start, {"x": 0.1, "y": 0.3}, Schedule(8))
+        adam = Adam(start, {"x": 0.1, "y": 0.3}, 8)
         return adam.arrays(descend(adam, doubled, 8).vector)
 
     ours, theirs = end(np.asarray), end(array_api_strict.asarray)
@@ -532,8 +529,7 @@ def trainer(moons):
     split = rows[rows % 5 > 0], rows[rows % 5 == 0]
     training = TrainingSet(X, np.ones(len(y)), y, loss, accuracy, *split, table, 10 * table - 5)
     batches = BatchLoader(X, y, np.ones(len(y)), table=table)
-    initialiser = Initialiser(training, batches, None, 0.1)
-    return Trainer(training, batches, initialiser, TrainingConfig(20, 32), seed=0)
+    return Trainer(training, batches, None, TrainingConfig(20, 32), seed=0)
 
 
 @pytest.mark.parametrize("storage", ["float32", "int4"])

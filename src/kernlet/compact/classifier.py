@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from numbers import Integral, Real
@@ -21,7 +20,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
-from kernlet.compact.initialise import Initialiser, InitialModel, initial_classifier
+from kernlet.compact.initialise import InitialModel, initial_classifier
 from kernlet.compact.network import (
     STORAGE,
     BatchLoader,
@@ -141,7 +140,6 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         plain = StoragePlan(
             data.X.shape[1], training.n_outputs, 1, intercept_bytes=self._intercept_bytes
         )
-
         monitor = EpochMonitor(lambda network: attributes(trainer.pack(network, plain, {})))
         with Progress.start(self, data, n_tasks=2) as progress:
             trial, path, self.choice_ = self._choose(trainer, initial, progress, monitor)
@@ -183,8 +181,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             self.learning_rate * (LATER_RATE if is_trained else 1.0),
             self._rates,
         )
-        initialiser = Initialiser(training, batches, initial, self.noise)
-        return Trainer(training, batches, initialiser, config, seed)
+        return Trainer(training, batches, initial, config, seed)
 
     def _shift_and_scale(
         self, training: TrainingSet, initial: InitialModel | None
@@ -233,14 +230,15 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             if self.n_centers is not None:
                 max_centers = min(max_centers, int(self.n_centers))
             sizes = plan, int(self.max_bytes), n_rows, max_centers
-            with self._trials(trainer, progress) as run:
+            with progress.task("search", sequential=False) as search:
+                run = self._trials(trainer, search)
                 return search_bytes(run, *sizes, self.storage, self.projection)
         if self.n_centers == "auto":
             self._require_validation(trainer.training, 'n_centers="auto"')
             first = replace(plan, n_centers=max(2, plan.n_outputs))
             largest = max(1, min(_MAX_CENTERS_IN_PATH, max_centers // 2))
-            with self._trials(trainer, progress) as run:
-                return search_sizes(run, first, largest)
+            with progress.task("search", sequential=False) as search:
+                return search_sizes(self._trials(trainer, search), first, largest)
         n_centers = self.n_centers or (max_centers if initial is not None else _DEFAULT_CENTERS)
         plan = replace(plan, n_centers=min(n_centers, max_centers))
         return self._train_one(trainer, plan, progress, monitor, "as the parameters say")
@@ -263,21 +261,19 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             trial = trainer.trial(plan, monitor=monitor)
         return trial, [trial.point], f"{trial.plan.describe()}: {reason}."
 
-    @contextmanager
-    def _trials(self, trainer: Trainer, progress: Progress) -> Iterator[RunTrials]:
+    def _trials(self, trainer: Trainer, search: Progress) -> RunTrials:
         """A function that trains plans in parallel, each as a task of a search."""
         n_jobs = self.n_jobs if trainer.batches.device.is_numpy else None
         numbers = count()
-        with progress.task("search", sequential=False) as search:
 
-            def run(plans: Sequence[StoragePlan], epochs: float) -> list[Trial]:
-                tasks = [search.task("trial", next(numbers)) for _ in plans]
-                return Parallel(n_jobs=n_jobs)(
-                    delayed(_run_trial)(trainer, plan, epochs, task)
-                    for plan, task in zip(plans, tasks, strict=True)
-                )
+        def run(plans: Sequence[StoragePlan], epochs: float) -> list[Trial]:
+            tasks = [search.task("trial", next(numbers)) for _ in plans]
+            return Parallel(n_jobs=n_jobs)(
+                delayed(_run_trial)(trainer, plan, epochs, task)
+                for plan, task in zip(plans, tasks, strict=True)
+            )
 
-            yield run
+        return run
 
     def _plan(self, training: TrainingSet) -> StoragePlan:
         """The plan of the parameters, with the default number of centers."""
@@ -300,11 +296,17 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _plan_of(self, compact: QuantizedExpansion) -> StoragePlan:
         """The plan of a compact machine to start from, where the parameters allow it."""
-        plan = StoragePlan.of(compact, self._intercept_bytes)
-        if self.storage != "auto":
-            plan = replace(plan, formats=STORAGE[self.storage])
-        if self.width == "per_center":
-            plan = replace(plan, width="per_center")
+        stored = compact.storage
+        formats = (stored["centers"], stored["coef"], stored.get("projection", "float32"))
+        plan = StoragePlan(
+            compact.n_features,
+            compact.n_outputs,
+            compact.n_centers,
+            compact.rank if "projection" in stored else None,
+            formats if self.storage == "auto" else STORAGE[self.storage],
+            "per_center" if len(compact.gamma) > 1 else self.width,
+            self._intercept_bytes,
+        )
         if isinstance(self.projection, Integral) and self.projection != plan.rank:
             raise ValueError(
                 f"projection={self.projection}, but the machine to start from has {plan.rank}; "
@@ -550,10 +552,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
-        values = to_numpy(self.decision_function(X)) / self.temperature_
-        if values.ndim == 1:
-            return np.stack([expit(-values), expit(values)], axis=1)
-        return softmax(values, axis=1)
+        return self._link(X, expit, softmax)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the class probabilities.
@@ -566,10 +565,14 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         -------
         logarithms : ndarray of shape (n_samples, n_classes)
         """
+        return self._link(X, log_expit, log_softmax)
+
+    def _link(self, X: Any, of_two_classes: Any, of_many: Any) -> Floats:
+        """A function of the decision values over the temperature, with a column per class."""
         values = to_numpy(self.decision_function(X)) / self.temperature_
         if values.ndim == 1:
-            return np.stack([log_expit(-values), log_expit(values)], axis=1)
-        return log_softmax(values, axis=1)
+            return np.stack([of_two_classes(-values), of_two_classes(values)], axis=1)
+        return of_many(values, axis=1)
 
     def _initial_model(
         self, previous: tuple[Any, QuantizedExpansion] | None, n_features: int
@@ -590,14 +593,13 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         n_classes = len(self.classes_)
         codes = np.searchsorted(self.classes_, data.y)
         train, held_out = self._split(codes)
-        if self.loss == "squared_hinge":
-            loss: CrossEntropy | SquaredHingeLoss = SquaredHingeLoss()
-            initial_table = loss.target_table(n_classes)
-        else:
-            loss = CrossEntropy(self.smoothing)
-            initial_table = _INITIAL_OUTPUT_GAP * (np.eye(n_classes) - 1 / n_classes)
-            if n_classes == 2:
-                initial_table = np.array([[-_INITIAL_OUTPUT_GAP], [_INITIAL_OUTPUT_GAP]])
+        is_hinge = self.loss == "squared_hinge"
+        loss = SquaredHingeLoss() if is_hinge else CrossEntropy(self.smoothing)
+        table = initial_table = loss.target_table(n_classes)
+        if not is_hinge:
+            gap = _INITIAL_OUTPUT_GAP
+            several = gap * (np.eye(n_classes) - 1 / n_classes)
+            initial_table = np.array([[-gap], [gap]]) if n_classes == 2 else several
         return TrainingSet(
             RowReader(data.X) if isinstance(data.X, RowSource) else data.X,
             weights,
@@ -606,19 +608,22 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
             accuracy,
             train,
             held_out,
-            loss.target_table(n_classes),
+            table,
             initial_table,
         )
 
 
 def accuracy(outputs: Floats, codes: Indices, weights: Floats) -> tuple[float, float]:
     """Weighted accuracy of outputs and its standard error."""
-    single = outputs.shape[1] == 1
-    predicted = outputs[:, 0] > 0 if single else outputs.argmax(axis=1)
+    predicted = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
+    return mean_and_standard_error(predicted == codes, weights)
+
+
+def mean_and_standard_error(values: Any, weights: Floats) -> tuple[float, float]:
+    """The weighted mean of the values of rows, and its standard error."""
     shares = weights / weights.sum()
-    correct = predicted == codes
-    mean = float(shares @ correct)
-    return mean, float(np.sqrt(np.sum(shares**2 * (correct - mean) ** 2)))
+    mean = float(shares @ values)
+    return mean, float(np.sqrt(np.sum(shares**2 * (values - mean) ** 2)))
 
 
 def best_temperature(outputs: Floats, codes: Indices, weights: Floats) -> float:

@@ -244,39 +244,38 @@ class InitialPoints:
 InitialModel = InitialPoints | QuantizedExpansion
 
 
-@dataclass(frozen=True, eq=False)
-class Initialiser:
-    """Makes initial networks from the rows to train on, or from the user's model."""
+def initialise(
+    plan: StoragePlan,
+    training: TrainingSet,
+    batches: BatchLoader,
+    model: InitialModel | None,
+    noise: float,
+    random: np.random.RandomState,
+) -> RBFNetwork:
+    """The initial network of a plan, as numpy arrays: of the user's model if that has its size."""
+    sample = _draw_sample(training, batches, plan.n_centers, random)
+    points = None
+    if isinstance(model, QuantizedExpansion):
+        return RBFNetwork.from_expansion(model)
+    if model is not None:
+        is_plan = (plan.n_centers, plan.rank) == (len(model.points), None)
+        if is_plan and model.expansion is not None:
+            return RBFNetwork.from_expansion(model.expansion, batches.shift, batches.scale)
+        points = (model.points - batches.shift) / batches.scale
+    return initial_network(sample, plan.n_centers, plan.rank, random, noise, points)
 
-    training: TrainingSet
-    batches: BatchLoader
-    model: InitialModel | None
-    noise: float
 
-    def __call__(self, plan: StoragePlan, random: np.random.RandomState) -> RBFNetwork:
-        """The initial network of a plan, as numpy arrays."""
-        sample = self._sample(plan.n_centers, random)
-        shift, scale, points = self.batches.shift, self.batches.scale, None
-        if isinstance(self.model, QuantizedExpansion):
-            return RBFNetwork.from_expansion(self.model)
-        if self.model is not None:
-            is_plan = (plan.n_centers, plan.rank) == (len(self.model.points), None)
-            if is_plan and self.model.expansion is not None:
-                return RBFNetwork.from_expansion(self.model.expansion, shift, scale)
-            points = (self.model.points - shift) / scale
-        return initial_network(sample, plan.n_centers, plan.rank, random, self.noise, points)
-
-    def _sample(self, n_centers: int, random: np.random.RandomState) -> Sample:
-        training, n_features = self.training, self.batches.n_features
-        rows = training.train[sample_rows(len(training.train), n_features, n_centers, random)]
-        is_regression = training.target_table is None
-        return Sample(
-            to_numpy(self.batches.rows(self.batches.as_indices(rows))),
-            training.initial_targets(rows),
-            training.weights[rows],
-            training.groups[rows],
-            _REGRESSION_GAMMA_FACTORS if is_regression else (1.0,),
-        )
+def _draw_sample(
+    training: TrainingSet, batches: BatchLoader, n_centers: int, random: np.random.RandomState
+) -> Sample:
+    numbers = sample_rows(len(training.train), batches.n_features, n_centers, random)
+    rows = training.train[numbers]
+    X, targets = to_numpy(batches.rows(batches.as_indices(rows))), training.targets[rows]
+    weights = training.weights[rows]
+    if training.initial_table is None:
+        groups = np.zeros(len(rows), dtype=np.intp)
+        return Sample(X, targets, weights, groups, _REGRESSION_GAMMA_FACTORS)
+    return Sample(X, training.initial_table[targets], weights, targets)
 
 
 def initial_classifier(init: Any, n_features: int, classes: Any) -> InitialModel:

@@ -259,20 +259,6 @@ class StoragePlan:
     width: str = "shared"
     intercept_bytes: int = 4
 
-    @classmethod
-    def of(cls, expansion: QuantizedExpansion, intercept_bytes: int = 4) -> StoragePlan:
-        """The plan that an expansion was stored by."""
-        formats = expansion.storage
-        return cls(
-            expansion.n_features,
-            expansion.n_outputs,
-            expansion.n_centers,
-            expansion.rank if "projection" in formats else None,
-            (formats["centers"], formats["coef"], formats.get("projection", "float32")),
-            "per_center" if len(expansion.gamma) > 1 else "shared",
-            intercept_bytes,
-        )
-
     @property
     def nbytes(self) -> int:
         """Bytes of everything stored."""
@@ -473,18 +459,6 @@ class TrainingSet:
     def n_outputs(self) -> int:
         """Outputs of the network."""
         return int((self.targets if self.target_table is None else self.target_table).shape[1])
-
-    @property
-    def groups(self) -> Indices:
-        """Groups of rows that get centers of their own: the classes."""
-        if self.target_table is None:
-            return np.zeros(len(self.targets), dtype=np.intp)
-        return self.targets
-
-    def initial_targets(self, rows: Indices) -> Floats:
-        """The outputs that an initial network aims at."""
-        targets = self.targets[rows]
-        return targets if self.initial_table is None else self.initial_table[targets]
 
     def score_held_out(self, outputs: Floats) -> tuple[float, float]:
         """Score and standard error of outputs for the held-out rows; NaN without any."""

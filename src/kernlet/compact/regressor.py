@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats
-from kernlet.compact.classifier import CompactMachine
+from kernlet.compact.classifier import CompactMachine, mean_and_standard_error
 from kernlet.compact.initialise import InitialModel, initial_regressor
 from kernlet.compact.network import Huber, SquaredError, TrainingSet
 from kernlet.compact.train import RATES
@@ -231,9 +231,8 @@ def r2(outputs: Floats, targets: Floats, weights: Floats) -> tuple[float, float]
     errors = np.mean((outputs - targets) ** 2, axis=1)
     variances = np.mean((targets - shares @ targets) ** 2, axis=1)
     variance = float(shares @ variances) or 1.0
-    mean = float(shares @ errors)
-    standard_error = float(np.sqrt(np.sum(shares**2 * (errors - mean) ** 2))) / variance
-    return 1 - mean / variance, standard_error
+    mean, standard_error = mean_and_standard_error(errors, weights)
+    return 1 - mean / variance, standard_error / variance
 
 
 def mean_and_scale(y: Any, weights: Floats) -> tuple[Floats, float]:

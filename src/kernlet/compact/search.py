@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -142,13 +143,8 @@ def _too_few_bytes(plan: StoragePlan, max_bytes: int, storage: str, projection: 
 
 def largest_within(plan: StoragePlan, max_bytes: int, max_centers: int) -> StoragePlan | None:
     """The plan with as many centers as fit in the bytes; None where not even one fits."""
-    fits, too_many = 0, max_centers + 1
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if replace(plan, n_centers=middle).nbytes <= max_bytes:
-            fits = middle
-        else:
-            too_many = middle
+    sizes = range(1, max_centers + 1)
+    fits = bisect_right(sizes, max_bytes, key=lambda size: replace(plan, n_centers=size).nbytes)
     return replace(plan, n_centers=fits) if fits else None
 
 
@@ -171,7 +167,7 @@ def _ranks(n_features: int, max_bytes: int, projection: object) -> list[int | No
     """No projection, and a few ranks whose matrix takes a reasonable share of the bytes."""
     if projection != "auto":
         return [projection]  # type: ignore[list-item]
-    format = FORMATS[_projection_formats(n_features)[0]]
+    format = FORMATS[_usual_projection_format(n_features)]
     low, high = (share * max_bytes for share in _PROJECTION_SHARE)
     ranks = [r for r in _RANKS if r < n_features and format.n_bytes(r * n_features) <= high]
     if n_features <= _MAX_METRIC_FEATURES and format.n_bytes(n_features**2) <= high:
@@ -181,9 +177,9 @@ def _ranks(n_features: int, max_bytes: int, projection: object) -> list[int | No
     return [None, *ranks[-1::-stride][::-1]]
 
 
-def _projection_formats(n_features: int) -> tuple[str, str]:
-    """The usual and the other format: ternary for a large matrix, eight bits for a small one."""
-    return ("int8", "int4") if n_features <= _MAX_METRIC_FEATURES else ("ternary", "int4")
+def _usual_projection_format(n_features: int) -> str:
+    """Ternary for a large matrix, eight bits for a small one."""
+    return "int8" if n_features <= _MAX_METRIC_FEATURES else "ternary"
 
 
 def _formats(storage: str, rank: int | None, n_features: int) -> list[tuple[str, str, str]]:
@@ -192,8 +188,8 @@ def _formats(storage: str, rank: int | None, n_features: int) -> list[tuple[str,
         return [STORAGE[storage]]
     if rank is None:
         return [("int4", "int4", "int4"), ("int8", "int8", "int8"), ("int6", "int4", "int4")]
-    usual, other = _projection_formats(n_features)
-    return [("int4", "int4", usual), ("int6", "int4", usual), ("int4", "int4", other)]
+    usual = _usual_projection_format(n_features)
+    return [("int4", "int4", usual), ("int6", "int4", usual), ("int4", "int4", "int4")]
 
 
 # -- The picture -----------------------------------------------------------------------------

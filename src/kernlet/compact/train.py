@@ -12,6 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from kernlet._typing import Array, Floats
+from kernlet.compact.initialise import InitialModel, initialise
 from kernlet.compact.network import (
     PACKED,
     Arrays,
@@ -72,20 +73,16 @@ _MEAN_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # those of the paper
 _SUBNORMAL_GUARD = 1e-15
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Factors of the learning rates: a linear rise over a share of the steps, then a cosine."""
+_WARM_UP = 0.05  # share of the steps over which the rates rise
 
-    n_steps: int
-    warm_up: float = 0.05
 
-    def factor(self, step: int) -> float:
-        """The factor at a step, counted from 0."""
-        rising = max(1, round(self.warm_up * self.n_steps))
-        if step < rising:
-            return (step + 1) / rising
-        progress = (step - rising) / max(1, self.n_steps - rising)
-        return 0.5 * (1.0 + math.cos(math.pi * progress))
+def rate_factor(step: int, n_steps: int, warm_up: float = _WARM_UP) -> float:
+    """The factor of the learning rates at a step from 0: a linear rise, then a half cosine."""
+    rising = max(1, round(warm_up * n_steps))
+    if step < rising:
+        return (step + 1) / rising
+    progress = (step - rising) / max(1, n_steps - rising)
+    return 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
 class AdamState(NamedTuple):
@@ -108,8 +105,10 @@ class Adam:
     number of arrays.
     """
 
-    def __init__(self, arrays: Arrays, rates: dict[str, float], schedule: Schedule) -> None:
-        self.schedule = schedule
+    def __init__(
+        self, arrays: Arrays, rates: dict[str, float], n_steps: int, warm_up: float = _WARM_UP
+    ) -> None:
+        self.n_steps, self.warm_up = n_steps, warm_up
         self._shapes = {name: tuple(array.shape) for name, array in arrays.items()}
         vector = self._concatenated(arrays)
         xp = array_namespace(vector)
@@ -130,7 +129,8 @@ class Adam:
     def step_size(self, step: int) -> float:
         """The factor of the rates at a step: the schedule times Adam's bias correction."""
         mean_bias, square_bias = 1 - _MEAN_DECAY ** (step + 1), 1 - _SQUARE_DECAY ** (step + 1)
-        return self.schedule.factor(step) * (math.sqrt(square_bias) / mean_bias)
+        factor = rate_factor(step, self.n_steps, self.warm_up)
+        return factor * (math.sqrt(square_bias) / mean_bias)
 
     def update(self, state: AdamState, grad: Arrays, step_size: Array) -> AdamState:
         """The state after a step, which overwrites the given one.
@@ -274,7 +274,7 @@ class _Stage:
         for name in levels:
             arrays[_log_step(name)] = batches.device.send(np.log([steps[name]]))
             rates[_log_step(name)] = _LOG_STEP_RATE
-        self.adam = Adam(arrays, rates, Schedule(config.n_epochs * n_batches))
+        self.adam = Adam(arrays, rates, config.n_epochs * n_batches)
         self.state, self.good = self.adam.start, self.adam.start.copy()
         self.n_steps = self.n_halvings = 0
         self.last_batch: Array = batches.as_indices(np.arange(1))
@@ -502,11 +502,11 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """Trains plans on one training set, from the networks that ``initialise`` makes."""
+    """Trains plans on one training set, from the user's ``model`` where there is one."""
 
     training: TrainingSet
     batches: BatchLoader
-    initialise: Callable[[StoragePlan, np.random.RandomState], RBFNetwork]
+    model: InitialModel | None
     config: TrainingConfig
     seed: int
 
@@ -516,7 +516,7 @@ class Trainer:
         """Train a plan on the rows that are not held out, for a share of the epochs."""
         random = np.random.RandomState(derive_seed(self.seed, plan.n_centers, plan.rank or 0))
         config = replace(self.config, n_epochs=max(1, round(epochs * self.config.n_epochs)))
-        network = self.initialise(plan, random)
+        network = initialise(plan, self.training, self.batches, self.model, config.noise, random)
         plan = replace(plan, n_centers=len(network.centers))
         trained = self._train(network, plan, config, random, monitor)
         expansion = self.pack(trained.network, plan, trained.steps)

@@ -253,6 +253,7 @@ def initialise(
     random: np.random.RandomState,
 ) -> RBFNetwork:
     """The initial network of a plan, as numpy arrays: of the user's model if that has its size."""
+    # Drawn even where it is not used, so that training sees the same random numbers.
     sample = _draw_sample(training, batches, plan.n_centers, random)
     points = None
     if isinstance(model, QuantizedExpansion):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 from kernlet.kernels.gram import ColumnCache
-from kernlet.squared.core_set import _REASONS, CoreRule, find_core_set
+from kernlet.squared.core_set import REASONS, CoreRule, find_core_set
 from kernlet.squared.mdm import find_nearest_point
 from kernlet.squared.problem import Solution
 from support.squared_problems import columns_of, features_of, kernel_matrix_of, overlapping
@@ -175,4 +175,4 @@ def test_no_row_joins_twice_where_nothing_is_near_enough():
 def test_a_rule_is_missed_by_its_own_measure(eps, status, gap, true_eps, is_missed):
     solution = Solution(np.arange(1), np.ones(1), 0.0, gap, 1, status, ball_gap=true_eps)
     assert CoreRule(eps=eps).is_missed(solution) is is_missed
-    assert not is_missed or status in _REASONS
+    assert not is_missed or status in REASONS

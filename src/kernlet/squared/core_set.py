@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +10,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import ColumnCache, as_indices
 from kernlet.sklearn_base import is_unconverged
 from kernlet.squared.active_set import IncrementalNNQP
-from kernlet.squared.problem import Solution, SquaredMargin, Status
+from kernlet.squared.problem import ROUNDING, Report, Solution, SquaredMargin, Status
 
 # How this works
 # --------------
@@ -48,16 +47,14 @@ from kernlet.squared.problem import Solution, SquaredMargin, Status
 # I. W. Tsang, A. Kocsor, J. T. Kwok, "Efficient kernel feature extraction for massive data sets",
 #   KDD 2006.
 
-_REASONS: dict[Status, str] = {
+REASONS: dict[Status, str] = {
     "iteration limit": "the core set reached max_iter. Raise it.",
     "memory limit": "the core set reached cache_size. Raise it, lower C, or allow a larger eps.",
-    "rounding": "kernel values times C leave no more digits. Scale the features, or lower C.",
+    "rounding": ROUNDING,
 }
 _LEAST_BATCH, _BATCH_SHARE = 10, 5  # rows that a full scan adds: ten, or a fifth of the core set
 _SAMPLES_PER_REPORT = 20
 _BYTES_PER_ENTRY = 48  # of the quadratic program, per pair of rows
-
-Report = Callable[[Solution], bool]
 
 
 @dataclass(frozen=True)
@@ -88,11 +85,6 @@ class CoreRule:
             return is_unconverged(solution, self.tol)
         return is_unconverged(replace(solution, gap=solution.ball_gap), self.eps)
 
-    def why_missed(self, solutions: Sequence[Solution]) -> str | None:
-        """The reason and the remedy for the first solution that missed the rule."""
-        missed = [solution for solution in solutions if self.is_missed(solution)]
-        return _REASONS[missed[0].status] if missed else None
-
 
 def find_core_set(
     problem: SquaredMargin,
@@ -114,48 +106,43 @@ def find_core_set(
     return _Growth(problem, columns, rule, random_state, known, report).run()
 
 
+@dataclass(eq=False)
 class _Growth:
     """A core set while it grows."""
 
-    def __init__(
-        self,
-        problem: SquaredMargin,
-        columns: ColumnCache,
-        rule: CoreRule,
-        random_state: np.random.RandomState,
-        known: Indices,
-        report: Report | None,
-    ) -> None:
-        self.problem, self.columns, self.rule = problem, columns, rule
-        self.random_state, self.known, self.report = random_state, known, report
+    problem: SquaredMargin
+    columns: ColumnCache
+    rule: CoreRule
+    random_state: np.random.RandomState
+    known: Indices
+    report: Report | None
+
+    def __post_init__(self) -> None:
+        n_rows = self.problem.n_rows
         self.core: Indices = np.empty(0, dtype=np.intp)
-        self.is_core = np.zeros(problem.n_rows, dtype=bool)
+        self.is_core = np.zeros(n_rows, dtype=bool)
         self.program = IncrementalNNQP()
-        self.n_iter = 0
         self.is_exact = True
-        self.values: Floats = np.zeros(problem.n_rows)
-        self.own_margin: Floats = np.zeros(problem.n_rows)  # a_i / c_i, its part of margin i
+        self.n_iter = 0
+        self.values: Floats = np.zeros(n_rows)
+        self.own_margin: Floats = np.zeros(n_rows)  # a_i / c_i, its part of margin i
 
     def run(self) -> Solution:
-        self._add(self._first_rows())
+        signs = self.problem.signs  # a random row of each
+        first = [self.random_state.choice(np.flatnonzero(signs == s)) for s in np.unique(signs)]
+        self._add(as_indices(first))
         status = None if self.rule.sample_size is None else self._grow_by_samples()
         self._scan()
         if status is None:
             status = self._grow_by_scans()
         return self._solution(status)
 
-    def _first_rows(self) -> Indices:
-        """A random row of each sign."""
-        signs = self.problem.signs
-        there = [sign for sign in (-1.0, 1.0) if (signs == sign).any()]
-        return as_indices([self.random_state.choice(np.flatnonzero(signs == s)) for s in there])
-
     def _grow_by_samples(self) -> Status | None:
         """Add the furthest row of random samples; None where all rows are to be scanned next."""
         assert self.rule.sample_size is not None
         size, misses = min(self.rule.sample_size, self.problem.n_rows), 0
         while misses < self.rule.n_tries:
-            if (ended := self._ended(every=_SAMPLES_PER_REPORT)) is not None:
+            if ended := self._ended(every=_SAMPLES_PER_REPORT):
                 return ended
             sample = self.random_state.randint(self.problem.n_rows, size=size)
             furthest = self._furthest_outside(self.known[~self.is_core[self.known]])
@@ -182,7 +169,7 @@ class _Growth:
             margins = self._margins()
             if self._is_optimal(margins):
                 return "optimal"
-            if (ended := self._ended()) is not None:
+            if ended := self._ended():
                 return ended
             outside = np.flatnonzero(margins < 1.0)
             new = outside[~self.is_core[outside]]
@@ -202,15 +189,11 @@ class _Growth:
             return "memory limit"
         if not self.program.weights.any():  # all weights underflow
             return "rounding"
-        report = self.report if self.n_iter % every == 0 else None
-        if report is not None and report(self._state()):
-            return "stopped"
+        if self.report is not None and self.n_iter % every == 0:
+            rows, coef = self._support()
+            state = Solution(rows, coef, float(coef.sum()), np.nan, self.n_iter, "running")
+            return "stopped" if self.report(state) else None
         return None
-
-    def _state(self) -> Solution:
-        """The solution so far, for reports."""
-        rows, coef = self._support()
-        return Solution(rows, coef, float(coef.sum()), np.nan, self.n_iter, "running")
 
     def _add(self, rows: Indices) -> None:
         """Add rows to the core set and solve its program."""

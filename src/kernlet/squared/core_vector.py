@@ -23,7 +23,7 @@ from kernlet.sklearn_base import (
     one_vs_rest_signs,
     warn_user,
 )
-from kernlet.squared.core_set import CoreRule, find_core_set
+from kernlet.squared.core_set import REASONS, CoreRule, find_core_set
 from kernlet.squared.problem import Solution, SquaredMargin
 
 
@@ -221,12 +221,14 @@ class CoreVectorClassifier(ExpansionClassifier):
         problems = [SquaredMargin(gram, row, costs) for row in signs]
         with Progress.start(self, data, n_tasks=len(problems)) as progress:
             solutions = self._solve_all(problems, data, progress)
-            self._warn_if_missed(solutions)
             self._set_attributes(Gram(kernel, data.X), data, solutions)
         return self
 
-    def _rule(self) -> CoreRule:
-        return CoreRule(
+    def _solve_all(
+        self, problems: list[SquaredMargin], data: TrainingData, progress: Progress
+    ) -> list[Solution]:
+        """Solve one output after the other, with one cache of kernel columns."""
+        rule = CoreRule(
             tol=self.tol,
             eps=self.eps,
             sample_size=self.sample_size,
@@ -234,15 +236,8 @@ class CoreVectorClassifier(ExpansionClassifier):
             max_iter=None if self.max_iter == -1 else int(self.max_iter),
             max_bytes=int(self.cache_size * 2**20),
         )
-
-    def _solve_all(
-        self, problems: list[SquaredMargin], data: TrainingData, progress: Progress
-    ) -> list[Solution]:
-        """Solve one output after the other, with one cache of kernel columns."""
-        rule, random_state = self._rule(), check_random_state(self.random_state)
-        gram = problems[0].gram
-        columns = ColumnCache(gram, rule.max_bytes)
-        solutions = []
+        gram, random_state = problems[0].gram, check_random_state(self.random_state)
+        columns, solutions = ColumnCache(gram, rule.max_bytes), []
         for problem in problems:
             with progress.task("output") as output:
 
@@ -254,17 +249,14 @@ class CoreVectorClassifier(ExpansionClassifier):
                 solutions.append(
                     find_core_set(problem, columns, rule, random_state=random_state, report=report)
                 )
-        return solutions
-
-    def _warn_if_missed(self, solutions: list[Solution]) -> None:
-        rule = self._rule()
         missed = [solution for solution in solutions if rule.is_missed(solution)]
         if missed:
             warn_user(
                 f"{len(missed)} of {len(solutions)} outputs ended at a relative duality gap of up "
                 f"to {max(s.gap for s in missed):.1e} and a ball gap of up to "
-                f"{max(s.ball_gap for s in missed):.1e}: {rule.why_missed(missed)}"
+                f"{max(s.ball_gap for s in missed):.1e}: {REASONS[missed[0].status]}"
             )
+        return solutions
 
     def _set_attributes(self, gram: Gram, data: TrainingData, solutions: list[Solution]) -> None:
         """Set the fitted attributes."""

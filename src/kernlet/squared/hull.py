@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -36,7 +35,7 @@ from kernlet.sklearn_base import (
     warn_unconverged,
 )
 from kernlet.squared.mdm import find_nearest_point
-from kernlet.squared.problem import Solution, SquaredMargin
+from kernlet.squared.problem import ROUNDING, Solution, SquaredMargin
 
 #: Trains on a subset of the rows: the problem of these rows, their numbers, and weights alpha to
 #: start from.
@@ -44,7 +43,7 @@ Solve = Callable[[SquaredMargin, Indices, Floats | None], Solution]
 
 _REASONS = {
     "iteration limit": "the steps reached max_iter. Raise it.",
-    "rounding": "kernel values times C leave no more digits. Scale the features, or lower C.",
+    "rounding": ROUNDING,
 }
 
 
@@ -139,58 +138,48 @@ class RemovalRound:
     gap: float
 
 
-Round = tuple[Solution, RemovalRound]
-
-
 def removal_rounds(
     problem: SquaredMargin, weights: Floats, removal: Removal, solve: Solve, output: int = 0
-) -> Iterator[Round]:
+) -> Iterator[tuple[Solution, RemovalRound]]:
     """Train, remove, train on the rows left, and so on; solutions over the rows of ``problem``.
 
     The threshold applies to all rows, so that rows of zero alpha leave too. A row of sample weight
     w counts as w rows. The rounds end early where a removal would leave one class only.
     """
-    rows = np.arange(problem.n_rows)
+    rows, factor, threshold = np.arange(problem.n_rows), 0.0, 0.0
     solution = solve(problem, rows, None)
-    yield _round(problem, weights, rows, solution, (output, 0, 0.0, 0.0))
-    for k in range(removal.rounds):
-        total = weights.sum() if removal.size == "initial" else weights[rows].sum()
-        threshold = removal.factor(k) / total
-        alpha = solution.spread(solution.alpha, len(rows))
-        kept = alpha >= threshold * weights[rows]
-        if len(np.unique(problem.signs[rows[kept]])) < len(np.unique(problem.signs)):
-            return
-        if not kept.all():
-            rows = rows[kept]
-            solution = solve(problem.subset(rows), rows, alpha[kept])
-        labels = (output, k + 1, removal.factor(k), threshold)
-        yield _round(problem, weights, rows, solution, labels)
-
-
-def _round(
-    problem: SquaredMargin,
-    weights: Floats,
-    rows: Indices,
-    solution: Solution,
-    labels: tuple[int, int, float, float],
-) -> Round:
-    """The solution over all rows, and the record of its training."""
-    whole = replace(solution, rows=rows[solution.rows])
-    alpha = whole.spread(whole.alpha, problem.n_rows)
-    values = problem.margins(alpha) - problem.ridge * alpha
-    is_left = np.zeros(problem.n_rows, dtype=bool)
-    is_left[rows] = True
-    accuracy, deviation = _accuracy(values[~is_left] > 0, weights[~is_left])
-    record = RemovalRound(
-        *labels,
-        n_rows=len(rows),
-        n_support=len(solution.rows),
-        train_accuracy=_accuracy(values[is_left] > 0, weights[is_left])[0],
-        validation_accuracy=accuracy,
-        deviation=deviation,
-        gap=solution.gap,
-    )
-    return whole, record
+    for k in range(1 + removal.rounds):
+        if k:
+            factor = removal.factor(k - 1)
+            total = weights.sum() if removal.size == "initial" else weights[rows].sum()
+            threshold = factor / total
+            alpha = solution.spread(solution.alpha, len(rows))
+            kept = alpha >= threshold * weights[rows]
+            if len(np.unique(problem.signs[rows[kept]])) < len(np.unique(problem.signs)):
+                return
+            if not kept.all():
+                rows = rows[kept]
+                solution = solve(problem.subset(rows), rows, alpha[kept])
+        whole = replace(solution, rows=rows[solution.rows])
+        alpha = whole.spread(whole.alpha, problem.n_rows)
+        is_right = problem.margins(alpha) - problem.ridge * alpha > 0
+        left = np.delete(np.arange(problem.n_rows), rows)
+        accuracy, deviation = _accuracy(is_right[left], weights[left])
+        yield (
+            whole,
+            RemovalRound(
+                output=output,
+                round=k,
+                factor=factor,
+                threshold=threshold,
+                n_rows=len(rows),
+                n_support=len(solution.rows),
+                train_accuracy=_accuracy(is_right[rows], weights[rows])[0],
+                validation_accuracy=accuracy,
+                deviation=deviation,
+                gap=solution.gap,
+            ),
+        )
 
 
 def _accuracy(is_right: NDArray[np.bool_], weights: Floats) -> tuple[float, float]:
@@ -206,18 +195,6 @@ def _accuracy(is_right: NDArray[np.bool_], weights: Floats) -> tuple[float, floa
 def accuracy_changed(accuracy: Sequence[float], deviation: Sequence[float]) -> bool:
     """The paper's rule to stop: |a_(k-1) - a_k| > sigma_(k-1) for the last two accuracies."""
     return len(accuracy) > 1 and abs(accuracy[-2] - accuracy[-1]) > deviation[-2]
-
-
-def remove_until_accuracy_drops(rounds: Iterator[Round]) -> list[Round]:
-    """The rounds of a single training, up to and with the first that the rule stops."""
-    path: list[Round] = []
-    for trained in rounds:
-        path.append(trained)
-        records = [record for _, record in path[1:]]
-        accuracy = [record.validation_accuracy for record in records]
-        if accuracy_changed(accuracy, [record.deviation for record in records]):
-            break
-    return path
 
 
 @dataclass(eq=False)
@@ -238,20 +215,14 @@ class _Training:
     @single_thread()
     def run(self) -> tuple[Solution, list[RemovalRound]]:
         """Train, with removal where asked for, in any process."""
-        removal, path = self.removal, []
+        path: list[RemovalRound] = []
         with self.progress:
-            if removal is None:
+            if self.removal is None:
                 solution = self.solve(self.problem, np.arange(self.problem.n_rows), None)
             else:
-                if removal.cv is None:
-                    path = remove_until_accuracy_drops(self._rounds(removal))
-                else:
-                    n_rounds = self._n_rounds_by_folds(removal, removal.cv)
-                    path = list(islice(self._rounds(removal), 1 + n_rounds))
-                solution = path[-1][0]
+                solution, path = self._remove(self.removal)
         status = "stopped" if self.was_stopped else solution.status
-        solution = replace(solution, n_iter=self.n_iter, status=status)
-        return solution, [record for _, record in path]
+        return replace(solution, n_iter=self.n_iter, status=status), path
 
     def solve(self, problem: SquaredMargin, rows: Indices, start: Floats | None) -> Solution:
         """Train on a subset of the rows."""
@@ -268,13 +239,23 @@ class _Training:
         self.n_iter += solution.n_iter
         return solution
 
-    def _rounds(self, removal: Removal) -> Iterator[Round]:
-        """The trainings of a removal one by one, up to the one that a callback stops."""
-        weights = self.data.sample_weight
-        for trained in removal_rounds(self.problem, weights, removal, self.solve, self.output):
-            yield trained
-            if self.was_stopped:
-                return
+    def _remove(self, removal: Removal) -> tuple[Solution, list[RemovalRound]]:
+        """The last training of a removal, and the records of all, up to where a rule stops it."""
+        weights, n_rounds = self.data.sample_weight, removal.rounds
+        if removal.cv is not None:
+            n_rounds = self._n_rounds_by_folds(removal, removal.cv)
+        path: list[RemovalRound] = []
+        rounds = removal_rounds(self.problem, weights, removal, self.solve, self.output)
+        for last, record in rounds:
+            path.append(record)
+            solution = last
+            if self.was_stopped or record.round == n_rounds:
+                break
+            accuracy = [record.validation_accuracy for record in path[1:]]
+            deviation = [record.deviation for record in path[1:]]
+            if removal.cv is None and accuracy_changed(accuracy, deviation):
+                break
+        return solution, path
 
     def _n_rounds_by_folds(self, removal: Removal, n_folds: int) -> int:
         """Rounds after which the paper stops, with accuracy and deviation over folds."""

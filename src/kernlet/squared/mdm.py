@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from kernlet._typing import Floats, Indices
-from kernlet.kernels.gram import as_indices
+from kernlet.kernels.gram import slices_of
 from kernlet.squared.active_set import IncrementalNNQP
-from kernlet.squared.problem import Solution, SquaredMargin, Status
+from kernlet.squared.problem import Report, Solution, SquaredMargin, Status
 
 # How this works
 # --------------
@@ -53,7 +53,6 @@ from kernlet.squared.problem import Solution, SquaredMargin, Status
 # R.-E. Fan, P.-H. Chen, C.-J. Lin, Journal of Machine Learning Research 6, 2005.
 
 Method = Literal["mdm", "sk", "active set"]
-Report = Callable[[Solution], bool]
 
 LARGEST_ACTIVE_SET = 2500  # rows of a dense factor: 50 MB
 _POLISH_GAP = 1e-7  # gaps below this are left to the active set, where the support is small
@@ -68,68 +67,54 @@ _LEAST_ENTERING, _ENTERING_SHARE = 10, 5  # rows that enter the active set: ten,
 
 
 class ColumnPool:
-    """Columns of Q in one buffer of limited size, the least recently used giving way.
+    """Columns of Q in limited memory, the least recently used giving way.
 
     Unlike :class:`~kernlet.kernels.gram.ColumnCache`, which sums many columns in one product, a
-    step needs single columns at once, and shrinking changes their length: the buffer is never
-    copied, the columns move together in it (room for more of them) and apart again.
+    step needs single columns, and shrinking makes them shorter, which leaves room for more.
     """
 
     def __init__(self, n_rows: int, max_bytes: int) -> None:
-        n_columns = min(max(2, max_bytes // (8 * max(1, n_rows))), max(2, n_rows))
-        self._buffer = np.empty(n_columns * n_rows)
-        self._slots: OrderedDict[int, int] = OrderedDict()  # least recently used first
-        self._resize(n_rows)
+        self.n_rows = n_rows
+        self._n_entries = n_rows * min(max(2, max_bytes // (8 * n_rows)), max(2, n_rows))
+        self._columns: OrderedDict[int, Floats] = OrderedDict()  # least recently used first
         self.n_computed = 0
 
-    def _resize(self, n_rows: int) -> None:
-        self.n_rows = n_rows
-        self.capacity = max(1, len(self._buffer) // max(1, n_rows))
-        self._lines = self._buffer[: self.capacity * n_rows].reshape(self.capacity, n_rows)
+    @property
+    def capacity(self) -> int:
+        """Columns that there is room for."""
+        return self._n_entries // self.n_rows
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._columns)
 
     def __contains__(self, number: int) -> bool:
-        return number in self._slots
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the columns held."""
-        return 8 * len(self) * self.n_rows
+        return number in self._columns
 
     def get(self, number: int) -> Floats | None:
-        """A column, or None where it is not here; a view that is valid until the next put."""
-        slot = self._slots.get(number)
-        if slot is None:
-            return None
-        self._slots.move_to_end(number)
-        return self._lines[slot]
+        """A column, or None where it is not here."""
+        if number in self._columns:
+            self._columns.move_to_end(number)
+        return self._columns.get(number)
 
     def put(self, numbers: Indices, columns: Floats) -> None:
         """Store new columns, given as lines; the first of them counts as the most recently used."""
         self.n_computed += len(numbers)
         for number, column in zip(numbers[::-1].tolist(), columns[::-1], strict=True):
-            if len(self._slots) < self.capacity:
-                slot = len(self._slots)
-            else:
-                _, slot = self._slots.popitem(last=False)
-            self._lines[slot] = column
-            self._slots[number] = slot
+            self._make_room(1)
+            self._columns[number] = column.copy()  # a view would keep all of them
+
+    def _make_room(self, n_columns: int) -> None:
+        while len(self) + n_columns > self.capacity:
+            self._columns.popitem(last=False)
 
     def keep_rows(self, kept: Indices) -> None:
         """Leave rows out, and their columns; the rows left are renumbered."""
-        renamed = np.full(self.n_rows, -1)
-        renamed[kept] = np.arange(len(kept))
-        staying = [(number, slot) for number, slot in self._slots.items() if renamed[number] >= 0]
-        order = [int(renamed[number]) for number, _ in staying]
-        lines, n_rows = self._lines, len(kept)
-        places = {}
-        for place, (number, slot) in enumerate(sorted(staying, key=lambda pair: pair[1])):
-            self._buffer[place * n_rows : (place + 1) * n_rows] = lines[slot][kept]
-            places[int(renamed[number])] = place
-        self._slots = OrderedDict((number, places[number]) for number in order)
-        self._resize(n_rows)
+        numbers = {int(old): new for new, old in enumerate(kept)}
+        columns, self._columns, self.n_rows = self._columns, OrderedDict(), len(kept)
+        while columns:  # one by one: never all of them twice
+            number, column = columns.popitem(last=False)
+            if number in numbers:
+                self._columns[numbers[number]] = column[kept]
 
     def add_rows(
         self, old_places: Indices, n_rows: int, compute: Callable[[Indices], Floats]
@@ -138,33 +123,17 @@ class ColumnPool:
 
         ``compute(columns)`` gives the entries of the new rows, ascending, in the given columns.
         """
-        room = len(self._buffer) // n_rows
-        while len(self._slots) > room:
-            self._slots.popitem(last=False)
+        self.n_rows = n_rows
+        self._make_room(0)
         is_new = np.ones(n_rows, dtype=bool)
         is_new[old_places] = False
-        by_slot = sorted(self._slots.items(), key=lambda pair: pair[1])
-        numbers = as_indices([old_places[number] for number, _ in by_slot])
-        self._close_gaps(by_slot)
-        for stop in range(len(by_slot), 0, -_BATCH):  # from the last: none is overwritten
-            batch = slice(max(0, stop - _BATCH), stop)
-            values = compute(numbers[batch])
-            for place in range(stop - 1, batch.start - 1, -1):
-                old = self._buffer[place * self.n_rows : (place + 1) * self.n_rows].copy()
-                line = self._buffer[place * n_rows : (place + 1) * n_rows]
-                line[old_places] = old
-                line[is_new] = values[place - batch.start]
-        places = {number: place for place, (number, _) in enumerate(by_slot)}
-        self._slots = OrderedDict(
-            (int(old_places[number]), places[number]) for number in self._slots
-        )
-        self._resize(n_rows)
-
-    def _close_gaps(self, by_slot: list[tuple[int, int]]) -> None:
-        """Move the columns together."""
-        for place, (_, slot) in enumerate(by_slot):
-            if place < slot:
-                self._lines[place] = self._lines[slot]
+        numbers = old_places[list(self._columns)]
+        columns, self._columns = self._columns, OrderedDict()
+        for batch in slices_of(len(numbers), _BATCH):
+            for number, entries in zip(numbers[batch], compute(numbers[batch]), strict=True):
+                column = self._columns[int(number)] = np.empty(n_rows)
+                column[old_places] = columns.popitem(last=False)[1]
+                column[is_new] = entries
 
 
 class WorkingSet:
@@ -201,7 +170,7 @@ class WorkingSet:
         self.n2 = self.problem.squared_norm(self.alpha, self.margins)
 
     def column(self, number: int) -> Floats:
-        """A column of Q; valid until a second other column is asked for."""
+        """A column of Q."""
         column = self.pool.get(number)
         if column is None:
             numbers = self._prefetch(number)
@@ -222,9 +191,9 @@ class WorkingSet:
         return np.array([number, *others[: size - 1]])
 
     def spread_alpha(self) -> Floats:
-        """Weights of all rows, normalised to sum 1 again."""
+        """Weights of all rows."""
         alpha = np.zeros(self.whole.n_rows)
-        alpha[self.rows] = self.alpha / self.alpha.sum()
+        alpha[self.rows] = self.alpha
         return alpha
 
     def shrink(self) -> None:
@@ -318,7 +287,7 @@ def mdm_steps(working: WorkingSet, n_steps: int, tol: float) -> int:
         gain, t = float(difference[j]), float(move[j])
         if not gain > 0.0:
             break
-        np.subtract(working.column(l), working.column(j), out=move)
+        np.subtract(column, working.column(j), out=move)
         move *= t
         g += move
         alpha[l] += t
@@ -327,42 +296,6 @@ def mdm_steps(working: WorkingSet, n_steps: int, tol: float) -> int:
         n_done += 1
     working.n2 = n2
     return n_done
-
-
-def polish(
-    problem: SquaredMargin, alpha: Floats, margins: Floats, *, tol: float, max_iter: float = np.inf
-) -> tuple[Floats, Floats, int, int, bool]:
-    """Go from a point of the hull to the nearest one by the active set.
-
-    Returns weights and margins of all rows, rounds, columns computed, and whether the active set
-    reached its largest size.
-    """
-    n2 = problem.squared_norm(alpha, margins)
-    members = np.flatnonzero(alpha)
-    program = IncrementalNNQP()
-    program.add(problem.products(members, members), alpha[members] / n2)
-    n_iter = 0
-    while n_iter < max_iter:
-        n_iter += 1
-        program.solve()
-        trial = np.zeros_like(alpha)
-        trial[members] = program.weights / program.weights.sum()
-        trial_margins = problem.margins(trial)
-        trial_n2 = problem.squared_norm(trial, trial_margins)
-        # `not <`: also where the numbers are not finite
-        no_gain = not trial_n2 < n2 and not trial_margins.min() / trial_n2 > margins.min() / n2
-        if no_gain and (n_iter > 1 or not trial_n2 <= (1 + 1e-9) * n2):  # round-off
-            break
-        alpha, margins, n2 = trial, trial_margins, trial_n2
-        outside = np.setdiff1d(np.flatnonzero(margins < n2), members)
-        room = LARGEST_ACTIVE_SET - len(members)
-        if n2 - margins.min() <= tol * n2 or not len(outside) or room <= 0:
-            break
-        size = min(len(outside), room, max(_LEAST_ENTERING, len(members) // _ENTERING_SHARE))
-        new = outside[np.argpartition(margins[outside], size - 1)[:size]]
-        members = np.append(members, new)
-        program.add(problem.products(new, members))
-    return alpha, margins, n_iter, len(members), len(members) >= LARGEST_ACTIVE_SET
 
 
 def find_nearest_point(
@@ -426,11 +359,10 @@ class _Search:
         max_iter: int | None,
         report: Report | None,
     ) -> None:
-        self.problem, self.max_bytes = problem, max_bytes
+        self.problem, self.max_bytes, self.report = problem, max_bytes, report
         self.working = WorkingSet(problem, alpha, max_bytes)
         self.alpha, self.margins = alpha, self.working.margins.copy()  # of all rows
         self.max_iter = self.limit = np.inf if max_iter is None else max_iter
-        self.report = report
         self.n_iter = 0
         self.status: Status = "optimal"
 
@@ -468,7 +400,8 @@ class _Search:
             done = steps(working, allowed, tol)
             self.n_iter += done
             working.refresh_norm()
-            if self.report is not None and self.report(self._state()):
+            state = working.spread_alpha(), working.n2, working.gap
+            if self.report is not None and self.report(self._solution(*state, "running")):
                 return "stopped"
             if working.gap <= tol:
                 return "optimal"
@@ -482,7 +415,7 @@ class _Search:
                 working.shrink()
 
     def _recompute_margins(self) -> None:
-        self.alpha = self.working.spread_alpha()
+        self.alpha = self.working.spread_alpha() / self.working.alpha.sum()  # round-off
         self.margins = self.problem.margins(self.alpha)
         self.working.margins[:] = self.margins[self.working.rows]
         self.working.refresh_norm()
@@ -491,42 +424,59 @@ class _Search:
         """The last digits: by the active set where the support is small enough, else by steps."""
         if self.status == "stopped" or self.gap <= tol:
             return
-        if self.n_iter >= self.max_iter:
+        is_large = bool(np.count_nonzero(self.alpha) > LARGEST_ACTIVE_SET)
+        if not is_large and self.n_iter < self.max_iter:
+            is_large = self._polish(tol) >= LARGEST_ACTIVE_SET
+            if is_large:  # the steps start again from here
+                n_computed = self.working.pool.n_computed
+                self.working = WorkingSet(self.problem, self.alpha, self.max_bytes)
+                self.working.pool.n_computed = n_computed
+        if self.gap <= tol:
+            self.status = "optimal"
+        elif self.n_iter >= self.max_iter:
             self.status = "iteration limit"
-            return
-        is_too_large = bool(np.count_nonzero(self.alpha) > LARGEST_ACTIVE_SET)
-        if not is_too_large:
-            allowed = self.max_iter - self.n_iter
-            self.alpha, self.margins, n_iter, n_columns, is_too_large = polish(
-                self.problem, self.alpha, self.margins, tol=tol, max_iter=allowed
-            )
-            self.n_iter += n_iter
-            self.working.pool.n_computed += n_columns
-            if self.gap <= tol or n_iter >= allowed or not is_too_large:
-                unfinished: Status = "iteration limit" if n_iter >= allowed else "rounding"
-                self.status = "optimal" if self.gap <= tol else unfinished
-                return
-            n_computed = self.working.pool.n_computed
-            self.working = WorkingSet(self.problem, self.alpha, self.max_bytes)
-            self.working.pool.n_computed = n_computed
-        self.run(mdm_steps, tol, shrinking=shrinking)
+        elif not is_large:
+            self.status = "rounding"
+        else:
+            self.run(mdm_steps, tol, shrinking=shrinking)
 
-    def _state(self) -> Solution:
-        """The solution so far, for reports."""
-        working = self.working
-        support = np.flatnonzero(working.alpha)
-        return self._solution(
-            working.rows[support], working.alpha[support], working.n2, working.gap, "running"
-        )
+    def _polish(self, tol: float) -> int:
+        """Go to the nearest point by the active set, or until it is full; its size."""
+        problem, n2 = self.problem, self.squared_norm
+        members = np.flatnonzero(self.alpha)
+        program = IncrementalNNQP()
+        program.add(problem.products(members, members), self.alpha[members] / n2)
+        is_first = True
+        while self.n_iter < self.max_iter:
+            self.n_iter += 1
+            program.solve()
+            trial = np.zeros_like(self.alpha)
+            trial[members] = program.weights / program.weights.sum()
+            margins = problem.margins(trial)
+            trial_n2 = problem.squared_norm(trial, margins)
+            # `not <`: also where the numbers are not finite
+            no_gain = not trial_n2 < n2 and not margins.min() / trial_n2 > self.margins.min() / n2
+            if no_gain and not (is_first and trial_n2 <= (1 + 1e-9) * n2):  # round-off
+                break
+            self.alpha, self.margins, n2, is_first = trial, margins, trial_n2, False
+            outside = np.setdiff1d(np.flatnonzero(margins < n2), members)
+            room = LARGEST_ACTIVE_SET - len(members)
+            if n2 - margins.min() <= tol * n2 or not len(outside) or room <= 0:
+                break
+            size = min(len(outside), room, max(_LEAST_ENTERING, len(members) // _ENTERING_SHARE))
+            new = outside[np.argpartition(margins[outside], size - 1)[:size]]
+            members = np.append(members, new)
+            program.add(problem.products(new, members))
+        self.working.pool.n_computed += len(members)
+        return len(members)
 
     def solution(self) -> Solution:
         """The solution, judged on all rows."""
-        rows, n2 = np.flatnonzero(self.alpha), self.squared_norm
-        return self._solution(rows, self.alpha[rows], n2, self.gap, self.status)
+        return self._solution(self.alpha, self.squared_norm, self.gap, self.status)
 
-    def _solution(
-        self, rows: Indices, alpha: Floats, n2: float, gap: float, status: Status
-    ) -> Solution:
+    def _solution(self, alpha: Floats, n2: float, gap: float, status: Status) -> Solution:
+        rows = np.flatnonzero(alpha)
+        alpha = alpha[rows]
         coef = alpha * self.problem.signs[rows] / n2  # of W.X / |W|^2: 1 for rows without slack
         return Solution(
             rows=rows,

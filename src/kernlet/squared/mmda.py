@@ -17,13 +17,12 @@ from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionTransformer,
     Progress,
-    TrainingData,
     check_cost_overflow,
     fit_method,
     one_vs_rest_signs,
     warn_user,
 )
-from kernlet.squared.core_set import CoreRule
+from kernlet.squared.core_set import REASONS, CoreRule
 from kernlet.squared.features import (
     FeatureSequence,
     LandmarkFeatures,
@@ -225,13 +224,18 @@ class MMDA(ExpansionTransformer):
         self : object
         """
         data = self._check_training_data(X, y, sample_weight)
-        self._require_landmarks(data)
+        is_source = isinstance(data.X, RowSource)
+        if is_source and self.solver != "landmarks":
+            raise ValueError(
+                f'solver="{self.solver}" needs the rows in memory; they are read block by block '
+                'here. Use solver="landmarks".'
+            )
         kernel = self._make_kernel(data)
         require_mercer(kernel, "A direction in feature space")
         data, costs = self._drop_zero_cost(data)
         check_cost_overflow(costs)
         signs = one_vs_rest_signs(data.y, self.classes_)
-        rows = RowReader(data.X) if isinstance(data.X, RowSource) else data.X
+        rows = RowReader(data.X) if is_source else data.X
         margin_data = MarginData(kernel, rows, signs, costs, int(self.cache_size * 2**20))
         sequence = self._make_sequence(margin_data)
         with Progress.start(self, data, n_tasks=self.n_features_per_class) as progress:
@@ -247,50 +251,41 @@ class MMDA(ExpansionTransformer):
             self._set_certificates(solutions, sequence.n_iter)
         return self
 
-    def _require_landmarks(self, data: TrainingData) -> None:
-        if isinstance(data.X, RowSource) and self.solver != "landmarks":
-            raise ValueError(
-                f'solver="{self.solver}" needs the rows in memory; they are read block by block '
-                'here. Use solver="landmarks".'
-            )
-
-    @property
-    def _tol(self) -> float:
-        return _DEFAULT_TOL[self.solver] if self.tol is None else self.tol
-
-    def _make_sequence(self, data: MarginData) -> FeatureSequence:
-        random_state, tol = check_random_state(self.random_state), self._tol
-        if self.solver == "landmarks":
-            return LandmarkFeatures(data, min(self.n_landmarks, data.n_rows), tol, random_state)
-        if self.solver == "core":
-            return core_features(data, self._rule(), random_state)
-        return exact_features(data, tol)
-
     def _rule(self) -> CoreRule:
+        """What a core set is to reach; the other solvers use its ``tol``."""
         return CoreRule(
-            tol=self._tol,
+            tol=_DEFAULT_TOL[self.solver] if self.tol is None else self.tol,
             eps=self.eps,
             sample_size=self.sample_size,
             max_bytes=int(self.cache_size * 2**20),
         )
 
+    def _make_sequence(self, data: MarginData) -> FeatureSequence:
+        rule, random_state = self._rule(), check_random_state(self.random_state)
+        if self.solver == "landmarks":
+            n_landmarks = min(self.n_landmarks, data.n_rows)
+            return LandmarkFeatures(data, n_landmarks, rule.tol, random_state)
+        if self.solver == "core":
+            return core_features(data, rule, random_state)
+        return exact_features(data, rule.tol)
+
     def _set_certificates(self, solutions: list[Solution], n_iter: int) -> None:
+        rule, reason = self._rule(), None
         self.gap_ = np.array([solution.gap for solution in solutions])
         self.n_iter_ = n_iter
         self.__dict__.pop("ball_gap_", None)
-        reason = None
+        is_by_eps = self.solver == "core" and self.eps is not None
+        if not is_by_eps and not self.gap_.max() <= max(rule.tol, GAP_WORTH_WARNING):
+            reason = _ADVICE[self.solver]
         if self.solver == "core":
             self.ball_gap_ = float(max(solution.ball_gap for solution in solutions))
-            reason = self._rule().why_missed(solutions)
-        if reason is not None:
-            reason = f"ball_gap_ is {self.ball_gap_:.1e}, and {reason}"
-        is_by_eps = self.solver == "core" and self.eps is not None
-        if not is_by_eps and not self.gap_.max() <= max(self._tol, GAP_WORTH_WARNING):
-            reason = reason or _ADVICE[self.solver]
+            missed = [solution for solution in solutions if rule.is_missed(solution)]
+            if missed:
+                reason = f"ball_gap_ is {self.ball_gap_:.1e}, and {REASONS[missed[0].status]}"
         if reason is not None:
             warn_user(
                 f"Features ended at a relative duality gap of up to {self.gap_.max():.1e} "
-                f"(tol={self._tol:.1e}): {reason}"
+                f"(tol={rule.tol:.1e}): {reason}"
             )
 
 

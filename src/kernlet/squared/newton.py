@@ -108,8 +108,8 @@ def _fixed_rows_solution(problem: SquaredMargin, K: Floats, rows: Indices) -> Fl
         coef[rows] = jittered_solve(matrix, problem.signs[rows], _TINY)
     except ValueError as error:
         raise ValueError(
-            "Kernel values times C leave no digits, or the kernel is not positive semi-definite. "
-            "Scale the features, or lower C."
+            "Kernel values times C exhaust double precision, or the kernel is not positive "
+            "semi-definite. Scale the features, or lower C."
         ) from error
     return coef
 
@@ -172,7 +172,14 @@ class LandmarkNewton:
             n_iter += 1
             self._pass(states, outputs)
             for number in outputs:
-                self._judge(states[number], number, tol)
+                state = states[number]
+                if not state.is_lower():
+                    state.backtrack(self.signs[number], self.costs)
+                    continue
+                state.accept()
+                state.is_done = state.gap <= tol
+                if not state.is_done:
+                    state.trial = state.point + self._step(state, number, state.gradient)
             outputs = [number for number in outputs if not states[number].is_done]
         return [state.solution(n_iter, tol) for state in states]
 
@@ -197,12 +204,12 @@ class LandmarkNewton:
     def _step(self, state: _State, number: int, gradient: Floats) -> Floats:
         """A Newton step; in float64 from now on where float32 has no Cholesky factor."""
         try:
-            return state.newton_step(self._hessian(number), gradient)
+            return state.newton_step(self._squares[number].copy(), gradient)
         except LinAlgError as error:
             if self.dtype == np.float64:
                 raise ValueError(
-                    "Kernel values times C leave no digits for the penalty. Scale the features, "
-                    "or lower C."
+                    "Kernel values times C exhaust double precision: nothing is left of the "
+                    "penalty. Scale the features, or lower C."
                 ) from error
         self.dtype = np.dtype(np.float64)
         self._squares = np.zeros(self._squares.shape)
@@ -215,11 +222,6 @@ class LandmarkNewton:
         """sum_i c_i x_i x_i'."""
         weighted = block.astype(self.dtype) * roots.astype(self.dtype)[:, None]
         return np.asarray(weighted.T @ weighted)
-
-    def _hessian(self, number: int) -> Floats:
-        hessian = self._squares[number].copy()
-        hessian[np.diag_indices_from(hessian)] += 1.0
-        return hessian
 
     def _pass(self, states: list[_State], outputs: list[int]) -> None:
         """Values, gradients and Hessians at the trial points, in one pass over the blocks."""
@@ -260,17 +262,6 @@ class LandmarkNewton:
                 update(self._squares[number], square, out=self._squares[number])
         self._is_active[number, rows] = active
 
-    def _judge(self, state: _State, number: int, tol: float) -> None:
-        """Accept the trial point or backtrack; then choose the next one."""
-        if not state.is_lower():
-            state.backtrack(self.signs[number], self.costs)
-            return
-        state.accept()
-        if state.gap <= tol:
-            state.is_done = True
-            return
-        state.trial = state.point + self._step(state, number, state.gradient)
-
 
 class _State:
     """The search of one output: the last accepted point, and a trial point."""
@@ -292,7 +283,8 @@ class _State:
         return vector - self.earlier @ (self.earlier.T @ vector)
 
     def newton_step(self, hessian: Floats, gradient: Floats) -> Floats:
-        """The step to the minimum of the quadratic, orthogonal to the earlier directions."""
+        """The step to the minimum of the quadratic; the Hessian of the slacks is overwritten."""
+        hessian[np.diag_indices_from(hessian)] += 1.0  # of the penalty
         # the gradient's part along these changes nothing, but would cost digits
         sides = np.column_stack([self.project(gradient), self.earlier]).astype(hessian.dtype)
         factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from kernlet.kernels.gram import Gram, Selection
 _DIAGONAL_ROWS = 64  # rows of a block of which only the diagonal is used
 
 OVERFLOW = "Kernel values times weights times C overflow. Scale the features, or lower C."
+ROUNDING = "kernel values times C exhaust double precision. Scale the features, or lower C."
 
 # How this works
 # --------------
@@ -224,3 +226,7 @@ class Solution:
         """Fitted attributes with which a binary classifier over the rows X can predict."""
         intercept = np.array([self.intercept])
         return {"expansion_": KernelExpansion(kernel, X[self.rows], self.coef, intercept)}
+
+
+#: Is called by a running solver with its solution so far; True ends the solver.
+Report = Callable[[Solution], bool]

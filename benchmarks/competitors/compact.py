@@ -96,7 +96,7 @@ class OnePlan(CompactKernelClassifier):
 
     setting: dict[str, Any]
 
-    def _choose(self, trainer: Any, initial: Any, progress: Any, describe: Any) -> Any:
+    def _choose(self, trainer: Any, initial: Any, progress: Any, monitor: Any) -> Any:
         training = trainer.training
         plan = StoragePlan(
             training.X.shape[1],
@@ -105,4 +105,4 @@ class OnePlan(CompactKernelClassifier):
             self.setting["rank"],
             tuple(self.setting["formats"]),
         )
-        return self._train_one(trainer, plan, progress, describe)
+        return self._train_one(trainer, plan, progress, monitor)

@@ -241,7 +241,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 return search_sizes(self._trials(trainer, search), first, largest)
         n_centers = self.n_centers or (max_centers if initial is not None else _DEFAULT_CENTERS)
         plan = replace(plan, n_centers=min(n_centers, max_centers))
-        return self._train_one(trainer, plan, progress, monitor, "as the parameters say")
+        return self._train_one(trainer, plan, progress, monitor)
 
     def _train_one(
         self,
@@ -249,7 +249,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         plan: StoragePlan,
         progress: Progress,
         monitor: EpochMonitor,
-        reason: str,
+        reason: str = "as the parameters say",
     ) -> tuple[Trial, list[PathPoint], str]:
         """Train one plan and report every epoch, with the held-out rows for scores."""
         held_out = trainer.training.held_out

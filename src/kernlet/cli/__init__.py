@@ -1,8 +1,10 @@
 """The command line; each command imports what it needs when it runs, for a quick --help."""
 
 import os
+import re
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -35,22 +37,20 @@ class ByteCount(click.ParamType):
         """The number."""
         if isinstance(value, int):
             return value
-        units = {"k": 1000, "m": 1000**2, "g": 1000**3, "": 1}
-        units |= {"ki": 1024, "mi": 1024**2, "gi": 1024**3}
-        text = value.strip().lower().removesuffix("b")
-        digits = text.rstrip("kmgi")
-        if not digits.isdecimal() or text[len(digits) :] not in units:
+        match = re.fullmatch(r"(\d+)(?:([kmg])(i?))?b?", value.strip().lower())
+        if match is None:
             self.fail(
                 f"{value!r} is not a number of bytes, such as 16000, 16k or 16Ki.", param, ctx
             )
-        return int(digits) * units[text[len(digits) :]]
+        number, unit, binary = match.groups()
+        return int(number) * (1024 if binary else 1000) ** ("kmg".index(unit) + 1 if unit else 0)
 
 
 def _new_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
     """Check that the output can be written, before any work is done for it."""
     if path is None:
         return None
-    if ctx.params.get("kind") == "c":  # export writes C to a folder, and makes it
+    if ctx.params.get("kind") == "c":  # export creates a folder for C
         if path.exists() and not path.is_dir():
             raise click.BadParameter(f"{path} is a file; name a folder.", ctx, param)
         return path
@@ -66,18 +66,23 @@ def _new_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> 
 _output = partial(
     click.option, "-o", "--output", type=click.Path(path_type=Path), callback=_new_file
 )
-_seed = partial(
-    click.option, "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True
+_seed = click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Seed of the random numbers."
+)
+_target = click.option(
+    "--target", help="The column of the labels; by default that of the training."
 )
 
 
-def _choice(name: str, *choices: str, **options: Any) -> Any:
+def _choice(name: str, choices: list[str], description: str) -> Any:
     """An option with a few values, the first of which is the default."""
-    kind = click.Choice(choices)
-    return click.option(name, type=kind, default=choices[0], show_default=True, **options)
+    return click.option(name, type=click.Choice(choices), default=choices[0], help=description)
 
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
 @click.version_option(__version__, prog_name="kernlet")
 def main() -> None:
     """Train, shrink and ship kernel machines that depend on very few points.
@@ -88,9 +93,7 @@ def main() -> None:
 
 
 @main.command("demo")
-@click.option(
-    "--folder", type=_FOLDER, default="demo", show_default=True, help="For pictures and table."
-)
+@click.option("--folder", type=_FOLDER, default="demo", help="For the figures and the table.")
 def run_demo(folder: Path) -> None:
     """Compare SVC and kernlet on a checkerboard and on digits."""
     from kernlet.cli.demo import run
@@ -102,31 +105,32 @@ def run_demo(folder: Path) -> None:
 @click.argument("table", type=_TABLE)
 @click.option("--target", help="The column to predict; not needed for LIBSVM and .npz.")
 @click.option("--centers", type=click.IntRange(1), help="Number of centers.")
-@click.option("--bytes", "max_bytes", type=ByteCount(), help="Bytes it may take, such as 16k.")
-@click.option("--auto", is_flag=True, help="The fewest centers that are as accurate as more.")
+@click.option("--bytes", "max_bytes", type=ByteCount(), help="Bytes of the machine, such as 16k.")
+@click.option("--auto", is_flag=True, help="Use the fewest centers that are as accurate as more.")
 @click.option("--regression", is_flag=True, help="Predict a number instead of a class.")
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out.")
-@click.option("--category", multiple=True, metavar="COLUMN", help="Its numbers are names.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave out a column; repeatable.")
+@click.option(
+    "--category", multiple=True, metavar="COLUMN", help="Treat numbers as categories; repeatable."
+)
 @_choice(
-    *("--scale", "auto", "standard", "none"),
-    help="Standardise columns; auto does so where their ranges differ much.",
+    "--scale",
+    ["auto", "standard", "none"],
+    "Standardise columns; auto does so where their ranges differ much.",
 )
 @click.option(
-    "--test",
-    type=click.FloatRange(0, 0.9),
-    default=0.2,
-    show_default=True,
-    help="Share of the rows that is held out for testing.",
+    "--test", type=click.FloatRange(0, 0.9), default=0.2, help="Share of the rows to hold out."
 )
 @click.option("--svc/--no-svc", default=True, help="Compare with an SVC on at most 5,000 rows.")
-@_seed()
-@click.option("--jobs", type=int, default=None, help="Parallel trials; -1 for all cores.")
+@_seed
+@click.option("--jobs", type=int, help="Parallel trials; -1 for all cores.")
 @_choice(
-    *("--machine", "compact", "l1", "minimal"),
-    help="compact: trained centers. l1, minimal: linear programs over --centers random rows.",
+    "--machine",
+    ["compact", "l1", "minimal"],
+    "compact: trained centers. l1, minimal: linear programs over --centers random rows.",
 )
 @click.option(
-    *("--C", "C"),
+    "--C",
+    "C",
     type=click.FloatRange(0, min_open=True),
     help="Cost of errors, for l1 and minimal; by default 5000 / number of rows, at most 3.",
 )
@@ -138,7 +142,8 @@ def run_demo(folder: Path) -> None:
 @click.option(
     "--memory",
     type=ByteCount(),
-    help="Bytes that the table may take, such as 4G; larger Parquet is read in batches.",
+    help="Bytes that the table may take, such as 4G; larger Parquet is read in batches. By "
+    "default a quarter of the memory.",
 )
 @_output(required=True, help="The file of the machine.")
 def run_fit(**options: Any) -> None:
@@ -147,18 +152,17 @@ def run_fit(**options: Any) -> None:
     Texts and booleans become one 0/1 feature per category. A missing number is replaced by the
     median; missing texts are a category. This encoding is saved with the machine.
     """
-    sizes = [name for name in ("centers", "max_bytes", "auto") if options[name]]
-    if len(sizes) > 1:
+    if sum(bool(options[name]) for name in ("centers", "max_bytes", "auto")) > 1:
         raise click.UsageError("--centers, --bytes and --auto each choose a size; give one.")
     from kernlet.cli.fit import run
 
-    run(**options)
+    run(SimpleNamespace(**options))
 
 
 @main.command("predict")
 @click.argument("model", type=_FILE)
 @click.argument("table", type=_TABLE)
-@_output(help="A CSV file, or Parquet by its name; CSV on standard output unless given.")
+@_output(help="A .csv or .parquet file; by default CSV on standard output.")
 def run_predict(model: Path, table: Path, output: Path | None) -> None:
     """Predict every row of a table; Parquet is read one row group at a time."""
     from kernlet.cli.predict import run
@@ -169,9 +173,9 @@ def run_predict(model: Path, table: Path, output: Path | None) -> None:
 @main.command("compress")
 @click.argument("model", type=_FILE)
 @click.argument("table", type=_FILE, required=False)
-@click.option("--target", help="The column of the labels in TABLE.")
-@click.option("--centers", default="100", show_default=True, help='A number, or "auto".')
-@_seed()
+@_target
+@click.option("--centers", default="100", help='A number, or "auto".')
+@_seed
 @_output(required=True, help="The file of the smaller machine.")
 def run_compress(**options: Any) -> None:
     """Rebuild a machine from few centers.
@@ -186,15 +190,23 @@ def run_compress(**options: Any) -> None:
 
 @main.command("export")
 @click.argument("model", type=_FILE)
-# eager: --output is checked by what is written to it
-@click.option("--to", "kind", type=click.Choice(["c", "onnx"]), required=True, is_eager=True)
-@_choice(
-    *("--storage", "float32", "float16", "int8", "stored"),
-    help="Number format of the C tables; stored: as the machine has them.",
+# eager: _new_file needs it, for a folder or a file
+@click.option(
+    "--to",
+    "kind",
+    type=click.Choice(["c", "onnx"]),
+    required=True,
+    is_eager=True,
+    help="The format to write.",
 )
-@_choice(*("--exp", "libm", "polynomial"), help="The exponential function of the C code.")
+@_choice(
+    "--storage",
+    ["float32", "float16", "int8", "stored"],
+    "Number format of the C tables; stored: as the machine has them.",
+)
+@_choice("--exp", ["libm", "polynomial"], "The exponential function of the C code.")
 @click.option("--table", type=_FILE, help="Rows to check the export on.")
-@click.option("--target", help="The column of the labels in the table.")
+@_target
 @_output(required=True, help="A folder for C, a file for ONNX.")
 def run_export(**options: Any) -> None:
     """Write a machine as C99 source or as an ONNX graph."""
@@ -206,11 +218,11 @@ def run_export(**options: Any) -> None:
 @main.command("report")
 @click.argument("model", type=_FILE)
 @click.argument("table", type=_FILE)
-@click.option("--target", help="The column of the labels; by default that of the training.")
+@_target
 @click.option("--sizes/--no-sizes", default=True, help="Also train other sizes and an SVC.")
-@_output(default=Path("report.html"), show_default=True)
+@_output(default=Path("report.html"), help="The HTML file.")
 def run_report(**options: Any) -> None:
-    """Write one page on how accurate a machine is on the rows of a table."""
+    """Write an HTML page on how accurate a machine is on the rows of a table."""
     from kernlet.cli.report import run
 
     run(**options)

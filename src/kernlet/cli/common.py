@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +15,34 @@ from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
 from kernlet.sklearn_base import ProgressBar
 from kernlet.tables.encode import CategoryColumn
-from kernlet.tables.read import DataTable, is_number, read_table
+from kernlet.tables.read import DataTable, errors_in, is_number_type, read_table
+
+_SECONDS_BETWEEN_LINES = 5.0
 
 
-def open_model(path: Path) -> Any:
+def read_model(path: Path) -> Model:
+    """The portable model in any file that holds a machine."""
+    content = _open(path)
+    try:
+        model = as_model(content)
+    except TypeError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if isinstance(content, KernelExpansion):
+        raise ValueError(f"{path} holds an expansion without classes, not a classifier.")
+    return model
+
+
+def _open(path: Path) -> Any:
     """A fitted estimator, an expansion, or the path itself if it is a LIBSVM model file."""
     with path.open("rb") as file:
-        start = file.read(9)
-    if start[:4] == b"PK\x03\x04":
+        start = file.read(8)
+    if start.startswith(b"PK\x03\x04"):  # skops files are ZIP archives
         return _open_skops(path)
-    return path if start[:8] in (b"svm_type", b"kernel_t") else load(path)
+    return path if start in (b"svm_type", b"kernel_t") else load(path)
 
 
 def _open_skops(path: Path) -> Any:
-    """Types that could run code are refused; none is trusted."""
+    """Load a skops file; types that could run code are refused."""
     try:
         from skops import io
     except ImportError:
@@ -47,28 +59,10 @@ def _open_skops(path: Path) -> Any:
     return io.load(path, trusted=[])
 
 
-def read_model(path: Path) -> Model:
-    """The portable model in any file that holds a machine."""
-    content = open_model(path)
-    try:
-        model = as_model(content)
-    except TypeError as error:
-        raise ValueError(f"{path}: {error}") from None
-    if isinstance(content, KernelExpansion):
-        raise ValueError(f"{path} holds an expansion without classes, not a classifier.")
-    return model
-
-
 def trained_on(model: Model) -> dict[str, Any]:
     """What the file states about the training data; it may state anything."""
     data = model.summary.get("data")
     return data if isinstance(data, dict) else {}
-
-
-def known_target(model: Model, target: str | None) -> str | None:
-    """The column of the labels: the one given, or that of the training."""
-    known = trained_on(model).get("target")
-    return target or (known if isinstance(known, str) else None)
 
 
 def read_for(
@@ -90,26 +84,24 @@ def read_for(
 
 
 def labelled_rows(
-    model: Model, path: Path, target: str | None, *, required: bool = True
+    model: Model, path: Path | None, target: str | None, *, required: bool = True
 ) -> tuple[Any, Any]:
-    """Rows of a table as a machine takes them, and their labels or, if not required, None."""
-    target = known_target(model, target)
+    """Rows of a table as a machine takes them, and their labels or, if not required, None.
+
+    The column of the labels is by default that of the training. Without a table, both are None.
+    """
+    if path is None:
+        return None, None
+    known = trained_on(model).get("target")
+    if not target and isinstance(known, str):
+        target = known
     table = read_for(model, path, target)
     has_labels = target in table.names if table.has_columns else table.y is not None
-    with errors_of(path):
+    with errors_in(path):
         if not (has_labels or required):
             return rows_for(model, table.batch(0)), None
         features, labels = table.split_target(target)
         return rows_for(model, features.batch(0)), labels.values
-
-
-@contextmanager
-def errors_of(path: Path | str) -> Iterator[None]:
-    """Errors name the file that they are about."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def rows_for(model: Model, batch: Any) -> Any:
@@ -137,7 +129,7 @@ def _numbers(model: Model, batch: Any) -> Any:
     columns = []
     for name in names:
         values = batch[name].to_numpy()
-        wrong = [0] if not is_number(batch[name].type) else np.flatnonzero(np.isnan(values))
+        wrong = [0] if not is_number_type(batch[name].type) else np.flatnonzero(np.isnan(values))
         if len(wrong):
             raise ValueError(
                 f"Row {wrong[0] + 1}, column {name!r}: {values[wrong[0]]!r} is not a number, and "
@@ -158,9 +150,6 @@ def show_training(estimator: Any) -> Any:
 class EpochLines:
     """A scikit-learn callback that prints the number of finished tasks every few seconds."""
 
-    def __init__(self, seconds: float = 5.0) -> None:
-        self.seconds = seconds
-
     def setup(self, estimator: Any, context: Any) -> None:
         """Start counting."""
         self.done, self.last = 0, time.monotonic()
@@ -171,7 +160,7 @@ class EpochLines:
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         """Print the number of tasks, or the name of a pass over all rows."""
         self.done += 1
-        if time.monotonic() - self.last > self.seconds:
+        if time.monotonic() - self.last > _SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
             name = str(context.task_name)
             say(f"  {name}" if name.startswith("pass") else f"  {self.done} epochs or trials done")

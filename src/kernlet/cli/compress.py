@@ -28,12 +28,11 @@ def run(
     if machine.kind != "classifier":
         raise ValueError(f"{model} is not a classifier; train a smaller machine with kernlet fit.")
     size = _size(centers)
-    X = y = None
-    if table is not None:
-        X, y = labelled_rows(machine, table, target)
+    X, y = labelled_rows(machine, table, target)
     say(f"compressing {machine.expansion.n_centers:,} centers")
     with plain_warnings():
         small = compress(machine, size, X, y, random_state=seed)
+    # the smaller machine still knows the columns of the training table
     data = {name: value for name, value in machine.summary.items() if name == "data"}
     save(replace(small.model_, summary=small.model_.summary | data), output)
     _print_cost(small.compression_)
@@ -48,15 +47,15 @@ def _size(centers: str) -> Any:
     return int(centers)
 
 
-def _print_cost(done: Any) -> None:
+def _print_cost(cost: Any) -> None:
     click.echo(
-        f"{done.centers_before:,} centers and {done.bytes_before:,} bytes before, "
-        f"{done.centers_after:,} and {done.bytes_after:,} after"
+        f"{cost.centers_before:,} centers and {cost.bytes_before:,} bytes before, "
+        f"{cost.centers_after:,} and {cost.bytes_after:,} after"
     )
-    if done.agreement is not None:
-        click.echo(f"same class for {100 * done.agreement:.2f} % of the rows")
-    if done.accuracy_before is not None:
+    if cost.agreement is not None:
+        click.echo(f"same class for {100 * cost.agreement:.2f} % of the rows")
+    if cost.accuracy_before is not None:
         click.echo(
-            f"accuracy {100 * done.accuracy_before:.2f} % before, "
-            f"{100 * done.accuracy_after:.2f} % after"
+            f"accuracy {100 * cost.accuracy_before:.2f} % before, "
+            f"{100 * cost.accuracy_after:.2f} % after"
         )

@@ -24,9 +24,7 @@ def run(
 ) -> None:
     """Export, check, and print what came out."""
     machine = read_model(model)
-    X = y = None
-    if table is not None:
-        X, y = labelled_rows(machine, table, target, required=False)
+    X, y = labelled_rows(machine, table, target, required=False)
     if kind == "onnx":
         graph = to_onnx(machine, X=X)
         with atomic_write(output) as temporary:

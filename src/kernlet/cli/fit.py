@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import numpy as np
 
 from kernlet.affine import AffineMap, scaler_bytes
-from kernlet.cli.common import errors_of, show_training
+from kernlet.cli.common import show_training
 from kernlet.compact.classifier import CompactKernelClassifier
 from kernlet.compact.regressor import CompactKernelRegressor
 from kernlet.console import plain_warnings, say
 from kernlet.export.file import save
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
-from kernlet.model.model import Model, as_model, plain
-from kernlet.report.evaluate import fit_svc
+from kernlet.model.model import Model, as_model
+from kernlet.report.evaluate import fit_svc, measure_svc
 from kernlet.rows.source import RowSource
-from kernlet.tables.read import file_digest, note_batches, read_table
+from kernlet.tables.read import errors_in, file_digest, read_table
 from kernlet.tables.split import Prepared, prepare
 
 _LP_MACHINES = {"l1": L1KernelClassifier, "minimal": MinimalKernelClassifier}
@@ -35,100 +36,77 @@ _DEFAULT_MEMORY = 2 * 2**30  # bytes, where the system does not report its memor
 _SVC_ROWS, _SVC_TEST_ROWS = 5_000, 20_000  # read from a table that is not in memory
 
 
-@dataclass(frozen=True)
-class FitOptions:
-    """The options of the command."""
-
-    table: Path
-    target: str | None
-    centers: int | None
-    max_bytes: int | None
-    auto: bool
-    regression: bool
-    drop: tuple[str, ...]
-    category: tuple[str, ...]
-    scale: str
-    test: float
-    svc: bool
-    seed: int
-    jobs: int | None
-    machine: str
-    C: float | None
-    checkpoint: Path | None
-    memory: int | None
-    output: Path
-
-    def __post_init__(self) -> None:
-        if self.machine == "compact":
-            if self.C is not None or self.checkpoint is not None:
-                raise ValueError("--C and --checkpoint are for --machine l1 and minimal.")
-        elif self.regression or self.max_bytes is not None or self.auto:
-            raise ValueError(
-                f"--machine {self.machine} takes --centers, the number of rows that may become "
-                "centers, but not --regression, --bytes or --auto."
-            )
-
-
-def run(**options: Any) -> None:
-    """Read, prepare, train, test, save; print the results."""
-    given = FitOptions(**options)
+def run(options: SimpleNamespace) -> None:
+    """Read, prepare, train, test, save; print the results. Options: see ``kernlet fit --help``."""
+    if options.machine == "compact":
+        if options.C is not None or options.checkpoint is not None:
+            raise ValueError("--C and --checkpoint are for --machine l1 and minimal.")
+    elif options.regression or options.max_bytes is not None or options.auto:
+        raise ValueError(
+            f"--machine {options.machine} takes --centers, the number of rows that may become "
+            "centers, but not --regression, --bytes or --auto."
+        )
     with plain_warnings():
-        data = _read(given)
-        estimator = _estimator(given, data)
+        data = _read(options)
+        estimator = _estimator(options, data)
         say(f"training on {len(data.y):,} rows of {data.X.shape[1]} features")
-        _train(estimator, data, given.checkpoint)
+        _train(estimator, data, options.checkpoint)
         model = _with_table(as_model(estimator), data)
-        _test(model, data, given.svc and not given.regression, given.seed)
-        save(model, given.output)
-    _print_results(model, given.output)
+        if len(data.y_test):
+            _test(model, data, options.svc and not options.regression, options.seed)
+        save(model, options.output)
+    _print_results(model, options.output)
 
 
-def _read(given: FitOptions) -> Prepared:
+def _read(options: SimpleNamespace) -> Prepared:
     """The rows to train and test on; the summary says where they come from."""
-    path, label = given.table, None if given.regression else given.target
-    table = read_table(path, category=given.category, label=label, max_bytes=_memory(given.memory))
+    path, label = options.table, None if options.regression else options.target
+    max_bytes = _memory() if options.memory is None else options.memory
+    table = read_table(path, category=options.category, label=label, max_bytes=max_bytes)
     if not table.in_memory:
-        note_batches(path, table)
-    with errors_of(path):
+        say(
+            f"reading {path.name} in batches: {table.n_rows:,} rows of {len(table.names)} columns "
+            "are more than memory should hold (--memory sets the limit)"
+        )
+    with errors_in(path):
         data = prepare(
             table,
-            given.target,
-            regression=given.regression,
-            drop=given.drop,
-            scale=given.scale,
-            test=given.test,
-            seed=given.seed,
+            options.target,
+            regression=options.regression,
+            drop=options.drop,
+            scale=options.scale,
+            test=options.test,
+            seed=options.seed,
         )
+    # by these kernlet report finds the rows that the machine has not seen
     data.summary["data"] |= {"file": path.name, "sha256": file_digest(path)}
-    data.summary["split"] = {"test": given.test, "seed": given.seed}
+    data.summary["split"] = {"test": options.test, "seed": options.seed}
     return data
 
 
-def _estimator(given: FitOptions, data: Prepared) -> Any:
+def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
     """The machine that the options ask for, not fitted."""
-    if given.machine == "compact":
-        make = CompactKernelRegressor if given.regression else CompactKernelClassifier
+    if options.machine == "compact":
+        make = CompactKernelRegressor if options.regression else CompactKernelClassifier
         return make(
-            "auto" if given.auto else given.centers,
-            max_bytes=_budget(given.max_bytes, data.scaler),
-            n_jobs=given.jobs,
-            random_state=given.seed,
+            "auto" if options.auto else options.centers,
+            max_bytes=_budget(options.max_bytes, data.scaler),
+            n_jobs=options.jobs,
+            random_state=options.seed,
         )
     n_rows = len(data.y)
-    return _LP_MACHINES[given.machine](
-        min(_MAX_C, _C_TIMES_ROWS / n_rows) if given.C is None else given.C,
-        candidates=min(n_rows, given.centers or _N_CANDIDATES),
+    return _LP_MACHINES[options.machine](
+        min(_MAX_C, _C_TIMES_ROWS / n_rows) if options.C is None else options.C,
+        candidates=min(n_rows, options.centers or _N_CANDIDATES),
         tol=1e-6,
-        checkpoint=given.checkpoint,
-        n_jobs=given.jobs,
-        random_state=given.seed,
+        checkpoint=options.checkpoint,
+        n_jobs=options.jobs,
+        random_state=options.seed,
     )
 
 
-def _memory(memory: int | None) -> int:
-    """Bytes that a table may take as float64: a quarter of the machine's memory by default."""
-    if memory is not None:
-        return memory
+def _memory() -> int:
+    """A quarter of the computer's memory, in bytes."""
     if not hasattr(os, "sysconf"):
         return _DEFAULT_MEMORY
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
@@ -149,15 +127,15 @@ def _budget(max_bytes: int | None, scaler: AffineMap | None) -> int | None:
 
 def _train(estimator: Any, data: Prepared, checkpoint: Path | None) -> None:
     """Fit; after an interruption, say what can be resumed."""
-    kept = None if checkpoint is None else checkpoint / _CHECKPOINT
-    if kept is not None and kept.exists():
+    saved = None if checkpoint is None else checkpoint / _CHECKPOINT
+    if saved is not None and saved.exists():
         say(f"resuming from the checkpoint in {checkpoint}")
     try:
         show_training(estimator).fit(data.X, data.y)
     except KeyboardInterrupt:
-        if kept is not None and kept.exists():
+        if saved is not None and saved.exists():
             say(f"interrupted; the same command resumes from the checkpoint in {checkpoint}")
-        elif kept is not None:
+        elif saved is not None:
             say(f"interrupted before the first pass over all rows: no checkpoint in {checkpoint}")
         raise
 
@@ -175,10 +153,8 @@ def _with_table(model: Model, data: Prepared) -> Model:
     )
 
 
-def _test(model: Model, data: Prepared, svc: bool, seed: int) -> None:
+def _test(model: Model, data: Prepared, with_svc: bool, seed: int) -> None:
     """Measure the machine, and an SVC, on the held-out rows; into the summary."""
-    if not len(data.y_test):
-        return
     say(f"testing on {len(data.y_test):,} rows")
     outputs = _outputs(model, data.X_test)
     if data.classes is None:
@@ -187,12 +163,12 @@ def _test(model: Model, data: Prepared, svc: bool, seed: int) -> None:
     else:
         score = np.mean(model.classes[model.codes(outputs)] == data.classes[data.y_test])
     model.summary["test"] = {"score": float(score), "rows": len(data.y_test)}
-    if svc:
+    if with_svc:
         say("training an SVC for comparison")
         X, y = _sample(data.X, data.y, _SVC_ROWS)
-        peer = fit_svc(X, y, random_state=seed)
-        measured = peer.measured(*_sample(data.X_test, data.y_test, _SVC_TEST_ROWS))
-        model.summary["svc"] = plain(measured)
+        svc = fit_svc(X, y, random_state=seed)
+        X_test, y_test = _sample(data.X_test, data.y_test, _SVC_TEST_ROWS)
+        model.summary["svc"] = measure_svc(svc, X_test, y_test)
 
 
 def _outputs(model: Model, X: Any) -> Any:

@@ -9,13 +9,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from kernlet.atomic import atomic_write
-from kernlet.cli.common import errors_of, read_for, read_model, rows_for
+from kernlet.cli.common import read_for, read_model, rows_for
+from kernlet.console import say
 from kernlet.model.model import Model
-from kernlet.tables.read import DataTable, is_parquet
+from kernlet.tables.read import errors_in, is_parquet
 
 Columns = dict[str, Any]
 Write = Callable[[Columns], None]
@@ -25,39 +27,34 @@ def run(model: Path, table: Path, output: Path | None) -> None:
     """Predict the rows of a table and write them as CSV or Parquet."""
     machine = read_model(model)
     data = read_for(machine, table, max_bytes=0)  # Parquet in batches, whatever its size
-    names = _features(machine, data)
+    # read only the columns of the machine, if the table has all of them
+    names = machine.feature_names if machine.encoding is None else machine.encoding.names
+    if names is not None and not set(names) <= set(data.names):
+        names = None
     n_rows = 0
     with _writer(output, machine.kind == "regressor") as write:
         for start, batch in data.batches(names):
             if not len(batch):
                 continue
-            with errors_of(table if not start else f"{table}, counted from row {start + 1} on"):
+            with errors_in(table, start):
                 outputs = machine.outputs(rows_for(machine, batch))
             write(_predictions(machine, outputs))
             n_rows += len(outputs)
     if output is not None:
-        click.echo(f"wrote {n_rows:,} predictions to {output}", err=True)
-
-
-def _features(model: Model, table: DataTable) -> list[str] | None:
-    """The columns to read: those of the machine, if the table has all of them."""
-    names = model.encoding.names if model.encoding is not None else model.feature_names
-    return list(names) if names is not None and set(names) <= set(table.names) else None
+        say(f"wrote {n_rows:,} predictions to {output}")
 
 
 def _predictions(model: Model, outputs: Any) -> Columns:
     if model.kind == "regressor":
         values = model.scores(outputs).reshape(len(outputs), -1)
-        n_values = values.shape[1]
-        names = (
-            ["prediction"] if n_values == 1 else [f"prediction {i + 1}" for i in range(n_values)]
-        )
-        return dict(zip(names, values.T, strict=True))
+        if values.shape[1] == 1:
+            return {"prediction": values[:, 0]}
+        return {f"prediction {k + 1}": column for k, column in enumerate(values.T)}
     columns = {"prediction": model.classes[model.codes(outputs)]}
     if model.temperature is not None:
         probabilities = np.asarray(model.probabilities(outputs)).T
-        names = [f"probability of {label}" for label in model.classes]
-        columns |= dict(zip(names, probabilities, strict=True))
+        for label, column in zip(model.classes, probabilities, strict=True):
+            columns[f"probability of {label}"] = column
     return columns
 
 
@@ -96,9 +93,6 @@ def _csv_writer(file: Any, is_regressor: bool) -> Write:
 
 def _parquet_writer(path: Path, stack: ExitStack) -> Write:
     """One row group per batch; the first batch determines the types."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     writers: list[Any] = []
 
     def write(columns: Columns) -> None:

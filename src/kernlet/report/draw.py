@@ -18,13 +18,13 @@ from kernlet.expansion import KernelExpansion
 from kernlet.export.rounding import dense_points
 from kernlet.model.model import Model
 from kernlet.report.evaluate import Size, Sizes
+from kernlet.tables.encode import are_unlike, column_ranges
 
 _BLUE, _ORANGE, _INK, _GRAY = "#2b6cb0", "#dd6b20", "#1a202c", "#718096"
 _LIGHT_BLUE, _LIGHT_ORANGE = "#dbeafe", "#feebc8"
 _MAX_POINTS = 1500  # of a scatter plot: more make the page heavy and hide each other
 _MAX_NAME_LENGTH = 24  # characters
 _MIN_IMAGE_SIDE = 6  # pixels; 16 or 25 features are more often a table than an image
-_LIKE_RANGES = 4.0  # as in kernlet.tables: pixels of an image have ranges within this factor
 _IMAGES_PER_LINE = 12, 20  # at least, at most
 
 
@@ -34,8 +34,7 @@ def draw_plane(machine: Any, X: Any, y: Any, *, n_grid: int = 400) -> Figure:
     Margin rows, those with a positive dual, are circles, and centers are stars. Decision values
     are drawn on a grid of n_grid x n_grid points.
     """
-    figure = Figure(figsize=(6.4, 6.6), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = _figure(6.4, 6.6)
     margin = X[machine.margin_indices_]
     centers = machine.expansion_.centers
     horizontal, vertical, grid = _grid(X, 0.02, n_grid)
@@ -57,6 +56,12 @@ def draw_plane(machine: Any, X: Any, y: Any, *, n_grid: int = 400) -> Figure:
     return figure
 
 
+def _figure(width: float, height: float, n_axes: int = 1) -> tuple[Figure, Any]:
+    """A figure in inches and its axes; without pyplot, which would keep every figure open."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(1, n_axes, sharey=True)
+
+
 def _grid(X: Any, margin: float, n_grid: int) -> tuple[Floats, Floats, Floats]:
     """Coordinates along both axes, a share of the range beyond the rows, and all grid points."""
     low, high = X.min(axis=0), X.max(axis=0)
@@ -76,8 +81,7 @@ def draw_image_centers(
     lines = [images[labels[order] == label] for label in classes]
     n_columns = max(len(line) for line in lines)
     aspect = len(lines) * (shape[0] + 2) / (n_columns * (shape[1] + 2))
-    figure = Figure(figsize=(10, 9 * aspect + 0.5), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = _figure(10, 9 * aspect + 0.5)
     names = [f"{label}  ({len(line)})" for label, line in zip(classes, lines, strict=True)]
     draw_image_rows(axes, lines, names)
     axes.set_title(title, fontsize=11)
@@ -109,8 +113,7 @@ def as_drawn(text: Any) -> str:
 
 def draw_sizes(sizes: Sizes) -> Figure:
     """Accuracy against centers and against bytes."""
-    figure = Figure(figsize=(9.2, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
+    figure, (left, right) = _figure(9.2, 3.4, 2)
     for axes, name, label in ((left, "n_centers", "centers"), (right, "nbytes", "bytes of tables")):
         _draw_path(axes, sizes, name)
         axes.set(xscale="log", xlabel=label)
@@ -161,10 +164,8 @@ def image_side(model: Model, X: Any) -> int | None:
         return None
     if model.encoding is not None and model.encoding.is_category.any():
         return None
-    ranges = np.ptp(X, axis=0)
-    ranges = ranges[ranges > 0]
-    alike = len(ranges) > 0 and ranges.max() <= _LIKE_RANGES * np.quantile(ranges, 0.25)
-    return side if alike else None
+    ranges = column_ranges(X)
+    return side if len(ranges) and not are_unlike(ranges) else None
 
 
 def draw_images(model: Model, side: int) -> Figure:
@@ -185,15 +186,14 @@ def draw_images(model: Model, side: int) -> Figure:
         for start in range(0, len(group), per_line):
             lines.append(images[group[start : start + per_line]])
             labels.append(as_drawn("" if start else name))
-    figure = Figure(figsize=(9.2, 8.8 * len(lines) / per_line + 0.1), layout="constrained")
-    draw_image_rows(figure.add_subplot(), lines, labels, per_line)
+    figure, axes = _figure(9.2, 8.8 * len(lines) / per_line + 0.1)
+    draw_image_rows(axes, lines, labels, per_line)
     return figure
 
 
 def draw_boundary(model: Model, X: Any, y: Any, n_grid: int = 300) -> Figure:
     """Regions of the classes in the plane of two features, with rows and centers."""
-    figure = Figure(figsize=(6.4, 5.4), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = _figure(6.4, 5.4)
     horizontal, vertical, grid = _grid(X, 0.03, n_grid)
     codes = model.codes(model.outputs(grid)).reshape(n_grid, n_grid)
     sequence: Any = matplotlib.color_sequences["tab10"]
@@ -224,8 +224,7 @@ def draw_boundary(model: Model, X: Any, y: Any, n_grid: int = 300) -> Figure:
 
 def draw_predictions(y: Any, values: Any) -> Figure:
     """Predicted numbers against true ones."""
-    figure = Figure(figsize=(5.6, 5.0), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = _figure(5.6, 5.0)
     shown = _sample(len(y))
     axes.plot(y[shown], values[shown], ".", color=_BLUE, ms=4, alpha=0.6)
     low, high = float(np.min(y)), float(np.max(y))

@@ -38,7 +38,7 @@ def cpu_seconds(call: Callable[[], Any], repeats: int = 1) -> float:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One line of a comparison; accuracy and prediction time are those of the test part."""
+    """One line of a comparison."""
 
     data: str
     machine: str
@@ -96,26 +96,19 @@ def _svc_tables(svc: Any) -> tuple[Any, ...]:
     return svc.support_vectors_, svc.dual_coef_, svc.intercept_
 
 
-@dataclass(frozen=True, eq=False)
-class TunedSVC:
-    """A fitted SVC with C and gamma chosen by cross-validation, and the rows it was trained on."""
-
-    svc: Any
-    n_rows: int
-
-    def measured(self, X: Any, y: Any) -> dict[str, Any]:
-        """Accuracy on a test part, size (bytes in float32) and parameters."""
-        return {
-            "accuracy": float(self.svc.score(X, y)),
-            "centers": len(self.svc.support_),
-            "nbytes": int(sum(4 * np.size(table) for table in _svc_tables(self.svc))),
-            "training_rows": self.n_rows,
-            "C": float(self.svc.C),
-            "gamma": float(self.svc.gamma),
-        }
+def measure_svc(svc: Any, X: Any, y: Any) -> dict[str, Any]:
+    """Accuracy of a fitted SVC on a test part, its size (bytes in float32) and parameters."""
+    return {
+        "accuracy": float(svc.score(X, y)),
+        "centers": len(svc.support_),
+        "nbytes": sum(4 * int(table.size) for table in _svc_tables(svc)),
+        "training_rows": svc.shape_fit_[0],
+        "C": float(svc.C),
+        "gamma": float(svc.gamma),
+    }
 
 
-def fit_svc(X: Any, y: Any, *, random_state: int = 0) -> TunedSVC:
+def fit_svc(X: Any, y: Any, *, random_state: int = 0) -> SVC:
     """Tune and fit an SVC on at most 5,000 rows, which are scaled already.
 
     C and gamma come from a grid of nine, by three-fold cross-validation on at most 1,500 rows.
@@ -125,13 +118,14 @@ def fit_svc(X: Any, y: Any, *, random_state: int = 0) -> TunedSVC:
     tuning = rows[:_MAX_TUNING_ROWS]
     variance = float(np.var(X[tuning])) or 1.0
     gammas = [width / (X.shape[1] * variance) for width in _SVC_WIDTHS]
-    grid = {"C": list(_SVC_COSTS), "gamma": gammas}
+    parameters = {"C": 10.0, "gamma": gammas[1]}
     _, counts = np.unique(y[tuning], return_counts=True)
-    if len(counts) < 2 or counts.min() < 3:  # too few for three folds
-        return TunedSVC(SVC(C=10.0, gamma=gammas[1]).fit(X[rows], y[rows]), len(rows))
-    folds = StratifiedKFold(3, shuffle=True, random_state=random_state)
-    search = GridSearchCV(SVC(), grid, cv=folds, refit=False).fit(X[tuning], y[tuning])
-    return TunedSVC(SVC(**search.best_params_).fit(X[rows], y[rows]), len(rows))
+    if len(counts) > 1 and counts.min() >= 3:  # else too few for three folds
+        grid = {"C": _SVC_COSTS, "gamma": gammas}
+        folds = StratifiedKFold(3, shuffle=True, random_state=random_state)
+        search = GridSearchCV(SVC(), grid, cv=folds, refit=False).fit(X[tuning], y[tuning])
+        parameters = search.best_params_
+    return SVC(**parameters).fit(X[rows], y[rows])
 
 
 @dataclass(frozen=True)
@@ -145,15 +139,6 @@ class ClassScores:
     f1: float
 
 
-@dataclass(frozen=True)
-class Latency:
-    """CPU seconds per row: alone, and in a batch."""
-
-    single: float
-    batched: float
-    n_batch: int
-
-
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """A machine on rows with labels; fields of the other kind of machine are None or empty."""
@@ -161,7 +146,9 @@ class Evaluation:
     n_rows: int
     score: float  # accuracy, or R2 of a regressor
     predictions: Any
-    latency: Latency
+    seconds_alone: float  # CPU time per row, each predicted alone
+    seconds_in_batch: float  # and in a batch of n_batch rows
+    n_batch: int
     rmse: float | None = None
     standard_error: float | None = None  # of the accuracy
     labels: tuple[str, ...] = ()  # classes of the machine and of the rows
@@ -173,19 +160,18 @@ def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
     """Measure a classifier or regressor on rows before scaling."""
     outputs = model.outputs(X)
     batch = X[:1000]
-    latency = Latency(
-        cpu_seconds(lambda: model.outputs(X[:1]), 50),
-        cpu_seconds(lambda: model.outputs(batch), 7) / len(batch),
-        len(batch),
-    )
+    alone = cpu_seconds(lambda: model.outputs(X[:1]), 50)
+    in_batch = cpu_seconds(lambda: model.outputs(batch), 7) / len(batch)
     if model.kind == "regressor":
         values = model.scores(outputs)
         rmse = float(np.sqrt(np.mean((values - y) ** 2)))
-        return Evaluation(len(y), float(r2_score(y, values)), values, latency, rmse)
+        score = float(r2_score(y, values))
+        return Evaluation(len(y), score, values, alone, in_batch, len(batch), rmse)
     predicted, y = model.classes[model.codes(outputs)], np.asarray(y)
     names = np.unique(np.concatenate([model.classes.astype(str), y.astype(str)]))
     if y.dtype.kind in "iuf" and model.classes.dtype.kind in "iuf":  # 10 comes after 9
         names = np.unique(np.concatenate([model.classes, y])).astype(str)
+    # compared as texts, because the labels of a file may have another type than the classes
     truth, guess = y.astype(str), predicted.astype(str)
     precision, recall, f1, counts = precision_recall_fscore_support(
         truth, guess, labels=names, zero_division=0.0
@@ -195,14 +181,13 @@ def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
         len(y),
         accuracy,
         predicted,
-        latency,
+        alone,
+        in_batch,
+        len(batch),
         standard_error=_standard_error(accuracy, len(y)),
         labels=tuple(names.tolist()),
         confusion=confusion_matrix(truth, guess, labels=names),
-        classes=tuple(
-            ClassScores(str(name), int(n), float(p), float(r), float(f))
-            for name, n, p, r, f in zip(names, counts, precision, recall, f1, strict=True)
-        ),
+        classes=tuple(map(ClassScores, names, counts, precision, recall, f1)),
     )
 
 
@@ -264,7 +249,7 @@ def try_sizes(
         machine.fit(X_train, y_train)
         machines.append(Size(machine.n_centers_, machine.nbytes_, float(machine.score(X, y))))
     say("training an SVC")
-    peer = fit_svc(X_train, y_train).measured(X, y)
+    peer = measure_svc(fit_svc(X_train, y_train), X, y)
     svc = Size(peer["centers"], peer["nbytes"], peer["accuracy"])
     error = _standard_error(accuracy, len(X))
     return Sizes(len(X_train), len(X), tuple(machines), svc, chosen, error)

@@ -14,8 +14,8 @@ from kernlet.affine import AffineMap
 MAX_CATEGORIES = 200
 MISSING = "(missing)"
 _MAX_NUMBER = 1e30  # the square of a larger one overflows float32
-# Columns are of unlike scale where the largest range exceeds this many times the lower quartile
-# of all ranges. Pixels differ by less, although some are nearly constant; units differ by more.
+# Columns have unlike ranges where the largest exceeds this many times the lower quartile of all.
+# Pixels differ by less, although some are nearly constant; units differ by more.
 _UNLIKE_RANGES = 4.0
 
 
@@ -71,18 +71,7 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """How the columns of a table become rows of numbers.
-
-    Examples
-    --------
-    >>> from kernlet.tables.encode import ColumnEncoding
-    >>> table = {"size": [1.0, None, 3.0], "color": ["red", "blue", "red"]}
-    >>> encoding = ColumnEncoding.learned(table)
-    >>> encoding.feature_names
-    ('size', 'color=blue', 'color=red')
-    >>> encoding.transform({"size": [None], "color": ["green"]})
-    array([[2., 0., 0.]], dtype=float32)
-    """
+    """How the columns of a table become rows of numbers."""
 
     columns: tuple[NumberColumn | CategoryColumn, ...]
 
@@ -150,39 +139,35 @@ def _number(value: Any, row: int, name: str) -> float:
         ) from None
 
 
-def category_text(value: Any) -> str:
-    """The name of a category; 10.0 is 10, because a gap elsewhere makes integers floats."""
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float | np.floating) and value != value)
+
+
+def _category(value: Any) -> str | None:
+    """The text of a cell; 10.0 is 10, because a missing cell elsewhere makes integers floats."""
+    if _is_missing(value):
+        return None
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float | np.floating) and value != value)
-
-
 def distinct_texts(values: Any) -> tuple[Sequence[str | None], Any]:
     """The distinct texts of a column, None for missing cells, and the index of each cell's text."""
-    encoded = None
-    if hasattr(values, "dictionary_encode"):
-        # Arrow finds the distinct cells itself, without a Python object for each cell
-        try:
-            encoded = values.dictionary_encode()
-        except NotImplementedError:  # lists and the like
-            values = values.to_pylist()
-    if encoded is not None:
-        if hasattr(encoded, "chunks"):
-            encoded = encoded.unify_dictionaries().combine_chunks()
-        distinct = encoded.dictionary.to_pylist()
-        texts = [None if _is_missing(value) else category_text(value) for value in distinct]
-        codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-        return [*texts, None], codes.astype(np.intp)
-    index: dict[str | None, int] = {}
-    codes = [
-        index.setdefault(None if _is_missing(value) else category_text(value), len(index))
-        for value in values
-    ]
-    return list(index), np.array(codes, dtype=np.intp)
+    if not hasattr(values, "dictionary_encode"):
+        index: dict[str | None, int] = {}
+        codes = [index.setdefault(_category(value), len(index)) for value in values]
+        return list(index), np.array(codes, dtype=np.intp)
+    # Arrow finds the distinct cells itself, without a Python object for each cell
+    try:
+        encoded = values.dictionary_encode()
+    except NotImplementedError:  # lists and the like
+        return distinct_texts(values.to_pylist())
+    if hasattr(encoded, "chunks"):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    texts = [_category(value) for value in encoded.dictionary.to_pylist()]
+    codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    return [*texts, None], codes.astype(np.intp)
 
 
 def _learned_column(name: str, values: Any) -> NumberColumn | CategoryColumn:
@@ -251,8 +236,12 @@ def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMa
     is_number = np.ones(X.shape[1], dtype=bool) if is_category is None else ~is_category
     if scale == "none" or not is_number.any():
         return None, "none"
-    if scale == "auto" and not _are_unlike(X, is_number):
-        return None, "none: the columns are of like range"
+    if scale == "auto":
+        ranges = column_ranges(X)
+        # beside categories, whose range is 1, numbers of a larger range would outweigh them
+        outweigh = not is_number.all() and len(ranges) > 0 and ranges.max() > 1
+        if not (outweigh or are_unlike(ranges)):
+            return None, "none: the columns are of like range"
     shift, factor = np.zeros(X.shape[1]), np.ones(X.shape[1])
     columns = np.flatnonzero(is_number)
     shift[columns] = X[:, columns].mean(axis=0, dtype=np.float64)
@@ -264,10 +253,12 @@ def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMa
     return AffineMap(shift, factor), f"numbers to mean 0 and deviation 1{kept}"
 
 
-def _are_unlike(X: Any, is_number: Any) -> bool:
+def column_ranges(X: Any) -> Floats:
+    """The ranges of the columns that are not constant."""
     ranges = np.ptp(X, axis=0).astype(np.float64)
-    ranges = ranges[ranges > 0]
-    # beside categories, whose range is 1, numbers of a larger range would outweigh them
-    if not is_number.all() and len(ranges) and ranges.max() > 1:
-        return True
-    return bool(len(ranges)) and ranges.max() > _UNLIKE_RANGES * np.quantile(ranges, 0.25)
+    return ranges[ranges > 0]
+
+
+def are_unlike(ranges: Floats) -> bool:
+    """Whether ranges differ as those of units do; those of pixels are alike."""
+    return len(ranges) > 0 and ranges.max() > _UNLIKE_RANGES * np.quantile(ranges, 0.25)

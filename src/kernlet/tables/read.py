@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute, dataset, parquet
+from pyarrow import csv as arrow_csv
 
-from kernlet.console import reading_bar, say
+from kernlet.console import reading_bar
 from kernlet.rows.parquet import parquet_files
 from kernlet.tables.encode import distinct_texts, listed
 
@@ -40,7 +44,7 @@ class DataTable:
 
     names: tuple[str, ...] = ()
     batches_: tuple[Any, ...] = ()  # an Arrow table, or row groups (Parquet dataset fragments)
-    starts: Any = (0,)  # first row of each batch, and the number of rows
+    starts: Any = (0,)  # first row of each batch, and last the number of rows
     schema: Any = None  # of all Parquet files together; None for a table in memory
     category: tuple[str, ...] = ()  # columns whose numbers are names
     label: str | None = None  # the column of classes
@@ -60,7 +64,7 @@ class DataTable:
     @property
     def n_rows(self) -> int:
         """Rows of the table."""
-        return int(self.starts[-1]) if self.has_columns else len(self.X)
+        return int(self.starts[-1])
 
     def batch(self, number: int, names: Sequence[str] | None = None) -> Any:
         """A batch as an Arrow table of the columns named, or the array of plain rows."""
@@ -70,13 +74,12 @@ class DataTable:
         batch = self.batches_[number]
         if self.in_memory:
             return batch.select(names)
-        return as_columns(
-            batch.to_table(schema=self.schema, columns=names), self.category, self.label
-        )
+        cells = batch.to_table(schema=self.schema, columns=names)
+        return _numbers_and_texts(cells, self.category, self.label)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
         """All batches, each with the number of its first row."""
-        for number, start in enumerate(self.starts[:-1] if self.has_columns else (0,)):
+        for number, start in enumerate(self.starts[:-1]):
             yield int(start), self.batch(number, names)
 
     def without(self, drop: Sequence[str]) -> DataTable:
@@ -106,8 +109,13 @@ class DataTable:
     def _labels(self, target: str) -> Labels:
         batches = []
         for start, batch in self.batches([target]):
-            with rows_counted_from(start):
-                values = label_values(batch[target], target)
+            values = batch[target].to_numpy()
+            with errors_in(start=start):
+                _require_labels(values, target)
+            if values.dtype.kind == "O":
+                values = values.astype(str)
+            elif (values == np.rint(values)).all():
+                values = values.astype(np.int64)
             batches.append(np.unique(values, return_inverse=True))
         distinct = [values for values, _ in batches if len(values)]
         if len({values.dtype.kind == "U" for values in distinct}) > 1:
@@ -132,21 +140,16 @@ class Labels:
         """The labels themselves, one per row."""
         return self.classes[self.codes]
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """Rows per class."""
-        counts = np.bincount(self.codes, minlength=len(self.classes)).tolist()
-        return dict(zip(map(str, self.classes.tolist()), counts, strict=True))
-
 
 @contextmanager
-def rows_counted_from(start: int) -> Iterator[None]:
-    """Errors that name a row of a batch say where the batch starts."""
+def errors_in(path: Path | str = "", start: int = 0) -> Iterator[None]:
+    """Prefix errors with the file, and with the first row of the batch, that they are about."""
     try:
         yield
     except ValueError as error:
-        message = f"counted from row {start + 1} on: {error}" if start else str(error)
-        raise ValueError(message) from None
+        rows = f"counted from row {start + 1} on" if start else ""
+        place = ", ".join(filter(None, [str(path), rows]))
+        raise ValueError(f"{place}: {error}" if place else str(error)) from None
 
 
 def read_table(
@@ -164,8 +167,8 @@ def read_table(
     ``max_bytes`` as float64 is read in batches. Columns in ``category`` stay texts, and so does
     ``label`` where numbers would merge two of its texts. Errors name the row and the column.
     """
-    try:
-        kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    with errors_in(path):
         if is_parquet(path):
             table = _open_parquet(path, tuple(category), label, max_bytes)
         elif kind in ("csv", "tsv", "tab"):
@@ -174,8 +177,6 @@ def read_table(
             table = _read_npz(path)
         else:
             table = _read_libsvm(path, n_features)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
     if not table.n_rows:
         raise ValueError(f"{path} has no rows.")
     return table
@@ -189,9 +190,6 @@ def is_parquet(path: Path) -> bool:
 def _open_parquet(
     path: Path, category: tuple[str, ...], label: str | None, max_bytes: float
 ) -> DataTable:
-    import pyarrow as pa
-    from pyarrow import dataset
-
     files = parquet_files(path)
     schema = _common_schema(files)
     # Row groups are streamed through a small buffer, and not fetched whole before decoding: that
@@ -213,28 +211,16 @@ def _open_parquet(
             category,
             label,
         )
-        size = 8 * table.n_rows * len(table.names)
-        if size > max_bytes:
+        if 8 * table.n_rows * len(table.names) > max_bytes:
             return table
         whole = data.to_table()
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"corrupt Parquet data ({str(error).splitlines()[0]})") from None
-    return _in_memory(as_columns(whole, category, label))
-
-
-def note_batches(path: Path, table: DataTable) -> None:
-    """Say that a table is not held in memory."""
-    say(
-        f"reading {path.name} in batches: {table.n_rows:,} rows of {len(table.names)} columns are "
-        "more than memory should hold (--memory sets the limit)"
-    )
+    return _in_memory(_numbers_and_texts(whole, category, label))
 
 
 def _common_schema(files: list[Path]) -> Any:
     """A schema that all files fit: whole numbers in one and decimals in another are decimals."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     schemas = []
     for file in files:
         try:
@@ -257,15 +243,13 @@ def _in_memory(table: Any) -> DataTable:
     return DataTable(tuple(table.column_names), (table,), np.array([0, table.num_rows]))
 
 
-def as_columns(table: Any, category: Sequence[str], label: str | None) -> Any:
+def _numbers_and_texts(table: Any, category: Sequence[str], label: str | None) -> Any:
     """An Arrow table whose columns are float64, or string where they are not numbers."""
-    import pyarrow as pa
-
     columns = {}
     for name in table.column_names:
         cells = table[name]
         is_name = name in category or (name == label and _has_long_integers(cells))
-        if is_number(cells.type) and not is_name:
+        if is_number_type(cells.type) and not is_name:
             columns[name] = cells.cast(pa.float64(), safe=False)
         else:
             texts, codes = distinct_texts(cells)
@@ -273,18 +257,13 @@ def as_columns(table: Any, category: Sequence[str], label: str | None) -> Any:
     return pa.table(columns)
 
 
-def is_number(kind: Any) -> bool:
+def is_number_type(kind: Any) -> bool:
     """Whether an Arrow type is one of numbers."""
-    import pyarrow as pa
-
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _has_long_integers(cells: Any) -> bool:
     """Whether whole numbers are too long for float64."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     if not pa.types.is_integer(cells.type):
         return False
     bounds = compute.min_max(cells).as_py().values()
@@ -300,33 +279,26 @@ def _has_long_integers(cells: Any) -> bool:
 
 def _read_csv(path: Path, delimiter: str, category: Sequence[str], label: str | None) -> DataTable:
     """A CSV file in memory; a ; as delimiter allows decimal commas."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     names, delimiter = _read_header(path, delimiter)
     cells = _read_cells(path, names, delimiter)
     columns = {}
     for name in names:
         texts = compute.utf8_trim_whitespace(_decoded(cells[name], name))
-        if name in category:
-            columns[name] = texts
-            continue
-        if delimiter == ";" and _are_decimal_commas(texts):
-            texts = compute.replace_substring(texts, ",", ".")
-        columns[name] = _numbers_or_texts(texts, name, name == label)
+        if name not in category:
+            if delimiter == ";" and _are_decimal_commas(texts):
+                texts = compute.replace_substring(texts, ",", ".")
+            texts = _numbers_or_texts(texts, name, name == label)
+        columns[name] = texts
     return _in_memory(pa.table(columns))
 
 
 def _read_cells(path: Path, names: list[str], delimiter: str) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-    from pyarrow import dataset
-
-    kinds = dict.fromkeys(names, pa.binary())
     csv_format = dataset.CsvFileFormat(
         arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=arrow_csv.ConvertOptions(
-            column_types=kinds, null_values=_MISSING_CELLS, strings_can_be_null=True
+            column_types=dict.fromkeys(names, pa.binary()),
+            null_values=_MISSING_CELLS,
+            strings_can_be_null=True,
         ),
         read_options=arrow_csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
     )
@@ -342,22 +314,14 @@ def _read_cells(path: Path, names: list[str], delimiter: str) -> Any:
                 advance(batch.nbytes)
             return pa.Table.from_batches(batches, schema=data.schema)
     except pa.ArrowException as error:
-        raise ValueError(_parse_error(str(error).splitlines()[0])) from None
-
-
-def _parse_error(message: str) -> str:
-    """The reason within an error of pyarrow, which counts the header as row 1."""
-    message = message.rpartition("CSV parse error: ")[2]
-    if message.startswith("Row #"):
-        number, _, reason = message.removeprefix("Row #").partition(":")
-        return f"Row {int(number) - 1}:{reason}"
-    return message
+        message = str(error).splitlines()[0].rpartition("CSV parse error: ")[2]
+        # pyarrow counts the header as row 1
+        message = re.sub(r"^Row #(\d+):", lambda row: f"Row {int(row[1]) - 1}:", message)
+        raise ValueError(message) from None
 
 
 def _read_header(path: Path, delimiter: str) -> tuple[list[str], str]:
     """Names of the columns, which may have line ends inside quotes, and the delimiter."""
-    import pyarrow as pa
-
     with pa.input_stream(str(path)) as stream:
         content = stream.read(_MAX_HEADER_BYTES)
     # the limit may cut a character in two, and wrong bytes in cells are reported with their row
@@ -396,20 +360,22 @@ def _is_number(text: str) -> bool:
 
 def _numbers_or_texts(texts: Any, name: str, is_label: bool) -> Any:
     """Numbers where all cells are, else texts; a single text among numbers is an error."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     try:
         numbers = compute.cast(texts, pa.float64())
     except pa.ArrowInvalid:
-        _refuse_stray_texts(texts, name)
+        known = [(row, text) for row, text in enumerate(texts.to_pylist()) if text is not None]
+        stray = [(row, text) for row, text in known if not _is_number(text)]
+        if stray and len(stray) < (1 - _MOSTLY) * len(known):
+            row, text = stray[0]
+            raise ValueError(
+                f"row {row + 1}, column {name!r}: {text[:40]!r} is not a number, as the others "
+                f"are; correct it, or add --category {name}."
+            ) from None
         return texts
     return texts if is_label and _merges_labels(texts, numbers) else numbers
 
 
 def _decoded(cells: Any, name: str) -> Any:
-    import pyarrow as pa
-
     try:
         return cells.cast(pa.string())
     except pa.ArrowInvalid:
@@ -423,8 +389,6 @@ def _decoded(cells: Any, name: str) -> Any:
 
 def _are_decimal_commas(texts: Any) -> bool:
     """Whether nearly all texts are numbers with a decimal comma, and none has a point."""
-    from pyarrow import compute
-
     n_commas = compute.sum(compute.match_substring_regex(texts, _DECIMAL_COMMA)).as_py() or 0
     n_known = len(texts) - texts.null_count
     n_points = compute.sum(compute.match_substring(texts, ".")).as_py() or 0
@@ -433,23 +397,10 @@ def _are_decimal_commas(texts: Any) -> bool:
 
 def _merges_labels(texts: Any, numbers: Any) -> bool:
     """Whether labels such as 01 and 1, or very long numbers, would become one as numbers."""
-    from pyarrow import compute
-
     if compute.any(compute.match_substring_regex(texts, _LEADING_ZERO)).as_py():
         return True
     largest = compute.max(compute.abs(numbers)).as_py() or 0.0
     return _MAX_EXACT_INTEGER <= largest < float("inf")
-
-
-def _refuse_stray_texts(texts: Any, name: str) -> None:
-    known = [(row, text) for row, text in enumerate(texts.to_pylist()) if text is not None]
-    stray = [(row, text) for row, text in known if not _is_number(text)]
-    if stray and len(stray) < (1 - _MOSTLY) * len(known):
-        row, text = stray[0]
-        raise ValueError(
-            f"row {row + 1}, column {name!r}: {text[:40]!r} is not a number, as the others are; "
-            f"correct it, or add --category {name}."
-        )
 
 
 def _read_npz(path: Path) -> DataTable:
@@ -463,7 +414,7 @@ def _read_npz(path: Path) -> DataTable:
         raise ValueError("it is corrupt, or not an .npz file of plain arrays.") from None
     if X.ndim != 2 or X.dtype.kind not in "iufb" or (y is not None and y.shape != X.shape[:1]):
         raise ValueError("X must be a two-dimensional array of numbers, and y one label per row.")
-    return DataTable(X=_finite(X.astype(np.float32)), y=y)
+    return _plain_rows(X.astype(np.float32), y)
 
 
 def _read_libsvm(path: Path, n_features: int | None) -> DataTable:
@@ -482,26 +433,17 @@ def _read_libsvm(path: Path, n_features: int | None) -> DataTable:
             f"{X.shape[0]} rows of {X.shape[1]} features are too many for the command line; "
             "CompactKernelClassifier takes them as a sparse matrix."
         )
-    return DataTable(X=_finite(X.toarray()), y=y)
+    return _plain_rows(X.toarray(), y)
 
 
-def _finite(X: Any) -> Any:
+def _plain_rows(X: Any, y: Any) -> DataTable:
     wrong = np.argwhere(~np.isfinite(X))
     if len(wrong):
         row, column = wrong[0]
         raise ValueError(
             f"row {row + 1}, column {column + 1}: {X[row, column]} is not a finite number."
         )
-    return X
-
-
-def label_values(cells: Any, name: str) -> Any:
-    """A column of labels: whole numbers, numbers or texts, none of them missing."""
-    values = cells.to_numpy()
-    _require_labels(values, name)
-    if values.dtype.kind == "f" and (values == np.rint(values)).all():
-        return values.astype(np.int64)
-    return values.astype(str) if values.dtype.kind == "O" else values
+    return DataTable(X=X, y=y, starts=(0, len(X)))
 
 
 def _require_labels(values: Any, name: str) -> None:

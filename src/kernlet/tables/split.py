@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.model_selection import train_test_split
 
 from kernlet.affine import AffineMap
@@ -20,7 +21,7 @@ from kernlet.tables.encode import (
     distinct_texts,
     learned_categories,
 )
-from kernlet.tables.read import DataTable, Labels, is_number, rows_counted_from
+from kernlet.tables.read import DataTable, Labels, errors_in, is_number_type
 
 # How this works
 #
@@ -82,7 +83,11 @@ def prepare(
     if features.has_columns and not features.names:
         raise ValueError("The table has no column besides the target.")
     training, held_out = split_rows(y, test, seed, regression)
-    _require_enough(y, training, regression)
+    if len(training) < 2 or not (regression or len(np.unique(y[training])) > 1):
+        raise ValueError(
+            f"Of {len(y)} rows, the {len(training)} to train on are too few, or all of one class: "
+            "provide more rows, or another --test or --seed."
+        )
     if features.has_columns:
         say(f"encoding {len(features.names)} columns")
         encoding, sample, missing = learn_encoding(features, training)
@@ -93,12 +98,12 @@ def prepare(
         encoding = None
         scaler, message = choose_scaler(features.X[training], scale)
     say(f"scaling: {message}")
-    if features.in_memory:
-        X = encode_batch(features.batch(0), encoding, scaler)
-        X_training, X_held_out = X[training], X[held_out]
-    else:
+    if encoding is not None and not features.in_memory:
         rows = EncodedRows(features, encoding, scaler)
         X_training, X_held_out = RowSubset(rows, training), RowSubset(rows, held_out)
+    else:
+        X = _encoded(features.batch(0), encoding, scaler)
+        X_training, X_held_out = X[training], X[held_out]
     return Prepared(
         X_training,
         y[training],
@@ -124,14 +129,6 @@ def split_rows(y: Any, test: float, seed: int, regression: bool) -> tuple[Any, A
     return np.sort(training), np.sort(held_out)
 
 
-def _require_enough(y: Any, training: Any, regression: bool) -> None:
-    if len(training) < 2 or not (regression or len(np.unique(y[training])) > 1):
-        raise ValueError(
-            f"Of {len(y)} rows, the {len(training)} to train on are too few, or all of one class: "
-            "provide more rows, or another --test or --seed."
-        )
-
-
 def _target_summary(labels: Labels, target: str | None, regression: bool) -> dict[str, Any]:
     classes = labels.classes
     if regression:
@@ -146,13 +143,12 @@ def _target_summary(labels: Labels, target: str | None, regression: bool) -> dic
         )
     if len(classes) > _MAX_CLASSES:
         raise ValueError(f"The target has {len(classes)} classes, too many to learn.")
-    return {"classes": labels.counts}
+    counts = np.bincount(labels.codes, minlength=len(classes)).tolist()
+    return {"classes": dict(zip(map(str, classes.tolist()), counts, strict=True))}
 
 
 def learn_encoding(table: DataTable, training: Any) -> tuple[ColumnEncoding, Any, dict[str, int]]:
     """The encoding of the training rows, a sample of them, and missing cells per column."""
-    import pyarrow as pa
-
     is_training = np.zeros(table.n_rows, dtype=bool)
     is_training[training] = True
     sampled = training
@@ -165,8 +161,8 @@ def learn_encoding(table: DataTable, training: Any) -> tuple[ColumnEncoding, Any
     for start, batch in table.batches():
         stop = start + batch.num_rows
         for name in table.names:
-            if is_number(batch[name].type):
-                with rows_counted_from(start):
+            if is_number_type(batch[name].type):
+                with errors_in(start=start):
                     numbers = as_numbers(batch[name], name)
                 missing[name] += int(np.count_nonzero(np.isnan(numbers)))
             else:
@@ -198,7 +194,7 @@ def _note_identifiers(encoding: ColumnEncoding, n_rows: int) -> None:
             )
 
 
-def encode_batch(batch: Any, encoding: ColumnEncoding | None, scaler: AffineMap | None) -> Any:
+def _encoded(batch: Any, encoding: ColumnEncoding | None, scaler: AffineMap | None) -> Any:
     """A batch of a table as the rows a machine is trained on."""
     X = batch if encoding is None else encoding.transform(batch)
     return X if scaler is None else scaler(X)
@@ -208,13 +204,12 @@ class EncodedRows(PiecewiseRows):
     """Row source over the batches of a table, encoded and scaled when they are read, in float32."""
 
     def __init__(
-        self, table: DataTable, encoding: ColumnEncoding | None, scaler: AffineMap | None
+        self, table: DataTable, encoding: ColumnEncoding, scaler: AffineMap | None
     ) -> None:
         self.table, self.encoding, self.scaler = table, encoding, scaler
-        width = len(table.names) if encoding is None else len(encoding.feature_names)
-        self.shape, self.dtype = (table.n_rows, width), np.dtype(np.float32)
-        self.starts = table.starts
+        self.shape = (table.n_rows, len(encoding.feature_names))
+        self.dtype, self.starts = np.dtype(np.float32), table.starts
 
     def load_piece(self, number: int) -> Any:
         """A batch, encoded and scaled."""
-        return encode_batch(self.table.batch(number), self.encoding, self.scaler)
+        return _encoded(self.table.batch(number), self.encoding, self.scaler)

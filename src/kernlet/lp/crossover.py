@@ -59,9 +59,7 @@ _CROSSING = 1e-11  # how far beyond the margin a row must be to enter a program
 # long (many rows), a larger program, one row in 200, saves rounds.
 _ROWS_PER_CANDIDATE, _MIN_ROWS, _ROWS_PER_MARGIN_ROW = 60, 4000, 200
 _MAX_BYTES = 512 * 2**20  # of their kernel values, all outputs together
-# More margin rows than this many times the number expected are thinned out: rows that crossed
-# the margin count as margin rows without limit otherwise.
-_MAX_CROWDING = 20
+_MAX_CROWDING = 20  # more margin rows than this many times the number expected are thinned out
 _MAX_ROUNDS = 40
 _MAX_IDLE_ROUNDS = 4  # without progress
 _SHARP_WIDTH = 1e-12  # of a smoothed hinge that is smooth in name only
@@ -524,8 +522,7 @@ class Crossover:
         """Rounds until all gaps are below ``tol``; if ``stopped``, a certificate and no more."""
         here = self._coef()
         self.values, result = self._exact_pass(here)
-        for number in self._open:
-            output = self.outputs[number]
+        for number, output in enumerate(self.outputs):
             output.objective = self._objective(number, output.coef, self.values)
         stopped = self.on_pass(np.inf, here) or stopped
         for _ in range(_MAX_ROUNDS):

@@ -33,7 +33,7 @@ _OPTIONS: dict[str, Any] = {
     "dual_feasibility_tolerance": 1e-10,
 }
 # After numerical trouble: first from the slack basis, then with HiGHS's own scaling and its
-# default tolerances. The certificate is computed apart, so that a looser answer is no less honest.
+# default tolerances. The certificate is computed apart, and holds for a looser answer too.
 _RETRIES: tuple[dict[str, Any], ...] = (
     {},
     {

@@ -19,10 +19,9 @@ from kernlet.rows.source import BlockCache
 # --------------
 # Generation keeps kernel columns of n_rows numbers for every point in use and a simplex basis of
 # the margin rows. With millions of rows and a few hundred candidates neither fits, but the
-# unknowns of all outputs are a small matrix of (s + 1) x n_outputs numbers, and everything the
-# method needs of the rows are sums over them. The rows stay where they are (memory, files, a
-# cluster) and are read in passes, block by block, with the same sums in the same order wherever
-# they lie: the answer does not depend on where, nor on the number of workers.
+# unknowns of all outputs are a small matrix of (s + 1) x n_outputs numbers, and all that the method
+# needs of the rows are sums over them. Rows are read in passes, block by block and in the same
+# order: the answer does not depend on where they lie, nor on the number of workers.
 #
 # 1. Samples of 20, 120, 720, ... rows per candidate, drawn once, give a start. Each has the total
 #    nu of all rows, so that its optimum is an estimate of theirs, and passes over it are cheap.
@@ -37,8 +36,8 @@ from kernlet.rows.source import BlockCache
 # about 60 bytes per row and output, the margin rows' kernel values (at most 512 MB), a sample
 # (at most 256 MB) and the cache.
 #
-# Costs that change (successive linearisation) keep the cache and start from the last machine,
-# with a width that its residuals suggest, without samples.
+# Other costs (successive linearisation) keep the cache and start from the last machine, without
+# samples.
 
 _FIRST_SAMPLE, _SAMPLE_GROWTH = 20, 6  # rows per candidate, and the factor from one to the next
 _SAMPLE_BYTES = 256 * 2**20

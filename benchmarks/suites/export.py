@@ -25,7 +25,7 @@ from benchmarks.tables import Table
 from benchmarks.timing import median_seconds
 from kernlet import CompactKernelClassifier, to_c, to_onnx
 from kernlet.datasets import load
-from kernlet.export.rounding import close_calls
+from kernlet.export.rounding import clear_rows
 from kernlet.kernels.base import c_float
 from kernlet.model.model import as_model
 from papers.tasks import Task, usps
@@ -273,7 +273,7 @@ def _onnx_line(name: str) -> Iterator[str]:
     ours = _session(to_onnx(machine, X=X_test))
     labels = ours.run(["label"], {"X": X_test})[0]
     outputs = as_model(machine).outputs(X_test.astype(np.float64))
-    clear = np.setdiff1d(np.arange(len(X_test)), close_calls(as_model(machine), outputs))
+    clear = clear_rows(as_model(machine), outputs)
     same = labels[clear] == machine.predict(X_test.astype(np.float64))[clear]
     yield f"{100 * svc.score(X_test, data.y_test):.2f} %"
     yield f"{len(svc.support_):,}"

@@ -39,12 +39,6 @@ def find_device(name: str | None) -> Device:
 
     None and "cpu" compute with NumPy. Anything else goes to torch: "cuda", "cuda:1", "mps", and
     "torch" for torch on the CPU.
-
-    Examples
-    --------
-    >>> from kernlet.devices import find_device
-    >>> find_device("cpu").is_numpy
-    True
     """
     if name is None or name == "cpu":
         return NUMPY

@@ -374,10 +374,7 @@ class _Code:
     @property
     def n_scores(self) -> int:
         """Numbers that a prediction returns besides its class."""
-        model = self.model
-        if model.kind != "classifier" or model.scheme != "one vs one" or not model.votes:
-            return model.expansion.n_outputs
-        return 1 if len(model.classes) == 2 else len(model.classes)
+        return self.model.scores(np.zeros((1, self.expansion.n_outputs))).size
 
     @cached_property
     def kernel_code(self) -> str:
@@ -539,7 +536,10 @@ def _size(
             errors = [line for line in run.stderr.splitlines() if "error" in line] or ["?"]
             return CodeSize(target, compiler, None, None, None, errors[0].split("error: ")[-1])
         text, data, bss = (int(number) for number in _output(size, str(object_file))[1].split()[:3])
-        copied = _constant_bytes(size, object_file) if compiler == "avr-gcc" else 0
+        copied = 0
+        if compiler == "avr-gcc":  # copies constants outside PROGMEM (texts) to RAM at the start
+            sections = [line.split() for line in _output(size, "-A", str(object_file))]
+            copied = sum(int(s[1]) for s in sections if s and s[0].startswith(".rodata"))
         stack = sum(
             int(line.split("\t")[1])
             for usage in Path(folder).glob("*.su")
@@ -550,9 +550,3 @@ def _size(
 
 def _output(*command: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-
-
-def _constant_bytes(size: str, object_file: Path) -> int:
-    """Bytes of constants outside PROGMEM, which an AVR copies to RAM at the start: texts."""
-    sections = [line.split() for line in _output(size, "-A", str(object_file))]
-    return sum(int(s[1]) for s in sections if s and s[0].startswith(".rodata"))

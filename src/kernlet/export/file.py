@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from scipy import sparse
@@ -27,7 +27,7 @@ from kernlet.atomic import atomic_write
 from kernlet.expansion import KernelExpansion
 from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
 from kernlet.kernels.base import Kernel
-from kernlet.model.model import Model, as_model
+from kernlet.model.model import Model, Scheme, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
 
@@ -41,7 +41,6 @@ _PREDICTORS = {
     "regressor": LoadedRegressor,
     "transformer": LoadedTransformer,
 }
-_SCHEMES = ("one output", "one vs rest", "one vs one")
 _CLASS_TYPES = (
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     *("float32", "float64", "bool", "str", "object"),
@@ -317,7 +316,7 @@ _MODEL = _record(
     kind=_choice(*_PREDICTORS, "expansion"),
     machine=_machine,
     classes=_optional(_record(type=_choice(*_CLASS_TYPES), values=_list)),
-    scheme=_choice(*_SCHEMES),
+    scheme=_choice(*get_args(Scheme)),
     votes=_flag,
     break_ties=_flag,
     temperature=_optional(_number(above=0)),

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.metrics import r2_score
 
 from kernlet._typing import Floats, Indices, Matrix
+from kernlet.kernels.gram import as_dense
 from kernlet.model.model import Model
 
 _LARGEST_DENSE = 10**9  # numbers
@@ -108,18 +109,18 @@ def require_close(
 
 def same_classes(model: Model, outputs: Floats, predicted: Any, expected: Any) -> bool:
     """Whether two predictions agree, apart from close calls."""
-    clear = np.setdiff1d(np.arange(len(outputs)), close_calls(model, outputs))
+    clear = clear_rows(model, outputs)
     return np.array_equal(predicted[clear], expected[clear])
 
 
-def close_calls(model: Model, outputs: Floats) -> Indices:
-    """Rows whose class may change when a number is rounded."""
-    if model.kind != "classifier":
-        return np.arange(0)
+def clear_rows(model: Model, outputs: Floats) -> Indices:
+    """Rows whose class cannot change when a number of a classifier is rounded."""
     if model.scheme == "one vs rest":
         ordered = np.sort(outputs, axis=1)
-        return np.flatnonzero(ordered[:, -1] - ordered[:, -2] < _CLEAR_MARGIN)
-    return np.flatnonzero(np.abs(outputs).min(axis=1) < _CLEAR_MARGIN)
+        margins = ordered[:, -1] - ordered[:, -2]
+    else:
+        margins = np.abs(outputs).min(axis=1)
+    return np.flatnonzero(~(margins < _CLEAR_MARGIN))  # NaN is clearly wrong
 
 
 def feature_rows(model: Model, X: Any) -> Floats:
@@ -161,4 +162,4 @@ def dense_points(X: Matrix) -> Floats:
         raise ValueError(
             f"{X.shape[0]} sparse centers of {X.shape[1]} features are too wide to be written out."
         )
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    return np.asarray(as_dense(X), dtype=np.float64)

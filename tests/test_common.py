@@ -247,7 +247,7 @@ def test_class_weight_is_a_sample_weight(classifier, data):
 
 
 class Recorder:
-    """A callback that counts, and stops where it is told to."""
+    """A callback that counts, and stops after a number of tasks."""
 
     def __init__(self, stop_at=None):
         self.rounds, self.stop_at = 0, stop_at

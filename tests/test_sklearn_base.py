@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info
 
 import kernlet
+from kernlet import sklearn_base
 from kernlet.sklearn_base import (
     CallbackSupportMixin,
     Progress,
@@ -155,3 +157,9 @@ def test_warnings_of_fits_point_at_the_line_that_called_fit():
         warnings.simplefilter("always")
         machine.fit(X, np.arange(60) % 2)
     assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_only_the_shared_base_knows_the_callbacks_of_scikit_learn():
+    folder = Path(sklearn_base.__file__).parent
+    users = {p.name for p in folder.rglob("*.py") if "sklearn.callback" in p.read_text()}
+    assert users == {"sklearn_base.py"}

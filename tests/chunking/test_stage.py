@@ -207,7 +207,7 @@ def test_the_linear_kernel_needs_one_center():
 
 
 def closed_form(gram, signs, cost):
-    """Model (7) with its row weights: the machine, and the rows that it rests on."""
+    """Model (7) with its row weights: the machine, and the rows that it depends on."""
     problem = weigh_rows(QuadraticMargin(gram, signs, cost, np.ones(len(signs))))
     u, b = problem.solve()
     return u, b, problem.row_weights > 0

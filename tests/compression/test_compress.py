@@ -92,7 +92,7 @@ def test_without_rows_nothing_is_claimed_about_them(moons):
 
 
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])
-def test_votes_and_their_shape_are_kept_unless_fitted_anew(digits, shape):
+def test_votes_and_their_shape_are_kept_unless_refitted(digits, shape):
     X, X_test, y, _ = digits
     svm = SVC(gamma=0.1, C=10, decision_function_shape=shape).fit(X, y)
     small = compress(svm, 80, random_state=0)
@@ -292,7 +292,7 @@ def test_text_goes_through_its_vectoriser():
     assert small.predict(["lynx", "asp"]).tolist() == [0, 1]
 
 
-def test_weights_are_not_forgotten_by_coefficients_fitted_anew(moons):
+def test_weights_are_not_forgotten_by_coefficients_refitted(moons):
     X, _, y, _ = moons
     weight = np.where(y == 1, 50.0, 1.0)
     small = CompressedClassifier(SVC(C=0.1), 20, random_state=0).fit(X, y, sample_weight=weight)
@@ -300,7 +300,7 @@ def test_weights_are_not_forgotten_by_coefficients_fitted_anew(moons):
     assert after >= before - 0.01
 
 
-def test_coefficients_are_not_fitted_anew_where_the_weights_are_not_known(moons):
+def test_coefficients_are_not_refitted_where_the_weights_are_not_known(moons):
     X, _, y, _ = moons
     svm = SVC(class_weight={0: 1, 1: 20}).fit(X, y)
     facts = compress(svm, 30, X, y, random_state=0).compression_

@@ -427,7 +427,7 @@ def test_pickles_searches_pipes_and_listens():
 
 
 class Stopper:
-    """Stops after so many blocks."""
+    """Stops after a number of blocks."""
 
     def __init__(self, after):
         self.after = after

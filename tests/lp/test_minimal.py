@@ -159,7 +159,7 @@ def test_a_class_may_come_late(wrap):
     assert machine.score(wrap(X), y) > 0.95
 
 
-def test_fit_starts_anew():
+def test_fit_starts_from_scratch():
     (X, Z), (y, labels) = make_blocks(2)
     machine = blockwise().partial_fit(X, y).fit(X, y)
     assert not hasattr(machine, "retained_")

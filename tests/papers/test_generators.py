@@ -153,7 +153,7 @@ def test_training_part_does_not_depend_on_the_test_part():
     np.testing.assert_array_equal(alone.y, tested.y)
 
 
-def test_test_part_is_drawn_anew_from_the_same_clouds():
+def test_test_part_is_drawn_again_from_the_same_clouds():
     clusters = make_ndc(5000, expansion=5.0, test_size=5000, random_state=0)
     assert not np.isin(clusters.X_test, clusters.X).any()
     np.testing.assert_allclose(clusters.X.mean(axis=0), clusters.X_test.mean(axis=0), atol=0.06)
@@ -263,7 +263,7 @@ def test_noisy_digits_larger_expansion_is_less_separable():
     assert accuracies[-1] < 0.6
 
 
-def test_test_part_is_drawn_anew():
+def test_test_part_is_drawn_again():
     digits = make_noisy_digits(100, centers=CENTERS, random_state=0)
     assert not np.isin(digits.X_test, digits.X).any()
 

@@ -182,10 +182,10 @@ def test_other_files_hold_the_same_table(kind, tmp_path):
         if kind == "csv.gz":
             content = gzip.compress(content)
         path.write_bytes(content)
-    rows, y = read_table(path).split_target("y")
+    rows, classes, codes = read_table(path).split_target("y")
     X = rows.X if rows.X is not None else np.stack(list(rows.batch(0)), axis=1)
     np.testing.assert_allclose(X, IRIS, rtol=1e-6)
-    np.testing.assert_array_equal(y.values, IRIS_LABELS)
+    np.testing.assert_array_equal(classes[codes], IRIS_LABELS)
     words = ["fit", path, "--target", "y", *QUICK, "-o", tmp_path / "m"]
     assert "test accuracy" in kernlet_command(*words)
     assert kernlet_command("predict", tmp_path / "m", path).count("\n") >= 151

@@ -32,12 +32,12 @@ def test_a_file_in_another_encoding_is_named_by_its_cell(tmp_path):
 )
 def test_labels_that_differ_stay_apart(labels, wanted, tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"1,{label}\n" for label in labels))
-    _, y = read_table(tmp_path / "t.csv", label="y").split_target("y")
-    assert y.values.tolist() == wanted
+    _, classes, codes = read_table(tmp_path / "t.csv", label="y").split_target("y")
+    assert classes[codes].tolist() == wanted
     if wanted[0] == labels[0] and len(labels[0]) > 2:
         pq.write_table(pa.table({"y": [int(v) for v in labels]}), tmp_path / "t.parquet")
-        _, y = read_table(tmp_path / "t.parquet", label="y").split_target("y")
-        assert y.values.tolist() == wanted
+        _, classes, codes = read_table(tmp_path / "t.parquet", label="y").split_target("y")
+        assert classes[codes].tolist() == wanted
 
 
 def test_decimal_commas_are_numbers_where_semicolons_part_columns(tmp_path):

@@ -25,6 +25,7 @@ class CommandGroup(click.Group):
             return super().invoke(ctx)
         except (ValueError, OSError, ImportError) as error:
             message = str(error).strip() or type(error).__name__
+            # messages of other libraries may have several lines
             raise click.ClickException(" ".join(message.split())) from error
 
 
@@ -104,7 +105,7 @@ def run_demo(folder: Path) -> None:
 @main.command("fit")
 @click.argument("table", type=_TABLE)
 @click.option("--target", help="The column to predict; not needed for LIBSVM and .npz.")
-@click.option("--centers", type=click.IntRange(1), help="Number of centers.")
+@click.option("--centers", type=click.IntRange(1), help="Number of centers; by default 100.")
 @click.option("--bytes", "max_bytes", type=ByteCount(), help="Bytes of the machine, such as 16k.")
 @click.option("--auto", is_flag=True, help="Use the fewest centers that are as accurate as more.")
 @click.option("--regression", is_flag=True, help="Predict a number instead of a class.")

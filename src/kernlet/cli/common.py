@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from kernlet.console import say
-from kernlet.expansion import KernelExpansion
 from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
 from kernlet.sklearn_base import ProgressBar
@@ -22,18 +21,18 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 def read_model(path: Path) -> Model:
     """The portable model in any file that holds a machine."""
-    content = _open(path)
     try:
-        model = as_model(content)
+        model = as_model(_open(path))
     except TypeError as error:
         raise ValueError(f"{path}: {error}") from None
-    if isinstance(content, KernelExpansion):
+    if model.kind == "expansion":
         raise ValueError(f"{path} holds an expansion without classes, not a classifier.")
     return model
 
 
 def _open(path: Path) -> Any:
     """A fitted estimator, an expansion, or the path itself if it is a LIBSVM model file."""
+    # by content and not by name: names of model files follow no convention
     with path.open("rb") as file:
         start = file.read(8)
     if start.startswith(b"PK\x03\x04"):  # skops files are ZIP archives
@@ -93,15 +92,14 @@ def labelled_rows(
     if path is None:
         return None, None
     known = trained_on(model).get("target")
-    if not target and isinstance(known, str):
-        target = known
+    target = target or (known if isinstance(known, str) else None)
     table = read_for(model, path, target)
     has_labels = target in table.names if table.has_columns else table.y is not None
     with errors_in(path):
         if not (has_labels or required):
             return rows_for(model, table.batch(0)), None
-        features, labels = table.split_target(target)
-        return rows_for(model, features.batch(0)), labels.values
+        features, classes, codes = table.split_target(target)
+        return rows_for(model, features.batch(0)), classes[codes]
 
 
 def rows_for(model: Model, batch: Any) -> Any:
@@ -129,6 +127,7 @@ def _numbers(model: Model, batch: Any) -> Any:
     columns = []
     for name in names:
         values = batch[name].to_numpy()
+        # a column of texts is wrong from its first row on
         wrong = [0] if not is_number_type(batch[name].type) else np.flatnonzero(np.isnan(values))
         if len(wrong):
             raise ValueError(
@@ -147,6 +146,7 @@ def show_training(estimator: Any) -> Any:
     return estimator
 
 
+# A bar redraws its line, which makes a log file unreadable; here each message is a new line.
 class EpochLines:
     """A scikit-learn callback that prints the number of finished tasks every few seconds."""
 

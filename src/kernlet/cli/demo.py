@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 
 from kernlet.atomic import atomic_write
 from kernlet.compact.classifier import CompactKernelClassifier
+from kernlet.console import say
 from kernlet.datasets import Dataset, make_checkerboard
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
@@ -78,13 +79,13 @@ def _compare(
         ("MinimalKernelClassifier", MinimalKernelClassifier(random_state=0), grid | minimal_grid),
     ]
     for name, machine, parameters in contenders:
-        click.echo(f"{data.name}: choosing the parameters of {name}", err=True)
+        say(f"{data.name}: choosing the parameters of {name}")
         machine.set_params(**_tuned(machine, parameters, data))
         measurements.append(measure(name, machine, data))
-    click.echo(f"{data.name}: a compact machine of {max_bytes} bytes", err=True)
+    say(f"{data.name}: a compact machine of {max_bytes} bytes")
     compact = CompactKernelClassifier(max_bytes=max_bytes, random_state=0)
     measurements.append(measure("CompactKernelClassifier", compact, data))
-    return machine
+    return machine  # the last of the contenders
 
 
 def _tuned(machine: Any, grid: Grid, data: Dataset) -> dict[str, Any]:
@@ -97,6 +98,7 @@ def _tuned(machine: Any, grid: Grid, data: Dataset) -> dict[str, Any]:
     search = GridSearchCV(machine, grid, cv=folds, scoring=scoring, refit=False, n_jobs=-1)
     if ProgressBar is not None and sys.stderr.isatty():
         search.set_callbacks(ProgressBar(max_propagation_depth=0))
+    # no refit: measure fits the final machine, and takes the time
     results = search.fit(data.X, data.y).cv_results_
     best = fewest_centers(results) if is_minimal else int(results["mean_test_score"].argmax())
     return results["params"][best]

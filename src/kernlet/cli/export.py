@@ -31,6 +31,7 @@ def run(
             temporary.write_bytes(graph.SerializeToString())
         click.echo(f"wrote {output} ({output.stat().st_size:,} bytes), checked with onnxruntime")
         return
+    # the functions in C are named after the model file
     name = c_identifier(model.stem)
     source = to_c(machine, output, storage, X=X, y=y, exp=exp, name=name)
     click.echo(f"{source.table_bytes:,} bytes of tables, held as {storage}")

@@ -158,6 +158,7 @@ def _test(model: Model, data: Prepared, with_svc: bool, seed: int) -> None:
     say(f"testing on {len(data.y_test):,} rows")
     outputs = _outputs(model, data.X_test)
     if data.classes is None:
+        # R2, without a division by zero for a constant target
         error = np.mean((outputs[:, 0] - data.y_test) ** 2)
         score = 1 - error / max(np.var(data.y_test), 1e-300)
     else:
@@ -172,7 +173,7 @@ def _test(model: Model, data: Prepared, with_svc: bool, seed: int) -> None:
 
 
 def _outputs(model: Model, X: Any) -> Any:
-    """Outputs for rows that are encoded and scaled already."""
+    """Outputs for rows that are encoded and scaled already; model.outputs would scale again."""
     if not isinstance(X, RowSource):
         return model.expansion.decision_values(X)
     return np.concatenate([model.expansion.decision_values(block) for _, block in X.blocks()])
@@ -188,6 +189,7 @@ def _sample(X: Any, y: Any, max_rows: int) -> tuple[Any, Any]:
 
 def _print_results(model: Model, output: Path) -> None:
     summary = model.summary
+    # linear programs have a certificate; a compact machine has a reason for its size
     if "duality_gap" in summary:
         click.echo(f"relative duality gap {summary['duality_gap']:.1e}")
     else:

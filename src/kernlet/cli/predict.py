@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from kernlet.model.model import Model
 from kernlet.tables.read import errors_in, is_parquet
 
 Columns = dict[str, Any]
-Write = Callable[[Columns], None]
 
 
 def run(model: Path, table: Path, output: Path | None) -> None:
@@ -31,20 +30,28 @@ def run(model: Path, table: Path, output: Path | None) -> None:
     names = machine.feature_names if machine.encoding is None else machine.encoding.names
     if names is not None and not set(names) <= set(data.names):
         names = None
-    n_rows = 0
-    with _writer(output, machine.kind == "regressor") as write:
+
+    def predictions() -> Iterator[Columns]:
         for start, batch in data.batches(names):
-            if not len(batch):
-                continue
-            with errors_in(table, start):
-                outputs = machine.outputs(rows_for(machine, batch))
-            write(_predictions(machine, outputs))
-            n_rows += len(outputs)
-    if output is not None:
-        say(f"wrote {n_rows:,} predictions to {output}")
+            if len(batch):
+                with errors_in(table, start):
+                    outputs = machine.outputs(rows_for(machine, batch))
+                yield _columns(machine, outputs)
+
+    is_regressor = machine.kind == "regressor"
+    if output is None:
+        _write_csv(sys.stdout, predictions(), is_regressor)
+        return
+    with atomic_write(output) as temporary:
+        if is_parquet(output):
+            _write_parquet(temporary, predictions())
+        else:
+            with temporary.open("w", encoding="utf-8", newline="") as file:
+                _write_csv(file, predictions(), is_regressor)
+    say(f"wrote {data.n_rows:,} predictions to {output}")
 
 
-def _predictions(model: Model, outputs: Any) -> Columns:
+def _columns(model: Model, outputs: Any) -> Columns:
     if model.kind == "regressor":
         values = model.scores(outputs).reshape(len(outputs), -1)
         if values.shape[1] == 1:
@@ -58,47 +65,26 @@ def _predictions(model: Model, outputs: Any) -> Columns:
     return columns
 
 
-@contextmanager
-def _writer(output: Path | None, is_regressor: bool) -> Iterator[Write]:
-    """A function that appends columns to standard output or, atomically, to a file."""
-    if output is None:
-        yield _csv_writer(sys.stdout, is_regressor)
-        return
-    with ExitStack() as stack:
-        temporary = stack.enter_context(atomic_write(output))
-        if is_parquet(output):
-            yield _parquet_writer(temporary, stack)
-        else:
-            text = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
-            yield _csv_writer(text, is_regressor)
-
-
-def _csv_writer(file: Any, is_regressor: bool) -> Write:
-    writer = csv.writer(file, lineterminator="\n")
-    header: list[str] = []
-
+def _write_csv(file: Any, batches: Iterator[Columns], is_regressor: bool) -> None:
     def cells(name: str, values: Any) -> list[Any]:
         if name.startswith("probability of "):
             return [f"{value:.6f}" for value in values]
         return [f"{value:.9g}" for value in values] if is_regressor else values.tolist()
 
-    def write(columns: Columns) -> None:
-        if not header:
-            header.extend(columns)
-            writer.writerow(header)
+    writer = csv.writer(file, lineterminator="\n")
+    for number, columns in enumerate(batches):
+        if number == 0:
+            writer.writerow(columns)
         writer.writerows(zip(*(cells(k, v) for k, v in columns.items()), strict=True))
 
-    return write
 
-
-def _parquet_writer(path: Path, stack: ExitStack) -> Write:
+def _write_parquet(path: Path, batches: Iterator[Columns]) -> None:
     """One row group per batch; the first batch determines the types."""
-    writers: list[Any] = []
-
-    def write(columns: Columns) -> None:
-        table = pa.table({name: pa.array(values.tolist()) for name, values in columns.items()})
-        if not writers:
-            writers.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
-        writers[0].write_table(table)
-
-    return write
+    tables = (
+        pa.table({name: pa.array(values.tolist()) for name, values in columns.items()})
+        for columns in batches
+    )
+    first = next(tables)  # a table has rows: read_table refuses others
+    with parquet.ParquetWriter(path, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)

@@ -154,6 +154,7 @@ def input_centers(model: Model) -> Floats | None:
         return centers
     if input_map.matrix is not None:
         return None
+    # the input map is z = (x - shift) * scale
     return centers / input_map.scale.astype(float) + input_map.shift.astype(float)
 
 
@@ -174,13 +175,13 @@ def draw_images(model: Model, side: int) -> Figure:
     assert centers is not None
     images, coef = centers.reshape(-1, side, side), model.expansion.coef
     order = np.argsort(-np.abs(coef).max(axis=0), kind="stable")
+    # a center belongs to the class of its largest coefficient; with two classes the sign tells
     owner = coef.argmax(axis=0) if len(coef) > 1 else (coef[0] > 0).astype(int)
     names = [str(label) for label in model.classes]
     if model.scheme == "one vs one":  # a center belongs to pairs of classes
         owner, names = np.zeros(len(images), dtype=int), [""]
     groups = [order[owner[order] == number] for number in range(len(names))]
-    at_least, at_most = _IMAGES_PER_LINE
-    per_line = max(at_least, min(at_most, max(len(group) for group in groups)))
+    per_line = int(np.clip(max(len(group) for group in groups), *_IMAGES_PER_LINE))
     lines, labels = [], []
     for name, group in zip(names, groups, strict=True):
         for start in range(0, len(group), per_line):

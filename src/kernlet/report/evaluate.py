@@ -26,6 +26,8 @@ _MAX_SIZE_ROWS = 4000
 _SIZE_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the centers of the machine
 
 
+# CPU time, because other processes of a busy computer lengthen wall-clock time; the median,
+# because the first call also fills caches.
 def cpu_seconds(call: Callable[[], Any], repeats: int = 1) -> float:
     """Median CPU time of a call in this process."""
     times = []
@@ -192,6 +194,7 @@ def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
 
 
 def _standard_error(accuracy: float, n_rows: int) -> float:
+    # of a share of n independent rows: sqrt(p (1 - p) / n)
     return float(np.sqrt(accuracy * (1 - accuracy) / n_rows))
 
 
@@ -245,6 +248,7 @@ def try_sizes(
     machines = []
     for n_centers in _numbers_of_centers(chosen.n_centers, len(X_train), len(labels)):
         say(f"training {n_centers} centers on {len(X_train):,} rows")
+        # nothing is chosen: no row has to be held out
         machine = CompactKernelClassifier(n_centers, random_state=0, validation_fraction=None)
         machine.fit(X_train, y_train)
         machines.append(Size(machine.n_centers_, machine.nbytes_, float(machine.score(X, y))))
@@ -258,4 +262,5 @@ def try_sizes(
 def _numbers_of_centers(n_centers: int, n_rows: int, n_classes: int) -> list[int]:
     """Multiples of a number of centers, at least one per class and at most a third of the rows."""
     sizes = {max(min(2, n_classes), round(factor * n_centers)) for factor in _SIZE_FACTORS}
+    # at most 400, to bound the time of training
     return sorted(size for size in sizes if size <= min(400, max(2, n_rows // 3)))

@@ -85,10 +85,10 @@ def write_report(
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kernlet.report"),
-        undefined=jinja2.StrictUndefined,
+        undefined=jinja2.StrictUndefined,  # a misspelt name is an error, not an empty text
         trim_blocks=True,
         lstrip_blocks=True,
-        autoescape=True,
+        autoescape=True,  # names of classes and columns come from files
     )
     environment.filters["thousands"] = lambda number: f"{number:,}"
     return environment.get_template("report.html.jinja")
@@ -168,6 +168,7 @@ def _facts(model: Model, X: Any, y: Any, name: str) -> Iterator[tuple[str, str]]
     yield "values", f"{X.min():.4g} to {X.max():.4g}, mean {X.mean():.4g}"
     if model.encoding is not None:
         yield "columns", ", ".join(model.encoding.names)[:_MAX_LISTED_COLUMNS]
+    # a model file may state anything: take nothing for granted
     trained = model.summary.get("data")
     for key, value in trained.items() if isinstance(trained, dict) else ():
         if value not in (None, {}) and key != "sha256":

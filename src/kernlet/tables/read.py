@@ -93,20 +93,23 @@ class DataTable:
             raise ValueError(f"There is no column {unknown[0]!r} to drop.")
         return replace(self, names=tuple(name for name in self.names if name not in drop))
 
-    def split_target(self, target: str | None) -> tuple[DataTable, Labels]:
-        """The table without its labels, and the labels."""
+    def split_target(self, target: str | None) -> tuple[DataTable, Any, Any]:
+        """The table without its labels, their distinct values, and the index of each label.
+
+        Indices take less memory than texts.
+        """
         if not self.has_columns:
             if self.y is None:
                 raise ValueError("The file has no labels: an .npz file needs an array y.")
             _require_labels(self.y, "y")
-            return self, Labels(*np.unique(self.y, return_inverse=True))
+            return self, *np.unique(self.y, return_inverse=True)
         if target is None:
             raise ValueError(f"Choose with --target which of {listed(self.names)} to predict.")
         if target not in self.names:
             raise ValueError(f"There is no column {target!r} among {listed(self.names)}.")
-        return self.without([target]), self._labels(target)
+        return self.without([target]), *self._labels(target)
 
-    def _labels(self, target: str) -> Labels:
+    def _labels(self, target: str) -> tuple[Any, Any]:
         batches = []
         for start, batch in self.batches([target]):
             values = batch[target].to_numpy()
@@ -125,20 +128,7 @@ class DataTable:
             )
         classes = np.unique(np.concatenate(distinct))
         codes = [np.searchsorted(classes, values).astype(np.int32)[c] for values, c in batches]
-        return Labels(classes, np.concatenate(codes))
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """Labels as indices into their distinct values, which take less memory than texts."""
-
-    classes: Any
-    codes: Any
-
-    @property
-    def values(self) -> Any:
-        """The labels themselves, one per row."""
-        return self.classes[self.codes]
+        return classes, np.concatenate(codes)
 
 
 @contextmanager

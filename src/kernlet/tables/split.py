@@ -21,7 +21,7 @@ from kernlet.tables.encode import (
     distinct_texts,
     learned_categories,
 )
-from kernlet.tables.read import DataTable, Labels, errors_in, is_number_type
+from kernlet.tables.read import DataTable, errors_in, is_number_type
 
 # How this works
 #
@@ -76,10 +76,10 @@ def prepare(
     """Split a table, and learn its encoding and scaling from the training rows."""
     if regression and not table.in_memory:
         raise ValueError("--regression needs the table in memory: raise --memory.")
-    features, labels = table.without(drop).split_target(target)
-    target_summary = _target_summary(labels, target, regression)
+    features, classes, codes = table.without(drop).split_target(target)
+    target_summary = _target_summary(classes, codes, target, regression)
     summary: dict[str, Any] = {"rows": table.n_rows, "target": target}
-    y = labels.values if regression else labels.codes
+    y = classes[codes] if regression else codes
     if features.has_columns and not features.names:
         raise ValueError("The table has no column besides the target.")
     training, held_out = split_rows(y, test, seed, regression)
@@ -109,7 +109,7 @@ def prepare(
         y[training],
         X_held_out,
         y[held_out],
-        None if regression else labels.classes,
+        None if regression else classes,
         encoding,
         scaler,
         {"data": summary | target_summary, "scaling": message},
@@ -129,8 +129,9 @@ def split_rows(y: Any, test: float, seed: int, regression: bool) -> tuple[Any, A
     return np.sort(training), np.sort(held_out)
 
 
-def _target_summary(labels: Labels, target: str | None, regression: bool) -> dict[str, Any]:
-    classes = labels.classes
+def _target_summary(
+    classes: Any, codes: Any, target: str | None, regression: bool
+) -> dict[str, Any]:
     if regression:
         if classes.dtype.kind not in "iuf":
             raise ValueError(f"The target {target!r} holds texts; --regression needs numbers.")
@@ -143,7 +144,7 @@ def _target_summary(labels: Labels, target: str | None, regression: bool) -> dic
         )
     if len(classes) > _MAX_CLASSES:
         raise ValueError(f"The target has {len(classes)} classes, too many to learn.")
-    counts = np.bincount(labels.codes, minlength=len(classes)).tolist()
+    counts = np.bincount(codes, minlength=len(classes)).tolist()
     return {"classes": dict(zip(map(str, classes.tolist()), counts, strict=True))}
 
 

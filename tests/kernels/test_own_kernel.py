@@ -23,7 +23,7 @@ class RationalQuadratic(Kernel):
     """k(x, z) = 1 / (1 + |x - z|^2 / scale)."""
 
     scale: float
-    name: ClassVar[str] = "rational quadratic"
+    name: ClassVar[str] = "rational quadratic of the tests"
     limits: ClassVar[dict] = {"scale": (1e-30, np.inf)}
     is_translation_invariant: ClassVar[bool] = True
 
@@ -155,7 +155,7 @@ def test_a_file_with_an_unknown_kernel_says_what_to_import(tmp_path, monkeypatch
 @pytest.mark.parametrize("scale", [0.0, -1.0, None, "wide", True, float("nan"), 10**400])
 def test_parameters_of_a_file_are_checked(scale):
     with pytest.raises(ValueError, match=r"kernel\.scale must be"):
-        Kernel.from_dict({"name": "rational quadratic", "scale": scale})
+        Kernel.from_dict({"name": "rational quadratic of the tests", "scale": scale})
 
 
 def test_a_taken_name_is_refused():

@@ -105,7 +105,11 @@ def run_demo(folder: Path) -> None:
 @main.command("fit")
 @click.argument("table", type=_TABLE)
 @click.option("--target", help="The column to predict; not needed for LIBSVM and .npz.")
-@click.option("--centers", type=click.IntRange(1), help="Number of centers; by default 100.")
+@click.option(
+    "--centers",
+    type=click.IntRange(1),
+    help="Number of centers; by default 100, and 300 rows for l1 and minimal.",
+)
 @click.option("--bytes", "max_bytes", type=ByteCount(), help="Bytes of the machine, such as 16k.")
 @click.option("--auto", is_flag=True, help="Use the fewest centers that are as accurate as more.")
 @click.option("--regression", is_flag=True, help="Predict a number instead of a class.")
@@ -165,7 +169,10 @@ def run_fit(**options: Any) -> None:
 @click.argument("table", type=_TABLE)
 @_output(help="A .csv or .parquet file; by default CSV on standard output.")
 def run_predict(model: Path, table: Path, output: Path | None) -> None:
-    """Predict every row of a table; Parquet is read one row group at a time."""
+    """Predict every row of a table.
+
+    Parquet is read one row group at a time.
+    """
     from kernlet.cli.predict import run
 
     run(model, table, output)
@@ -223,7 +230,10 @@ def run_export(**options: Any) -> None:
 @click.option("--sizes/--no-sizes", default=True, help="Also train other sizes and an SVC.")
 @_output(default=Path("report.html"), help="The HTML file.")
 def run_report(**options: Any) -> None:
-    """Write an HTML page on how accurate a machine is on the rows of a table."""
+    """Write an HTML page on the accuracy of a machine.
+
+    It is measured on the rows of TABLE; of the table it was trained on, only on held-out rows.
+    """
     from kernlet.cli.report import run
 
     run(**options)

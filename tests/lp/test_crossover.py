@@ -7,12 +7,16 @@ import naive
 from kernlet.lp.crossover import MarginLP, MarginRows, merge_equal_rows, split_duals
 from support.margin_problems import full_kernel, make_problem
 
-FAR_AWAY = np.full(16, 1e6)
+FAR_AWAY = 1e6
 
 
 def make(seed=0, m=120, C=1.0):
     problem = make_problem(seed, m, C=C, n_candidates=15, weighted=True)
-    return problem.output(0), full_kernel(problem)
+    return problem.outputs(0), full_kernel(problem)
+
+
+def margin_rows(K, signs, weights, far):
+    return MarginRows(np.arange(len(K)), K, signs, weights, far, np.zeros(len(K)))
 
 
 def solved(rows, coef, coef_weights, radius):
@@ -24,7 +28,7 @@ def solved(rows, coef, coef_weights, radius):
 @pytest.mark.parametrize("seed", range(4))
 def test_with_all_rows_near_it_is_the_whole_problem(seed):
     problem, K = make(seed)
-    near = MarginRows(np.arange(120), K, problem.signs, problem.error_weights, np.zeros((2, 16)))
+    near = margin_rows(K, problem.signs, problem.error_weights, np.zeros((2, 16)))
     program = solved(near, np.zeros(16), problem.coef_weights, FAR_AWAY)
     bound, _ = naive.l1_margin_dual(K, problem.signs, problem.error_weights, problem.coef_weights)
     assert program.duals.sum() == pytest.approx(bound, rel=1e-8)
@@ -35,9 +39,7 @@ def test_with_all_rows_near_it_is_the_whole_problem(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_that_keep_their_side_can_be_summed_up(seed):
     problem, K = make(seed)
-    everything = MarginRows(
-        np.arange(120), K, problem.signs, problem.error_weights, np.zeros((2, 16))
-    )
+    everything = margin_rows(K, problem.signs, problem.error_weights, np.zeros((2, 16)))
     whole = solved(everything, np.zeros(16), problem.coef_weights, FAR_AWAY)
     residuals = 1 - problem.signs * (K @ whole.coef[:-1] + whole.coef[-1])
     near = np.flatnonzero(np.abs(residuals) < 0.3)
@@ -46,7 +48,7 @@ def test_rows_that_keep_their_side_can_be_summed_up(seed):
     far = np.array(
         [(problem.error_weights * (beyond & (problem.signs == s))) @ lines for s in (1, -1)]
     )
-    some = MarginRows(near, K[near], problem.signs[near], problem.error_weights[near], far)
+    some = margin_rows(K[near], problem.signs[near], problem.error_weights[near], far)
     start = whole.coef + 1e-3
     program = solved(some, start, problem.coef_weights, FAR_AWAY)
     np.testing.assert_allclose(program.coef, whole.coef, atol=1e-7)
@@ -58,8 +60,8 @@ def test_a_trust_region_keeps_it_feasible_without_any_near_row():
     nothing = np.zeros(0)
     far = np.zeros((2, 16))
     far[0, -1] = 5.0  # a pull on the intercept that nothing holds
-    near = MarginRows(np.zeros(0, dtype=int), K[:0], nothing, nothing, far)
-    program = solved(near, np.zeros(16), problem.coef_weights, np.full(16, 0.25))
+    near = margin_rows(K[:0], nothing, nothing, far)
+    program = solved(near, np.zeros(16), problem.coef_weights, 0.25)
     assert program.coef[-1] == pytest.approx(0.25)
 
 
@@ -67,9 +69,7 @@ def test_equal_rows_become_one():
     problem, K = make(m=30)
     again = np.random.RandomState(0).permutation(np.repeat(np.arange(30), 3))
     nothing = np.zeros((2, 16))
-    near = MarginRows(
-        np.arange(90), K[again], problem.signs[again], problem.error_weights[again], nothing
-    )
+    near = margin_rows(K[again], problem.signs[again], problem.error_weights[again], nothing)
     merged, groups = merge_equal_rows(near)
     assert len(merged.numbers) == 30
     np.testing.assert_array_equal(merged.K[groups], near.K)
@@ -88,7 +88,7 @@ def test_equal_rows_become_one():
 
 def test_without_an_answer_of_the_simplex_method_it_stays_where_it_is(monkeypatch):
     problem, K = make(m=30)
-    near = MarginRows(np.arange(30), K, problem.signs, problem.error_weights, np.zeros((2, 16)))
+    near = margin_rows(K, problem.signs, problem.error_weights, np.zeros((2, 16)))
     program = MarginLP(near, np.zeros(16), problem.coef_weights, FAR_AWAY)
     monkeypatch.setattr(program.simplex, "run", lambda max_iter: "failed")  # HiGHS is never asked
     assert program.solve() == "failed"
@@ -97,6 +97,6 @@ def test_without_an_answer_of_the_simplex_method_it_stays_where_it_is(monkeypatc
 
 def test_equal_rows_of_both_signs_stay_two():
     K = np.ones((4, 2))
-    near = MarginRows(np.arange(4), K, np.array([1.0, -1, 1, -1]), np.ones(4), np.zeros((2, 3)))
+    near = margin_rows(K, np.array([1.0, -1, 1, -1]), np.ones(4), np.zeros((2, 3)))
     merged, _ = merge_equal_rows(near)
     assert sorted(merged.signs) == [-1, 1]

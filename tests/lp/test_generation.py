@@ -14,7 +14,8 @@ from kernlet.kernels.gram import Gram
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
-from kernlet.lp.generation import ColumnGeneration, Pricer, PrimalDual, RestrictedLP, _Aging
+from kernlet.lp.generation import ColumnGeneration, Pricer, RestrictedLP, _Aging
+from kernlet.lp.problem import PrimalDual
 from support.margin_problems import KERNELS, gram, make_problem, one_output, plain
 
 
@@ -161,16 +162,16 @@ def test_a_report_can_stop_the_generation():
 
     solution = solve(problem, row_batch=20, report=report)
     assert solution.status == "stopped"
-    assert [state.number for state in seen] == [1, 2]
+    assert len(seen) == 2
     assert solution.gap > 1e-9
 
 
 def test_float64_prices_take_over_where_float32_fails():
     random = np.random.RandomState(0)
     X = 1e30 * random.randn(40, 2)
-    pricer = Pricer(Gram(RBF(1e-60), X))
+    pricer = Pricer(Gram(RBF(1e-60), X), np.where(np.arange(40) == 2, -1.0, 1.0))
     pair = PrimalDual(
-        np.array([0, 3]), np.array([1.0, -2.0]), 0.5, np.array([1, 2]), np.array([0.1, -0.1])
+        np.array([0, 3]), np.array([1.0, -2.0]), 0.5, np.array([1, 2]), np.array([0.1, 0.1])
     )
     for fast, exact in zip(pricer.fast(pair), pricer.exact(pair), strict=True):
         np.testing.assert_allclose(fast, exact, atol=1e-12)
@@ -187,7 +188,7 @@ def test_tiny_and_large_kernels_and_costs(kernel_scale, C):
 
 def test_duplicated_rows_count_twice():
     problem = make_problem(m=50)
-    X, d = problem.points, problem.output(0).signs
+    X, d = problem.points, problem.outputs(0).signs
     costs = np.tile(d, 2), np.full(100, 2.0), np.ones(100)
     twice = one_output(np.vstack([X, X]), problem.kernel, None, *costs)
     heavy = one_output(X, problem.kernel, None, d, np.full(50, 4.0), np.ones(50))
@@ -206,7 +207,7 @@ def test_members_may_stay_longer_at_each_return():
 
 
 def full_program(problem):
-    lp = RestrictedLP(gram(problem), problem.output(0))
+    lp = RestrictedLP(gram(problem), problem.outputs(0))
     rows, centers = (np.arange(n) for n in problem.shape)
     lp.add(rows, centers)
     return lp
@@ -221,7 +222,7 @@ def solved(problem):
 def test_growing_in_steps_gives_the_whole_program():
     problem = make_problem()
     at_once = solved(problem)
-    lp = RestrictedLP(gram(problem), problem.output(0))
+    lp = RestrictedLP(gram(problem), problem.outputs(0))
     for start in range(0, 60, 20):
         step = np.arange(start, start + 20)
         lp.add(step, step)
@@ -244,7 +245,7 @@ def test_new_costs_from_the_old_basis_equal_a_fresh_start():
     problem, other = make_problem(), make_problem(weighted=True)
     lp = full_program(problem)
     lp.solve()
-    lp.reweight(other.output(0))
+    lp.reweight(other.outputs(0))
     lp.solve()
     assert lp.duals.sum() == pytest.approx(solved(other).duals.sum())
 
@@ -277,6 +278,6 @@ class NaNKernel(Kernel):
 
 def test_a_kernel_that_is_not_a_number_is_refused():
     good = make_problem()
-    lp = RestrictedLP(Gram(NaNKernel(), good.points), good.output(0))
+    lp = RestrictedLP(Gram(NaNKernel(), good.points), good.outputs(0))
     with pytest.raises(ValueError, match="kernel returned NaN or infinite values"):
         lp.add(np.arange(5), np.arange(5))

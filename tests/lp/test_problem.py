@@ -26,7 +26,7 @@ def _problem(seed, n_rows=8, n_candidates=5):
         rng.uniform(0.0, 3.0, size=n_rows),
         rng.uniform(0.1, 2.0, size=n_candidates),
     )
-    problem = one_output(X, RBF(GAMMA), Z, *costs).output(0)
+    problem = one_output(X, RBF(GAMMA), Z, *costs).outputs(0)
     return problem, naive.gram(lambda x, z: naive.rbf(x, z, GAMMA), X, Z), rng
 
 
@@ -192,11 +192,11 @@ def test_views_of_outputs():
     slacks, absolute = random.rand(50, 3), random.rand(5, 3)
     subset = OUTPUTS.outputs(np.array([2, 0]))
     for number in (0, 2):
-        alone = OUTPUTS.output(number)
+        alone = OUTPUTS.outputs(number)
         expected = OUTPUTS.error_weights[:, number] @ slacks[:, number]
         expected += OUTPUTS.coef_weights[:, number] @ absolute[:, number]
         assert alone.objective(slacks[:, number], absolute[:, number]) == pytest.approx(expected)
-        same = subset.output([2, 0].index(number))
+        same = subset.outputs([2, 0].index(number))
         assert same.objective(slacks[:, number], absolute[:, number]) == pytest.approx(expected)
 
 
@@ -242,7 +242,7 @@ def _small(seed=0):
         rng.uniform(0.0, 3.0, size=N_ROWS),
         rng.uniform(0.1, 2.0, size=N_CANDIDATES),
     )
-    return one_output(points[0], Linear(), points[1], *costs).output(0)
+    return one_output(points[0], Linear(), points[1], *costs).outputs(0)
 
 
 @swiftly

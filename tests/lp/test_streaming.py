@@ -31,7 +31,7 @@ def solve(*problems, **options):
 
 def check_certificate(problem, solution):
     """Objective and bound again, from the answer and the whole kernel matrix."""
-    K, (m, s), problem = full_kernel(problem), problem.shape, problem.output(0)
+    K, (m, s), problem = full_kernel(problem), problem.shape, problem.outputs(0)
     beta, t = np.zeros(s), np.zeros(m)
     beta[solution.centers], t[solution.rows] = solution.coef, solution.duals
     slacks = problem.slacks(K @ beta + solution.intercept)

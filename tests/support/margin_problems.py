@@ -42,7 +42,7 @@ def full_kernel(problem):
 
 def plain(problem):
     """K, d, nu and c of the one output of a problem."""
-    costs = problem.output(0)
+    costs = problem.outputs(0)
     return full_kernel(problem), costs.signs, costs.error_weights, costs.coef_weights
 
 

@@ -23,9 +23,9 @@ from kernlet.lp.smoothed import SmoothedHinge, line_search
 # between. Only the rows near the margin are in doubt. Crossover takes these, the margin rows,
 # as columns of a linear program and adds up all others, whose side is taken as known:
 #
-# 1. A float64 pass (exact_pass) computes f(x_i) for all rows, collects the kernel values of those
-#    with |1 - d_i f(x_i)| within a band (MarginBand), and sums t_i (K_i, 1) over the others, for
-#    each sign apart: two vectors of s + 1 numbers in place of millions of rows.
+# 1. A float64 pass (exact_pass_of_block) computes f(x_i) for all rows, collects the kernel values
+#    of those with |1 - d_i f(x_i)| within a band (MarginBand), and sums t_i (K_i, 1) over the
+#    others, for each sign apart: two vectors of s + 1 numbers in place of millions of rows.
 # 2. The dual of the program over the margin rows (MarginLP) has s + 1 equations. It is solved by
 #    the dual simplex method from the machine at hand, again by generation: rows enter as the
 #    vertex moves them across the margin. A trust region keeps the program feasible and bounded
@@ -77,7 +77,7 @@ class MarginRows:
     ``numbers`` are the rows, ``K`` (n, s) their float64 kernel values, ``signs`` and ``weights``
     their d and nu; ``far`` (2, s + 1) sums t_i (K_i, 1) over the other rows with their t held
     fixed, those of positive sign and those of negative; ``held`` is the t of rows on the margin
-    until they enter a program, None for 0.
+    until they enter a program.
     """
 
     numbers: Indices
@@ -85,7 +85,7 @@ class MarginRows:
     signs: Floats
     weights: Floats
     far: Floats
-    held: Floats | None = None
+    held: Floats
 
     @property
     def far_correlations(self) -> Floats:
@@ -113,9 +113,7 @@ class MarginLP:
     :meth:`solve`, ``coef`` (beta and, last, the intercept) and ``duals`` t are the optimum.
     """
 
-    def __init__(
-        self, rows: MarginRows, coef: Floats, coef_weights: Floats, radius: Floats
-    ) -> None:
+    def __init__(self, rows: MarginRows, coef: Floats, coef_weights: Floats, radius: float) -> None:
         check_finite(rows.K)
         check_finite(rows.far)
         self.rows, self.start, self.coef = rows, coef, coef
@@ -127,15 +125,14 @@ class MarginLP:
         self.residuals = rows.residuals(coef)
         self.at_limit = self.residuals > 0
         self.outside = np.where(self.at_limit, rows.weights, 0.0)  # t of rows that are not in
-        if rows.held is not None:
-            self.outside = np.where(np.abs(self.residuals) <= ON_MARGIN, rows.held, self.outside)
+        self.outside = np.where(np.abs(self.residuals) <= ON_MARGIN, rows.held, self.outside)
         self.is_between = (self.outside > 0) & (self.outside < rows.weights)
         self.duals = self.outside
         self.working: Indices = as_indices([])
         self.simplex = HotSimplex()
         self._add_lines(radius)
 
-    def _add_lines(self, radius: Floats) -> None:
+    def _add_lines(self, radius: float) -> None:
         """One equation per unknown, with its v and its two trust-region columns."""
         n, right = len(self.limits), self._right_side()
         self.simplex.add_rows(right, right)
@@ -144,8 +141,8 @@ class MarginLP:
         box = 1e3 * (np.abs(right).max(initial=0.0) + limits.max() + len(self.residuals) + 1.0)
         at_sign = np.where(self.start >= 0, UPPER, LOWER)
         self.simplex.add_diagonal(-self.start * self._line_scale, -limits, limits, -1.0, at_sign)
+        price = radius * self._line_scale
         for entry in (-1.0, 1.0):
-            price = radius * self._line_scale
             self.simplex.add_diagonal(price, np.zeros(n), np.full(n, box), entry)
 
     def _right_side(self) -> Floats:
@@ -293,7 +290,7 @@ def merge_equal_rows(rows: MarginRows) -> tuple[MarginRows, Indices]:
         K=rows.K[first],
         signs=rows.signs[first],
         weights=total(rows.weights),
-        held=None if rows.held is None else total(rows.held),
+        held=total(rows.held),
     )
     return merged, groups
 
@@ -339,16 +336,13 @@ def _groups_of_equal_rows(rows: MarginRows) -> Indices:
 class MarginBand:
     """Which rows of an output are margin rows.
 
-    ``reach`` is the |1 - d f| up to which they are, negative to skip the output. ``width`` is
-    that of the smoothed hinge whose slope times nu is the t of far rows; 0 for a sharp one, with
-    which rows on the margin keep the t they have. ``kept`` is the share of the margin rows that
-    is taken, evenly spread: 1 unless too many are equal. ``max_share`` limits margin rows as a
-    share of the rows of a tile.
+    ``reach`` is the |1 - d f| up to which they are, negative to skip the output. ``kept`` is the
+    share of the margin rows that is taken, evenly spread: 1 unless too many are equal.
+    ``max_share`` limits margin rows as a share of the rows of a tile.
     """
 
     reach: float
-    width: float
-    kept: float
+    kept: float = 1.0
     max_share: float = 1.0
 
 
@@ -384,32 +378,7 @@ class PassResult:
         )
 
 
-def exact_pass(
-    problem: L1Margin,
-    before: Floats,
-    crossed: Any,
-    duals: Floats,
-    coef: Floats,
-    bands: list[MarginBand],
-) -> tuple[Floats, PassResult]:
-    """A pass over all rows in float64: decision values of ``coef``, margin rows, other sums.
-
-    Rows that changed sides since the decision values ``before``, or earlier (``crossed``), are
-    margin rows too.
-    """
-    total: PassResult = problem.rows.map_reduce(
-        _exact_pass_of_block,
-        operator.add,
-        by_row=(before, crossed, duals, problem.signs, problem.error_weights),
-        shared=(coef, bands),
-        prepare=TileMaker(problem.kernel, problem.points, np.float64),
-    )
-    values = np.concatenate(total.values)
-    total.values = []
-    return values, total
-
-
-def _exact_pass_of_block(
+def exact_pass_of_block(
     tiles: KernelTiles,
     before: Floats,
     crossed: Any,
@@ -418,7 +387,13 @@ def _exact_pass_of_block(
     weights: Floats,
     coef: Floats,
     bands: list[MarginBand],
+    width: float,
 ) -> PassResult:
+    """Decision values of ``coef`` in float64, margin rows, and sums over the others.
+
+    Rows that changed sides since the decision values ``before``, or earlier (``crossed``), are
+    margin rows too.
+    """
     s, n_outputs = tiles.n_centers, len(bands)
     values = np.array(before, dtype=np.float64)
     far = np.zeros((n_outputs, 2, s + 1))
@@ -434,7 +409,7 @@ def _exact_pass_of_block(
             numbers = np.flatnonzero(((np.abs(r) <= band.reach) | is_crossing) & (nu > 0))
             numbers = _evenly_spread(numbers, band.kept, band.max_share * len(r))
             margin[number].append((numbers + rows.start, K[numbers]))
-            t = far_duals(nu, r, band.width, duals[rows, number])
+            t = far_duals(nu, r, width, duals[rows, number])
             t[numbers] = 0.0
             for side, sign in enumerate((1, -1)):
                 t_of_sign = np.where(d == sign, t, 0.0)
@@ -451,7 +426,10 @@ def changed_sides(before: Floats, after: Floats) -> Any:
 
 
 def far_duals(weights: Floats, residuals: Floats, width: float, duals: Floats) -> Floats:
-    """The t of rows outside the program: by their side, as before for rows on the margin."""
+    """The t of rows outside the program: nu times the slope of the hinge smoothed by ``width``.
+
+    A sharp one, of width 0, has none on the margin: rows there keep the t they have.
+    """
     if width > 0:
         return weights * SmoothedHinge(width).slope(residuals)
     return np.where(np.abs(residuals) <= ON_MARGIN, duals, weights * (residuals > 0))
@@ -488,8 +466,13 @@ class _OutputState:
         return relative_gap(self.objective, self.bound)
 
     def is_open(self, tol: float) -> bool:
+        """Whether the gap is too large, and another round may narrow it."""
         is_hopeful = self.idle_rounds < _MAX_IDLE_ROUNDS and self.status != "iteration limit"
         return is_hopeful and self.gap > tol
+
+    def objective_at(self, coef: Floats, values: Floats) -> float:
+        """The objective of a machine with its decision values."""
+        return self.costs.objective(self.costs.slacks(values), np.abs(coef[:-1]))
 
 
 class Crossover:
@@ -510,12 +493,11 @@ class Crossover:
     ) -> None:
         self.problem, self.values, self.on_pass = problem, values, on_pass
         self.outputs = [
-            _OutputState(problem.output(number), coef[:, number], np.zeros(0))
+            _OutputState(problem.outputs(number), coef[:, number], np.zeros(0))
             for number in range(problem.n_outputs)
         ]
         self._open = list(range(len(self.outputs)))
         self._width = width
-        self._bands: list[MarginBand] = []
         self._crossed = np.zeros(problem.signs.shape, dtype=bool)
 
     def run(self, tol: float, max_iter: int | None, *, stopped: bool) -> list[Solution]:
@@ -523,7 +505,7 @@ class Crossover:
         here = self._coef()
         self.values, result = self._exact_pass(here)
         for number, output in enumerate(self.outputs):
-            output.objective = self._objective(number, output.coef, self.values)
+            output.objective = output.objective_at(output.coef, self.values[:, number])
         stopped = self.on_pass(np.inf, here) or stopped
         for _ in range(_MAX_ROUNDS):
             there = self._coef()
@@ -536,7 +518,7 @@ class Crossover:
             self._width = 0.0
             values, result = self._exact_pass(there)
             moved = [self._move(number, there[:, number], values) for number in self._open]
-            self._close(tol)
+            self._open = [number for number in self._open if self.outputs[number].is_open(tol)]
             stopped = self.on_pass(max(o.gap for o in self.outputs), self._coef())
             if not self._open:
                 break
@@ -552,42 +534,51 @@ class Crossover:
         return np.stack([output.coef for output in self.outputs], axis=1)
 
     def _exact_pass(self, coef: Floats) -> tuple[Floats, PassResult]:
-        self._bands = [self._band(number) for number in range(len(self.outputs))]
+        """A pass over all rows in float64: the decision values of ``coef``, and the other sums."""
+        problem, signs = self.problem, self.problem.signs
         duals = np.broadcast_to(0.0, self.values.shape)
         if self._width == 0:
             duals = np.stack([output.duals for output in self.outputs], axis=1)
-        values, result = exact_pass(
-            self.problem, self.values, self._crossed, duals, coef, self._bands
+        bands = [self._band(number) for number in range(len(self.outputs))]
+        result: PassResult = problem.rows.map_reduce(
+            exact_pass_of_block,
+            operator.add,
+            by_row=(self.values, self._crossed, duals, signs, problem.error_weights),
+            shared=(coef, bands, self._width),
+            prepare=TileMaker(problem.kernel, problem.points, np.float64),
         )
+        values, result.values = np.concatenate(result.values), []
         check_finite(values)
         if self._width == 0:  # not in the first pass, whose values before are rounded
-            signs = self.problem.signs
             self._crossed |= changed_sides(1.0 - signs * self.values, 1.0 - signs * values)
         return values, result
 
     def _band(self, number: int) -> MarginBand:
         """The band that holds about as many margin rows as a program takes."""
         if number not in self._open:
-            return MarginBand(-1.0, self._width, 1.0)
+            return MarginBand(-1.0)
         n_rows, s = self.problem.shape
         expected = max(_ROWS_PER_CANDIDATE * (s + 1), _MIN_ROWS, n_rows / _ROWS_PER_MARGIN_ROW)
         expected *= self.outputs[number].crowd
         room = _MAX_BYTES // (8 * (s + 1) * self.problem.n_outputs)
         expected = int(min(expected, room))
         if expected >= n_rows:
-            return MarginBand(np.inf, self._width, 1.0)
+            return MarginBand(np.inf)
         residuals = np.abs(1.0 - self.problem.signs[:, number] * self.values[:, number])
         # A little wider than the quantile: values before are float32.
         reach = 1.001 * float(np.partition(residuals, expected)[expected]) + 1e-6
         count = int(np.count_nonzero(residuals <= reach))
         kept = 1.0 if count < 2 * expected else expected / count
-        return MarginBand(reach, self._width, kept, min(1.0, _MAX_CROWDING * expected / n_rows))
+        return MarginBand(reach, kept, min(1.0, _MAX_CROWDING * expected / n_rows))
 
     def _solve(
         self, number: int, result: PassResult, max_iter: int | None, stopped: bool
     ) -> Floats:
         """Solve the program over the margin rows; take its bound and return its machine."""
-        output, t = self.outputs[number], self._far_duals(number)
+        output = self.outputs[number]
+        # What the last pass gave far rows, and margin rows before the program.
+        residuals = 1.0 - output.costs.signs * self.values[:, number]
+        t = far_duals(output.costs.error_weights, residuals, self._width, output.duals)
         rows = result.margin_rows(self.problem, number, t)
         if stopped:
             self._certify(output, rows, t)
@@ -607,21 +598,13 @@ class Crossover:
     ) -> MarginLP:
         """Solve a program, with a smaller trust region after a failure: its costs are smaller."""
         for factor in _SMALLER_TRUST:
-            reach = np.full(len(output.coef), radius * factor)
-            program = MarginLP(rows, output.coef, output.costs.coef_weights, reach)
+            program = MarginLP(rows, output.coef, output.costs.coef_weights, radius * factor)
             left = None if max_iter is None else max(0, max_iter - output.n_iter)
             output.status = program.solve(left)
             output.n_iter += program.simplex.n_iter
             if output.status != "failed":
                 break
         return program
-
-    def _far_duals(self, number: int) -> Floats:
-        """The t that the last pass gave far rows, and margin rows before the program."""
-        output = self.outputs[number]
-        residuals = 1.0 - output.costs.signs * self.values[:, number]
-        width, weights = self._bands[number].width, output.costs.error_weights
-        return far_duals(weights, residuals, width, output.duals)
 
     def _certify(self, output: _OutputState, rows: MarginRows, t: Floats) -> None:
         """Take the bound that t gives, if it is the best so far.
@@ -642,18 +625,14 @@ class Crossover:
         if bound > output.bound:
             output.bound, output.duals = bound, balanced
 
-    def _objective(self, number: int, coef: Floats, values: Floats) -> float:
-        costs = self.outputs[number].costs
-        return costs.objective(costs.slacks(values[:, number]), np.abs(coef[:-1]))
-
     def _move(self, number: int, coef: Floats, values: Floats) -> bool:
         """Go to a new machine, or part of the way; whether all of it."""
-        output = self.outputs[number]
-        objective, gap = self._objective(number, coef, values), output.gap
+        output, values = self.outputs[number], values[:, number]
+        objective, gap = output.objective_at(coef, values), output.gap
         is_better = objective <= output.objective
         if is_better:
             output.coef, output.objective = coef, objective
-            self.values[:, number] = values[:, number]
+            self.values[:, number] = values
         else:
             self._move_between(output, number, coef, values)
             output.crowd *= 2.0
@@ -668,17 +647,13 @@ class Crossover:
     ) -> None:
         """Go to the best machine between the present one and a worse one, if it is better."""
         here = self.values[:, number]
-        step, changes = coef - output.coef, values[:, number] - here
+        step, changes = coef - output.coef, values - here
         share = line_search(output.costs, output.coef, step, here, changes, _SHARP_WIDTH)
         coef, between = output.coef + share * step, here + share * changes
-        objective = output.costs.objective(output.costs.slacks(between), np.abs(coef[:-1]))
+        objective = output.objective_at(coef, between)
         if objective < output.objective:
             output.coef, output.objective = coef, objective
             self.values[:, number] = between
-
-    def _close(self, tol: float) -> None:
-        """Leave outputs alone whose gap is small, or will not become smaller."""
-        self._open = [number for number in self._open if self.outputs[number].is_open(tol)]
 
     def _solution(self, number: int) -> Solution:
         output = self.outputs[number]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import ColumnCache, Gram, as_indices
-from kernlet.lp.problem import L1Margin, Solution, Status, relative_gap
+from kernlet.lp.problem import L1Margin, PrimalDual, Solution, Status, relative_gap
 from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, solve_basis
 
 # How this works
@@ -158,7 +158,9 @@ class RestrictedLP:
         duals = np.where(column_status == UPPER, upper, 0.0)
         limits = np.append(0.0, self.costs.coef_weights[self.centers])
         limits[row_status == LOWER] *= -1
-        entries = self._signed_kernel(self.centers[active[1:]])[:, 0 if active[0] else 1 :]
+        signs = self.costs.signs[self.rows][:, None]
+        kernel = self.gram.block(self.rows, self.centers[active[1:]])
+        entries = np.hstack([signs, kernel * signs])[:, 0 if active[0] else 1 :]
         right = limits[active] - duals[~free] @ entries[~free]
         polished = solve_basis(entries[free], np.ones(free.sum()), right)
         if polished is None:
@@ -172,11 +174,6 @@ class RestrictedLP:
             np.where(self.coef != 0, coef[1:], 0.0),
             float(coef[0]),
         )
-
-    def _signed_kernel(self, centers: Indices) -> Floats:
-        """d_i (1, K_ij) for the working rows, in the user's scale."""
-        signs = self.costs.signs[self.rows][:, None]
-        return np.hstack([signs, self.gram.block(self.rows, centers) * signs])
 
 
 def _check(is_accepted: bool) -> None:
@@ -194,17 +191,6 @@ def _is_close(polished: Floats, before: Floats) -> bool:
     return bool(np.allclose(polished, before, rtol=1e-4, atol=1e-6 * scale))
 
 
-@dataclass(frozen=True, eq=False)
-class PrimalDual:
-    """The nonzero part of a primal-dual pair; ``signed_duals`` are the d_i t_i of ``rows``."""
-
-    centers: Indices
-    coef: Floats
-    intercept: float
-    rows: Indices
-    signed_duals: Floats
-
-
 class Pricer:
     """Evaluates f(x_i) for all rows and sum_i K_ij d_i t_i for all candidates.
 
@@ -213,8 +199,8 @@ class Pricer:
     in use, at most ``max_bytes``. Exact prices are float64 and cache nothing.
     """
 
-    def __init__(self, gram: Gram, max_bytes: int = CACHE_BYTES) -> None:
-        self.gram = gram
+    def __init__(self, gram: Gram, signs: Floats, max_bytes: int = CACHE_BYTES) -> None:
+        self.gram, self.signs = gram, signs
         Z = None if gram.is_square else gram.z.X
         fast = Gram(gram.kernel, gram.x.X, Z, dtype=np.float32, hold=True)
         self._columns = ColumnCache(fast, max_bytes if gram.is_square else max_bytes // 2)
@@ -222,28 +208,25 @@ class Pricer:
 
     def fast(self, pair: PrimalDual) -> tuple[Floats, Floats]:
         """Decision values of all rows and correlations of all candidates, nearly."""
+        signed_duals = self.signs[pair.rows] * pair.duals
         if self._rows is None:
             points = np.union1d(pair.centers, pair.rows)
             weights = np.zeros((len(points), 2))
             weights[np.searchsorted(points, pair.centers), 0] = pair.coef
-            weights[np.searchsorted(points, pair.rows), 1] = pair.signed_duals
+            weights[np.searchsorted(points, pair.rows), 1] = signed_duals
             values, correlations = self._columns.combine(points, weights)
         else:
             (values,) = self._columns.combine(pair.centers, pair.coef[:, None])
-            (correlations,) = self._rows.combine(pair.rows, pair.signed_duals[:, None])
+            (correlations,) = self._rows.combine(pair.rows, signed_duals[:, None])
         return values + pair.intercept, correlations
 
-    def exact(self, pair: PrimalDual) -> tuple[Floats, Floats]:
-        """The same in float64 from fresh kernel values, for certificates."""
-        values = self.gram.dot(pair.coef, pair.centers) + pair.intercept
-        return values, self.gram.T.dot(pair.signed_duals, pair.rows)
-
-    def exact_subset(
-        self, pair: PrimalDual, rows: Indices, candidates: Indices
+    def exact(
+        self, pair: PrimalDual, rows: Indices | None = None, candidates: Indices | None = None
     ) -> tuple[Floats, Floats]:
-        """The same for a few rows and candidates."""
+        """The same in float64 from fresh kernel values, of all rows and candidates or a few."""
+        signed_duals = self.signs[pair.rows] * pair.duals
         values = self.gram.dot(pair.coef, pair.centers, rows) + pair.intercept
-        return values, self.gram.T.dot(pair.signed_duals, pair.rows, candidates)
+        return values, self.gram.T.dot(signed_duals, pair.rows, candidates)
 
 
 class _Prices:
@@ -266,7 +249,7 @@ class _Prices:
 
     @property
     def bound(self) -> float:
-        return self.costs.bound(np.abs(self.pair.signed_duals), self.correlations)
+        return self.costs.bound(self.pair.duals, self.correlations)
 
     @property
     def gap(self) -> float:
@@ -277,12 +260,6 @@ class _Prices:
         rows = (self.margins > row_tolerance) & (self.costs.error_weights > 0)
         return np.flatnonzero(rows), np.flatnonzero(self.excesses > center_tolerance)
 
-    def refined(self, pricer: Pricer, rows: Indices, centers: Indices) -> _Prices:
-        """The same prices, those of a few rows and candidates in float64."""
-        values, correlations = self.values.copy(), self.correlations.copy()
-        values[rows], correlations[centers] = pricer.exact_subset(self.pair, rows, centers)
-        return _Prices(self.costs, self.pair, values, correlations)
-
     def solution(self, n_iter: int, status: Status) -> Solution:
         """The pair as a solution, with the objective and bound of these prices."""
         pair = self.pair
@@ -291,22 +268,13 @@ class _Prices:
             coef=pair.coef,
             intercept=pair.intercept,
             rows=pair.rows,
-            duals=np.abs(pair.signed_duals),
+            duals=pair.duals,
             slacks=self.costs.slacks(self.values),
             objective=self.objective,
             bound=self.bound,
             n_iter=n_iter,
             status=status,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class GenerationRound:
-    """What :class:`ColumnGeneration` reports: the round, its machine and its estimated gap."""
-
-    number: int
-    pair: PrimalDual
-    gap: float
 
 
 class ColumnGeneration:
@@ -328,7 +296,7 @@ class ColumnGeneration:
     ) -> None:
         self.problem, self.costs = problem, _costs(problem)
         gram = Gram(problem.kernel, problem.X, problem.centers)
-        self.pricer = Pricer(gram, max_bytes)
+        self.pricer = Pricer(gram, self.costs.signs, max_bytes)
         self.lp = RestrictedLP(gram, self.costs)
         self.row_batch, self.center_batch = row_batch, center_batch
         n_rows, n_candidates = problem.shape
@@ -349,25 +317,24 @@ class ColumnGeneration:
         max_iter: int | None = None,
         start: Floats | None = None,
         certify: bool = True,
-        report: Callable[[GenerationRound], bool] | None = None,
+        report: Callable[[PrimalDual], bool] | None = None,
     ) -> list[Solution]:
         """The solution of the one output to a relative duality gap of ``tol``.
 
         After ``max_iter`` simplex iterations the answer so far is returned with its true gap.
-        ``report`` hears of each round and stops the generation by a true answer. Without
+        ``report`` gets the pair of each round and stops the generation by a true answer. Without
         ``certify`` the program is solved as far as float32 prices tell, whatever ``tol`` is, and
         the gap is an estimate. ``start`` is for the streaming solver: generation restarts from
         its basis.
         """
         tol = tol if certify else _VIOLATION
-        begin, number = self.lp.simplex.n_iter, 0
+        begin = self.lp.simplex.n_iter
         while True:
             used = self.lp.simplex.n_iter - begin
             status = self.lp.solve(None if max_iter is None else max(0, max_iter - used))
             pair = self._pair(self.lp.duals, self.lp.coef, self.lp.intercept)
             prices = _Prices(self.costs, pair, *self.pricer.fast(pair))
-            number += 1
-            if report is not None and report(GenerationRound(number, pair, prices.gap)):
+            if report is not None and report(pair):
                 status = "stopped"
             rows = centers = _NONE
             if status == "optimal" and prices.gap > tol:
@@ -386,11 +353,7 @@ class ColumnGeneration:
         if solution.status == "optimal":
             (certified,) = self.solve(tol=tol, max_iter=max_iter)
             return replace(certified, n_iter=solution.n_iter + certified.n_iter)
-        signed_duals = self.costs.signs[solution.rows] * solution.duals
-        pair = PrimalDual(
-            solution.centers, solution.coef, solution.intercept, solution.rows, signed_duals
-        )
-        prices = _Prices(self.costs, pair, *self.pricer.exact(pair))
+        prices = _Prices(self.costs, solution, *self.pricer.exact(solution))
         return prices.solution(solution.n_iter, solution.status)
 
     def _pair(self, duals: Floats, coef: Floats, intercept: float) -> PrimalDual:
@@ -401,8 +364,7 @@ class ColumnGeneration:
         rows = np.flatnonzero(balanced)
         order = np.argsort(self.lp.centers)
         order = order[coef[order] != 0]
-        signed_duals = self.costs.signs[rows] * balanced[rows]
-        return PrimalDual(self.lp.centers[order], coef[order], intercept, rows, signed_duals)
+        return PrimalDual(self.lp.centers[order], coef[order], intercept, rows, balanced[rows])
 
     def _violated(self, prices: _Prices) -> tuple[Indices, Indices]:
         """Rows and centers outside the working set that the machine violates.
@@ -417,9 +379,10 @@ class ColumnGeneration:
         if len(rows) or len(centers):
             return rows, centers
         rows, centers = self._outside(*prices.violated(-row_error, -center_error))
-        exact = prices.refined(self.pricer, rows, centers)
-        violated_rows, violated_centers = exact.violated(_VIOLATION, _VIOLATION)
-        return np.intersect1d(rows, violated_rows), np.intersect1d(centers, violated_centers)
+        values, correlations = self.pricer.exact(prices.pair, rows, centers)
+        margins = 1.0 - self.costs.signs[rows] * values
+        excesses = np.abs(correlations) - self.costs.coef_weights[centers]
+        return rows[margins > _VIOLATION], centers[excesses > _VIOLATION]
 
     def _outside(self, rows: Indices, centers: Indices) -> tuple[Indices, Indices]:
         """Those that are not in the working set."""
@@ -442,7 +405,7 @@ class ColumnGeneration:
 
 def _costs(problem: L1Margin) -> L1Margin:
     """The one output of a problem; float64 signs multiply faster than int8."""
-    costs = problem.output(0)
+    costs = problem.outputs(0)
     return replace(costs, signs=costs.signs.astype(np.float64))
 
 

@@ -19,9 +19,9 @@ from kernlet.atomic import Checkpoint
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
-from kernlet.lp.generation import ColumnGeneration, GenerationRound
+from kernlet.lp.generation import ColumnGeneration
 from kernlet.lp.linearization import LinearizationPath, solve_once
-from kernlet.lp.problem import L1Margin, Solution
+from kernlet.lp.problem import L1Margin, PrimalDual, Solution
 from kernlet.lp.streaming import StreamingL1Solver, StreamingPass
 from kernlet.rows import as_rows
 from kernlet.rows.source import RowSource
@@ -105,8 +105,7 @@ def solve_output(
 ) -> LinearizationPath:
     """Solve one of the outputs, in the process of a worker; each round is a step of the task."""
 
-    def report(state: GenerationRound) -> bool:
-        pair = state.pair
+    def report(pair: PrimalDual) -> bool:
         arrays = pair.centers, pair.coef[None, :], np.array([pair.intercept])
         # One output of several is not a machine that could predict.
         attributes = partial(_attributes, problem, *arrays) if n_outputs == 1 else None

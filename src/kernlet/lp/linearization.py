@@ -57,7 +57,7 @@ def solve_once(
     """The 1-norm machine of every output: paths of one program, with nothing to linearise."""
     solutions = solver.solve(tol=tol, max_iter=max_iter, start=start, report=report)
     return [
-        LinearizationPath(solver.problem.output(number), s, s, (s.objective,), is_stationary=True)
+        LinearizationPath(solver.problem.outputs(number), s, s, (s.objective,), is_stationary=True)
         for number, s in enumerate(solutions)
     ]
 
@@ -82,14 +82,14 @@ def linearize(
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "certify": False, "report": report}
     problem = solver.problem
     solutions = solver.solve(start=start, **options)
-    paths = [LinearizationPath(problem.output(k), s, s) for k, s in enumerate(solutions)]
+    paths = [LinearizationPath(problem.outputs(k), s, s) for k, s in enumerate(solutions)]
     outputs = np.arange(len(paths))
     while True:
         slacks = np.stack([paths[number].solution.slacks for number in outputs], axis=1)
         coef = _coefficients([paths[number].solution for number in outputs], problem.shape[1])
         for place, number in enumerate(outputs):
             values = slacks[:, place], np.abs(coef[:-1, place])
-            value = pound.objective(problem.output(int(number)), *values)
+            value = pound.objective(problem.outputs(int(number)), *values)
             path = replace(paths[number], objectives=(*paths[number].objectives, value))
             if not path.is_open(max_lps):
                 last = solver.certified(path.solution, tol, max_iter)
@@ -103,7 +103,7 @@ def linearize(
         solver.reweight(linear)
         solutions = solver.solve(start=coef, **options)
         for place, number in enumerate(outputs):
-            program, solution = linear.output(place), solutions[place]
+            program, solution = linear.outputs(place), solutions[place]
             before = program.objective(slacks[:, place], np.abs(coef[:-1, place]))
             n_iter = paths[number].solution.n_iter + solution.n_iter
             paths[number] = replace(

@@ -69,17 +69,13 @@ class L1Margin:
         return self.X if isinstance(self.X, RowSource) else ArrayRows(self.X)
 
     def outputs(self, numbers: Any) -> L1Margin:
-        """The problem of a subset of the outputs."""
+        """A subset of the outputs; one number gives the one-dimensional d, nu and c used below."""
         return replace(
             self,
             signs=self.signs[:, numbers],
             error_weights=self.error_weights[:, numbers],
             coef_weights=self.coef_weights[:, numbers],
         )
-
-    def output(self, number: int) -> L1Margin:
-        """A view of one output with one-dimensional d, nu and c, as the methods below take."""
-        return self.outputs(number)
 
     def sample(self, X: Any, numbers: Indices) -> L1Margin:
         """The problem on a subset X of the rows, nu scaled so that its sum stays the same."""
@@ -161,15 +157,11 @@ Status = Literal["optimal", "iteration limit", "stopped", "failed", "stalled"]
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """A primal-dual pair of one output of an :class:`L1Margin`, with its certificate.
+class PrimalDual:
+    """A primal-dual pair of one output of an :class:`L1Margin`.
 
     ``centers`` are the candidates with a nonzero ``coef`` beta, ``rows`` those with positive
-    ``duals`` t, both ascending; ``slacks`` are the errors y of all rows. ``objective`` counts
-    every row, and ``bound``, a lower bound on the optimum, every candidate. ``n_iter`` counts
-    simplex iterations. ``status`` says how the solver ended: "stopped" by a report, "failed"
-    after numerical trouble, "stalled" where rounds stopped narrowing the gap. The gap holds in
-    every case.
+    ``duals`` t, both ascending.
     """
 
     centers: Indices
@@ -177,6 +169,18 @@ class Solution:
     intercept: float
     rows: Indices
     duals: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(PrimalDual):
+    """A primal-dual pair with its certificate.
+
+    ``slacks`` are the errors y of all rows. ``objective`` counts every row, and ``bound``, a lower
+    bound on the optimum, every candidate. ``n_iter`` counts simplex iterations. ``status`` says
+    how the solver ended: "stopped" by a report, "failed" after numerical trouble, "stalled" where
+    rounds stopped narrowing the gap. The gap holds in every case.
+    """
+
     slacks: Floats
     objective: float
     bound: float

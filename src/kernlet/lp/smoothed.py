@@ -306,7 +306,7 @@ class NewtonDescent:
         self._damping = np.full(n_outputs, _FIRST_DAMPING)
         self._is_short = np.zeros(n_outputs, dtype=bool)  # the last step, within the band
         self._is_open = np.ones(n_outputs, dtype=bool)
-        self._costs = [problem.output(number) for number in range(n_outputs)]
+        self._costs = [problem.outputs(number) for number in range(n_outputs)]
         self._make_tiles = TileMaker(problem.kernel, problem.points, np.float32)
         self._cache = cache
 

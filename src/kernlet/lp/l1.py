@@ -70,9 +70,8 @@ def margin_problem(
 ) -> L1Margin:
     """The one-vs-rest problems of the classes over candidate ``points``, None for the rows."""
     positives = classes if len(classes) > 2 else classes[1:]
-    signs = np.empty((len(data.y), len(positives)), np.int8)  # an eighth of the memory of floats
-    for column, label in zip(signs.T, positives, strict=True):
-        column[:] = np.where(data.y == label, 1, -1)
+    # An eighth of the memory of floats.
+    signs = np.where(data.y[:, None] == positives, np.int8(1), np.int8(-1))
     if len(costs) and (costs == costs[0]).all():
         costs = np.broadcast_to(costs[0], costs.shape)  # one number in place of a column
     return L1Margin.of_rows(data.X, kernel, points, signs, costs)

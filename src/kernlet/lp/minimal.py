@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
-from kernlet.lp.l1 import L1KernelClassifier, Method
+from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.linearization import LinearizationPath, linearize
 from kernlet.lp.problem import PoundLoss
 from kernlet.sampling import Candidates
@@ -64,13 +64,6 @@ class RetainedRows:
     def by_block(self) -> Indices:
         """How many rows of each block are left."""
         return np.bincount(self.blocks, minlength=self.n_blocks)
-
-    @classmethod
-    def of_block(cls, data: TrainingData) -> RetainedRows:
-        """The first block."""
-        n_rows = len(data.y)
-        blocks = np.zeros(n_rows, dtype=np.intp)
-        return cls(data.X, data.y, data.sample_weight, blocks, 1, n_rows, 0)
 
     def subset(self, numbers: Indices) -> RetainedRows:
         """Some of the rows, standing for all of them."""
@@ -249,8 +242,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         if hasattr(self, "retained_"):
             del self.retained_
         data = self._check_training_data(X, y, sample_weight)
-        paths, _ = self._train(data, self._make_kernel(data), self.candidates, self._linearize)
-        self._judge_paths(paths)
+        self._minimise_pound_loss(data, self._make_kernel(data), self.candidates)
         return self
 
     @fit_method
@@ -278,15 +270,16 @@ class MinimalKernelClassifier(L1KernelClassifier):
         self._require_same_kernel(before)
         data = self._check_block(X, y, classes, sample_weight, is_first=before is None)
         if before is None:
-            kernel, rows = self._make_kernel(data), RetainedRows.of_block(data)
+            n_rows, blocks = len(data.y), np.zeros(len(data.y), dtype=np.intp)
+            rows = RetainedRows(data.X, data.y, data.sample_weight, blocks, 1, n_rows, 0)
+            kernel = self._make_kernel(data)
         else:
-            kernel, rows = self.expansion_.kernel, before.merged(data, self.max_age)
+            rows, kernel = before.merged(data, self.max_age), self.expansion_.kernel
         n_candidates = self.candidates
         if isinstance(n_candidates, Integral):
             n_candidates = min(int(n_candidates), len(rows.y))  # small blocks leave few rows
         merged = TrainingData(rows.X, rows.y, rows.sample_weight, np.arange(len(rows.y)))
-        paths, candidates = self._train(merged, kernel, n_candidates, self._linearize)
-        self._judge_paths(paths)
+        paths, candidates = self._minimise_pound_loss(merged, kernel, n_candidates)
         self.retained_ = rows.subset(self._rows_to_retain(paths, candidates))
         self._kernel_of_blocks = self._kernel_parameters()
         if not len(self.retained_.y):
@@ -297,12 +290,13 @@ class MinimalKernelClassifier(L1KernelClassifier):
             )
         return self
 
-    @property
-    def _linearize(self) -> Method:
-        return partial(linearize, pound=PoundLoss(self.mu, self.alpha), max_lps=self.max_lps)
-
-    def _judge_paths(self, paths: list[LinearizationPath]) -> None:
-        """Count linear programs, and warn of outputs that more of them would improve."""
+    def _minimise_pound_loss(
+        self, data: TrainingData, kernel: Kernel, n_candidates: Any
+    ) -> tuple[list[LinearizationPath], Candidates]:
+        """Fit by successive linear programs; warn of outputs that more of them would improve."""
+        pound = PoundLoss(self.mu, self.alpha)
+        method = partial(linearize, pound=pound, max_lps=self.max_lps)
+        paths, candidates = self._train(data, kernel, n_candidates, method)
         self.n_lps_ = np.array([path.n_lps for path in paths])
         improving = sum(p.n_lps == self.max_lps and not p.is_stationary for p in paths)
         if improving:
@@ -310,6 +304,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
                 f"{improving} of {len(paths)} outputs were still improving after "
                 f"max_lps={self.max_lps} linear programs. Raise max_lps for fewer centers."
             )
+        return paths, candidates
 
     def _rows_to_retain(self, paths: list[LinearizationPath], candidates: Candidates) -> Indices:
         """Centers and rows with a positive dual, of the 1-norm machines as well if ``retain``."""

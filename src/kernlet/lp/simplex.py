@@ -67,7 +67,8 @@ class HotSimplex:
     def add_rows(self, lower: Floats, upper: Floats, entries: Floats | None = None) -> bool:
         """Add ranged rows, basic, with dense entries; whether HiGHS accepts these numbers."""
         n = len(lower)
-        status = self._highs.addRows(n, lower, upper, *_packed(entries, n))
+        entries = np.zeros((n, 0)) if entries is None else entries
+        status = self._highs.addRows(n, lower, upper, *_packed(entries))
         self.row_status = np.append(self.row_status, np.full(n, BASIC))
         return bool(status != highspy.HighsStatus.kError)
 
@@ -76,7 +77,7 @@ class HotSimplex:
     ) -> bool:
         """Add boxed columns that start at ``bounds``; whether HiGHS accepts these numbers."""
         n = len(costs)
-        status = self._highs.addCols(n, costs, lower, upper, *_packed(entries, n))
+        status = self._highs.addCols(n, costs, lower, upper, *_packed(entries))
         self.column_status = np.append(self.column_status, np.full(n, bounds))
         return bool(status != highspy.HighsStatus.kError)
 
@@ -153,11 +154,9 @@ class HotSimplex:
             self._highs.setOptionValue(name, value)
 
 
-def _packed(entries: Floats | None, n: int) -> tuple[int, Any, Any, Any]:
+def _packed(entries: Floats) -> tuple[int, Any, Any, Any]:
     """Dense vectors in the compressed form that HiGHS takes."""
-    if entries is None:
-        return 0, np.zeros(n, np.int32), np.array([], np.int32), np.array([])
-    length = entries.shape[1]
+    n, length = entries.shape
     starts = np.arange(n, dtype=np.int32) * np.int32(length)
     indices = np.tile(np.arange(length, dtype=np.int32), n)
     return entries.size, starts, indices, entries.ravel()

@@ -83,8 +83,6 @@ class StreamingL1Solver:
         self._cache = BlockCache(max_bytes)
         self._report: Report | None = None
         self._clock = 0.0
-        self._coef: Floats = np.zeros((problem.shape[1] + 1, problem.n_outputs))
-        self._widths: Floats = np.full(problem.n_outputs, FIRST_WIDTH)
 
     def reweight(self, problem: L1Margin) -> None:
         """Take other costs for the same rows and candidates, keeping the kernel blocks."""
@@ -113,13 +111,14 @@ class StreamingL1Solver:
         self._report, self._clock = report, time.perf_counter()
         n_rows, s = self.problem.shape
         n_outputs = self.problem.n_outputs
-        self._coef = np.zeros((s + 1, n_outputs)) if start is None else start.copy()
-        self._widths = np.full(n_outputs, FIRST_WIDTH if start is None else _WARM_WIDTH)
+        self._coef: Floats = np.zeros((s + 1, n_outputs)) if start is None else start.copy()
+        self._widths: Floats = np.full(n_outputs, FIRST_WIDTH if start is None else _WARM_WIDTH)
         values: Floats = np.zeros((n_rows, n_outputs))
         stopped = False
         try:
             samples = self._samples()
-            full_hessian = self._full_hessian(samples[0])
+            at_zero = self._newton(samples[0], BlockCache(0), np.zeros_like(self._coef))
+            full_hessian = at_zero.full_hessian()
             if start is None and samples[0] is not self.problem:
                 for sample in samples:
                     self._descend(sample, full_hessian, BlockCache(_SAMPLE_BYTES))
@@ -149,28 +148,23 @@ class StreamingL1Solver:
         X = self.problem.rows.take(numbers)
         return [self.problem.sample(X[:size], numbers[:size]) for size in sizes]
 
-    def _on_pass(self, problem: L1Margin) -> Callable[[Floats], None]:
+    def _newton(self, problem: L1Margin, cache: BlockCache, coef: Floats) -> NewtonDescent:
         share = len(problem.rows) / len(self.problem.rows)
 
         def on_pass(coef: Floats) -> None:
-            self._coef = coef
             if self._count_pass(share, np.inf, coef):
                 raise _StopError
 
-        return on_pass
-
-    def _full_hessian(self, sample: L1Margin) -> Floats:
-        coef = self._coef
-        descent = NewtonDescent(sample, BlockCache(0), np.zeros_like(coef), self._on_pass(sample))
-        try:
-            return descent.full_hessian()
-        finally:
-            self._coef = coef  # the pass was at beta = 0
+        return NewtonDescent(problem, cache, coef, on_pass)
 
     def _descend(self, problem: L1Margin, full_hessian: Floats, cache: BlockCache) -> Floats:
-        descent = NewtonDescent(problem, cache, self._coef, self._on_pass(problem))
-        descent.descend(self._widths, _LAST_WIDTH, full_hessian, _MAX_STEPS)
-        self._coef, self._widths = descent.coef, descent.widths_with_band(_WARM_WIDTH)
+        """Take Newton steps from the machine so far to a better one; its decision values."""
+        descent = self._newton(problem, cache, self._coef)
+        try:
+            descent.descend(self._widths, _LAST_WIDTH, full_hessian, _MAX_STEPS)
+        finally:
+            self._coef = descent.coef  # as far as it came, if it was stopped
+        self._widths = descent.widths_with_band(_WARM_WIDTH)
         return descent.values
 
     def _count_pass(self, share: float, gap: float, coef: Floats) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import ColumnCache, Gram, as_indices
-from kernlet.lp.problem import L1Margin, PrimalDual, Solution, Status, relative_gap
+from kernlet.lp.problem import L1Margin, PrimalDual, Solution, Status
 from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, solve_basis
 
 # How this works
@@ -230,51 +230,35 @@ class Pricer:
 
 
 class _Prices:
-    """A primal-dual pair with the prices of all rows and candidates."""
+    """The prices of all rows and candidates for a primal-dual pair, and its certificate."""
 
     def __init__(
         self, costs: L1Margin, pair: PrimalDual, values: Floats, correlations: Floats
     ) -> None:
         check_finite(values)
         check_finite(correlations)
-        self.costs, self.pair = costs, pair
-        self.values, self.correlations = values, correlations
+        self.costs, self.correlations = costs, correlations
         self.margins = 1.0 - costs.signs * values
         self.excesses = np.abs(correlations) - costs.coef_weights
-
-    @property
-    def objective(self) -> float:
-        penalty = self.costs.coef_weights[self.pair.centers] @ np.abs(self.pair.coef)
-        return float(self.costs.error_weights @ self.costs.slacks(self.values) + penalty)
-
-    @property
-    def bound(self) -> float:
-        return self.costs.bound(self.pair.duals, self.correlations)
-
-    @property
-    def gap(self) -> float:
-        return relative_gap(self.objective, self.bound)
-
-    def violated(self, row_tolerance: float, center_tolerance: float) -> tuple[Indices, Indices]:
-        """Rows short of the margin and centers over their limit, by more than a tolerance."""
-        rows = (self.margins > row_tolerance) & (self.costs.error_weights > 0)
-        return np.flatnonzero(rows), np.flatnonzero(self.excesses > center_tolerance)
-
-    def solution(self, n_iter: int, status: Status) -> Solution:
-        """The pair as a solution, with the objective and bound of these prices."""
-        pair = self.pair
-        return Solution(
+        slacks = costs.slacks(values)
+        penalty = costs.coef_weights[pair.centers] @ np.abs(pair.coef)
+        self.solution = Solution(
             centers=pair.centers,
             coef=pair.coef,
             intercept=pair.intercept,
             rows=pair.rows,
             duals=pair.duals,
-            slacks=self.costs.slacks(self.values),
-            objective=self.objective,
-            bound=self.bound,
-            n_iter=n_iter,
-            status=status,
+            slacks=slacks,
+            objective=float(costs.error_weights @ slacks + penalty),
+            bound=costs.bound(pair.duals, correlations),
+            n_iter=0,
+            status="optimal",
         )
+
+    def violated(self, row_tolerance: float, center_tolerance: float) -> tuple[Indices, Indices]:
+        """Rows short of the margin and centers over their limit, by more than a tolerance."""
+        rows = (self.margins > row_tolerance) & (self.costs.error_weights > 0)
+        return np.flatnonzero(rows), np.flatnonzero(self.excesses > center_tolerance)
 
 
 class ColumnGeneration:
@@ -337,15 +321,16 @@ class ColumnGeneration:
             if report is not None and report(pair):
                 status = "stopped"
             rows = centers = _NONE
-            if status == "optimal" and prices.gap > tol:
+            if status == "optimal" and prices.solution.gap > tol:
                 rows, centers = self._violated(prices)
             if certify and not len(rows) and not len(centers):
                 pair = self._pair(*self.lp.polished())
                 prices = _Prices(self.costs, pair, *self.pricer.exact(pair))
-                if status == "optimal" and prices.gap > tol:
+                if status == "optimal" and prices.solution.gap > tol:
                     rows, centers = self._outside(*prices.violated(_VIOLATION, _VIOLATION))
             if not len(rows) and not len(centers):
-                return [prices.solution(self.lp.simplex.n_iter - begin, status)]
+                n_iter = self.lp.simplex.n_iter - begin
+                return [replace(prices.solution, n_iter=n_iter, status=status)]
             self._exchange(prices, rows, centers)
 
     def certified(self, solution: Solution, tol: float, max_iter: int | None) -> Solution:
@@ -354,7 +339,7 @@ class ColumnGeneration:
             (certified,) = self.solve(tol=tol, max_iter=max_iter)
             return replace(certified, n_iter=solution.n_iter + certified.n_iter)
         prices = _Prices(self.costs, solution, *self.pricer.exact(solution))
-        return prices.solution(solution.n_iter, solution.status)
+        return replace(prices.solution, n_iter=solution.n_iter, status=solution.status)
 
     def _pair(self, duals: Floats, coef: Floats, intercept: float) -> PrimalDual:
         """An answer of the restricted program over all rows and candidates, t balanced."""
@@ -379,7 +364,7 @@ class ColumnGeneration:
         if len(rows) or len(centers):
             return rows, centers
         rows, centers = self._outside(*prices.violated(-row_error, -center_error))
-        values, correlations = self.pricer.exact(prices.pair, rows, centers)
+        values, correlations = self.pricer.exact(prices.solution, rows, centers)
         margins = 1.0 - self.costs.signs[rows] * values
         excesses = np.abs(correlations) - self.costs.coef_weights[centers]
         return rows[margins > _VIOLATION], centers[excesses > _VIOLATION]

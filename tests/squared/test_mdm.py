@@ -258,8 +258,9 @@ def test_a_small_cache_costs_columns_but_no_digits(method, n_columns, monkeypatc
     put = ColumnPool.put
 
     def watched_put(pool, *columns):
-        put(pool, *columns)
+        column = put(pool, *columns)
         held.append(bytes_held(pool))
+        return column
 
     monkeypatch.setattr(ColumnPool, "put", watched_put)
     tight = find_nearest_point(hull, method=method, tol=1e-2, max_bytes=limit)

@@ -69,32 +69,29 @@ class IncrementalNNQP:
     def solve(self) -> bool:
         """Find the optimal weights; False where round-off leaves no factor: the best found."""
         refused = np.zeros(len(self), dtype=bool)
-        if self._is_warm:
-            try:
+        try:
+            if self._is_warm:
                 if not self._enter(np.setdiff1d(self.support, self._inside)):
                     return False
                 self._settle()
-            except LinAlgError:
-                return False
-            self._is_warm = False
-        for _ in range(100 + 10 * len(self)):
-            margins = self.products[:, self._inside] @ self.weights[self._inside]
-            noise = _MARGIN_ROUNDING + 1e-15 * float(self.weights.sum()) * self.products[0, 0]
-            violates = (margins < 1.0 - noise) & (self.weights == 0) & ~refused
-            violates[self._inside] = False
-            entering = np.flatnonzero(violates)
-            if not len(entering):
-                return not refused.any()
-            if not self._enter(entering):
-                # dependent rows have no joint factor: the first alone may have one
-                refused[entering[1:] if len(entering) > 1 else entering] = True
-                continue
-            try:
+                self._is_warm = False
+            for _ in range(100 + 10 * len(self)):
+                margins = self.products[:, self._inside] @ self.weights[self._inside]
+                noise = _MARGIN_ROUNDING + 1e-15 * float(self.weights.sum()) * self.products[0, 0]
+                violates = (margins < 1.0 - noise) & (self.weights == 0) & ~refused
+                violates[self._inside] = False
+                entering = np.flatnonzero(violates)
+                if not len(entering):
+                    return not refused.any()
+                if not self._enter(entering):
+                    # dependent rows have no joint factor: the first alone may have one
+                    refused[entering[1:] if len(entering) > 1 else entering] = True
+                    continue
                 self._settle()
-            except LinAlgError:
-                return False
-            if not self.weights[entering].any():  # round-off: they left again at once
-                refused[entering] = True
+                if not self.weights[entering].any():  # round-off: they left again at once
+                    refused[entering] = True
+        except LinAlgError:
+            pass
         return False
 
     def _enter(self, rows: Indices) -> bool:

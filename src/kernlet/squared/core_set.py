@@ -124,7 +124,8 @@ class _Growth:
         self.program = IncrementalNNQP()
         self.is_exact = True
         self.n_iter = 0
-        self.values: Floats = np.zeros(n_rows)
+        self.values: Floats = np.empty(0)  # decision values and margins of the last scan
+        self.margins: Floats = np.empty(0)
         self.own_margin: Floats = np.zeros(n_rows)  # a_i / c_i, its part of margin i
 
     def run(self) -> Solution:
@@ -159,25 +160,26 @@ class _Growth:
         """The furthest row of a sample, or None where none is outside."""
         if not len(sample):
             return None
-        values = self.problem.values_at(sample, *self._support())
-        margins = self.problem.signs[sample] * values + self.own_margin[sample]
+        problem, (rows, coef) = self.problem, self._support()
+        values = problem.gram.block(sample, rows) @ coef + coef.sum()
+        values = problem.deflate(values, sample, rows, coef)
+        margins = problem.signs[sample] * values + self.own_margin[sample]
         return int(sample[margins.argmin()]) if self._is_outside(margins, sample) else None
 
     def _grow_by_scans(self) -> Status:
         """Add the furthest of all rows until none is outside."""
         while True:
-            margins = self._margins()
-            if self._is_optimal(margins):
+            if self._is_optimal():
                 return "optimal"
             if ended := self._ended():
                 return ended
-            outside = np.flatnonzero(margins < 1.0)
+            outside = np.flatnonzero(self.margins < 1.0)
             new = outside[~self.is_core[outside]]
             if not len(new) or not self.is_exact:
                 return "rounding"
             room = self.rule.largest - len(self.core)
             batch = min(room, max(_LEAST_BATCH, len(self.core) // _BATCH_SHARE), len(new))
-            worst = np.argpartition(margins[new], batch - 1)[:batch]
+            worst = np.argpartition(self.margins[new], batch - 1)[:batch]
             self._add(np.sort(new[worst]))
             self._scan()
 
@@ -215,14 +217,11 @@ class _Growth:
         return rows[order], coef[order]
 
     def _scan(self) -> None:
-        """Compute the decision values of all rows."""
+        """Compute decision values and margins Q a of all rows."""
         rows, coef = self._support()
         values = self.columns.combine(rows, coef[:, None])[0] + coef.sum()
         self.values = self.problem.deflate(values, slice(None), rows, coef)
-
-    def _margins(self) -> Floats:
-        """Q a for all rows, of the last scan."""
-        return self.problem.signs * self.values + self.own_margin
+        self.margins = self.problem.signs * self.values + self.own_margin
 
     def _is_outside(self, margins: Floats, sample: Indices) -> bool:
         """Whether a sample has a row to add.
@@ -236,10 +235,10 @@ class _Growth:
         gap = share * self.problem.n_rows / len(sample)
         return gap > self.rule.tol * (gap + self._bound)
 
-    def _is_optimal(self, margins: Floats) -> bool:
+    def _is_optimal(self) -> bool:
         """Whether the rule is met by all rows."""
         if self.rule.eps is not None:
-            return self._ball_gap(float(margins.min())) <= self.rule.eps
+            return self._ball_gap(float(self.margins.min())) <= self.rule.eps
         objective = self.problem.objective(self._squared_norm, self.values)
         return objective - self._bound <= self.rule.tol * objective
 
@@ -273,6 +272,6 @@ class _Growth:
             status=status,
             objective=objective,
             values=self.values,
-            ball_gap=self._ball_gap(float(self._margins().min())),
+            ball_gap=self._ball_gap(float(self.margins.min())),
             core=self.core,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -24,7 +23,7 @@ from kernlet.sklearn_base import (
     warn_user,
 )
 from kernlet.squared.core_set import REASONS, CoreRule, find_core_set
-from kernlet.squared.problem import Solution, SquaredMargin
+from kernlet.squared.problem import Solution, SquaredMargin, report_to
 
 
 class CoreVectorClassifier(ExpansionClassifier):
@@ -221,7 +220,13 @@ class CoreVectorClassifier(ExpansionClassifier):
         problems = [SquaredMargin(gram, row, costs) for row in signs]
         with Progress.start(self, data, n_tasks=len(problems)) as progress:
             solutions = self._solve_all(problems, data, progress)
-            self._set_attributes(Gram(kernel, data.X), data, solutions)
+            self.expansion_, centers = join_centers(Gram(kernel, data.X), solutions)
+            self.center_indices_ = data.rows[centers]
+            self.core_indices_ = data.rows[np.unique(np.concatenate([s.core for s in solutions]))]
+            self.ball_gap_ = max(s.ball_gap for s in solutions)
+            self.gap_ = max(s.gap for s in solutions)
+            self.objective_ = np.array([s.objective for s in solutions])
+            self.n_iter_ = sum(s.n_iter for s in solutions)
         return self
 
     def _solve_all(
@@ -240,12 +245,7 @@ class CoreVectorClassifier(ExpansionClassifier):
         columns, solutions = ColumnCache(gram, rule.max_bytes), []
         for problem in problems:
             with progress.task("output") as output:
-
-                def report(state: Solution, output: Progress = output) -> bool:
-                    # with more outputs the others are missing here
-                    attributes = partial(state.attributes, gram.kernel, data.X)
-                    return output.step("round", attributes if len(problems) == 1 else None)
-
+                report = report_to(output, gram.kernel, data.X, is_only=len(problems) == 1)
                 solutions.append(
                     find_core_set(problem, columns, rule, random_state=random_state, report=report)
                 )
@@ -257,13 +257,3 @@ class CoreVectorClassifier(ExpansionClassifier):
                 f"{max(s.ball_gap for s in missed):.1e}: {REASONS[missed[0].status]}"
             )
         return solutions
-
-    def _set_attributes(self, gram: Gram, data: TrainingData, solutions: list[Solution]) -> None:
-        """Set the fitted attributes."""
-        self.expansion_, centers = join_centers(gram, solutions)
-        self.center_indices_ = data.rows[centers]
-        self.core_indices_ = data.rows[np.unique(np.concatenate([s.core for s in solutions]))]
-        self.ball_gap_ = max(s.ball_gap for s in solutions)
-        self.gap_ = max(s.gap for s in solutions)
-        self.objective_ = np.array([s.objective for s in solutions])
-        self.n_iter_ = sum(s.n_iter for s in solutions)

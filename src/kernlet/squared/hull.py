@@ -35,7 +35,7 @@ from kernlet.sklearn_base import (
     warn_unconverged,
 )
 from kernlet.squared.mdm import find_nearest_point
-from kernlet.squared.problem import ROUNDING, Solution, SquaredMargin
+from kernlet.squared.problem import ROUNDING, Solution, SquaredMargin, report_to
 
 #: Trains on a subset of the rows: the problem of these rows, their numbers, and weights alpha to
 #: start from.
@@ -208,7 +208,7 @@ class _Training:
     seed: int
     progress: Progress
     output: int
-    has_siblings: bool
+    is_only: bool
     n_iter: int = 0
     was_stopped: bool = False
 
@@ -226,13 +226,12 @@ class _Training:
 
     def solve(self, problem: SquaredMargin, rows: Indices, start: Floats | None) -> Solution:
         """Train on a subset of the rows."""
+        kernel, X = self.problem.gram.kernel, self.data.X
+        report_all = report_to(self.progress, kernel, X, is_only=self.is_only)
 
         def report(state: Solution) -> bool:
             whole = replace(state, rows=rows[state.rows])
-            # with more outputs the others are missing here
-            kernel, is_only = self.problem.gram.kernel, not self.has_siblings
-            attributes = partial(whole.attributes, kernel, self.data.X) if is_only else None
-            self.was_stopped = self.was_stopped or self.progress.step("round", attributes)
+            self.was_stopped = self.was_stopped or report_all(whole)
             return self.was_stopped
 
         solution = self.find(problem, start=start, report=report)
@@ -480,7 +479,16 @@ class HullPerceptronClassifier(ExpansionClassifier):
             outputs = self._solve_all(problems, data, progress)
             solutions = [solution for solution, _ in outputs]
             warn_unconverged(solutions, self.tol, "outputs", _REASONS)
-            self._set_attributes(Gram(kernel, data.X), data, solutions)
+            self.expansion_, centers = join_centers(Gram(kernel, data.X), solutions)
+            self.center_indices_ = data.rows[centers]
+            support = np.unique(np.concatenate([s.rows for s in solutions]))
+            self.support_indices_ = data.rows[support]
+            self.alpha_ = np.zeros((len(solutions), len(support)))
+            for line, solution in zip(self.alpha_, solutions, strict=True):
+                line[np.searchsorted(support, solution.rows)] = solution.alpha
+            self.gap_ = max(s.gap for s in solutions)
+            self.margin_ = np.array([s.margin for s in solutions])
+            self.n_iter_ = sum(s.n_iter for s in solutions)
         self.__dict__.pop("removal_path_", None)
         if self.removal is not None:
             self.removal_path_ = [record for _, path in outputs for record in path]
@@ -497,29 +505,15 @@ class HullPerceptronClassifier(ExpansionClassifier):
             max_iter=None if self.max_iter == -1 else int(self.max_iter),
             max_bytes=int(self.cache_size * 2**20),
         )
-        seed, removal, n_outputs = 0, self.removal, len(problems)
+        seed, removal, is_only = 0, self.removal, len(problems) == 1
         if removal is not None and removal.cv is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        tasks = [progress.task("output", k) for k in range(len(problems))]
         trainings = [
-            _Training(
-                problem, data, find, removal, seed, progress.task("output", k), k, n_outputs > 1
-            )
-            for k, problem in enumerate(problems)
+            _Training(problem, data, find, removal, seed, task, k, is_only)
+            for k, (problem, task) in enumerate(zip(problems, tasks, strict=True))
         ]
         outputs: list[tuple[Solution, list[RemovalRound]]] = Parallel(n_jobs=self.n_jobs)(
             delayed(_Training.run)(training) for training in trainings
         )
         return outputs
-
-    def _set_attributes(self, gram: Gram, data: TrainingData, solutions: list[Solution]) -> None:
-        """Set the fitted attributes."""
-        self.expansion_, centers = join_centers(gram, solutions)
-        self.center_indices_ = data.rows[centers]
-        support = np.unique(np.concatenate([s.rows for s in solutions]))
-        self.support_indices_ = data.rows[support]
-        self.alpha_ = np.zeros((len(solutions), len(support)))
-        for line, solution in zip(self.alpha_, solutions, strict=True):
-            line[np.searchsorted(support, solution.rows)] = solution.alpha
-        self.gap_ = max(s.gap for s in solutions)
-        self.margin_ = np.array([s.margin for s in solutions])
-        self.n_iter_ = sum(s.n_iter for s in solutions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -96,12 +97,13 @@ class ColumnPool:
             self._columns.move_to_end(number)
         return self._columns.get(number)
 
-    def put(self, numbers: Indices, columns: Floats) -> None:
-        """Store new columns, given as lines; the first of them counts as the most recently used."""
+    def put(self, numbers: Indices, columns: Floats) -> Floats:
+        """Store new columns, given as lines; the first, which is returned, as the last used."""
         self.n_computed += len(numbers)
         for number, column in zip(numbers[::-1].tolist(), columns[::-1], strict=True):
             self._make_room(1)
             self._columns[number] = column.copy()  # a view would keep all of them
+        return self._columns[int(numbers[0])]
 
     def _make_room(self, n_columns: int) -> None:
         while len(self) + n_columns > self.capacity:
@@ -174,9 +176,7 @@ class WorkingSet:
         column = self.pool.get(number)
         if column is None:
             numbers = self._prefetch(number)
-            self.pool.put(numbers, self.problem.products(numbers))
-            column = self.pool.get(number)
-            assert column is not None
+            column = self.pool.put(numbers, self.problem.products(numbers))
         return column
 
     def _prefetch(self, number: int) -> Indices:
@@ -323,7 +323,7 @@ def find_nearest_point(
             f'{problem.n_rows}. Use method="mdm".'
         )
     alpha = _start(problem, None if method == "sk" else start)
-    search = _Search(problem, max_bytes, alpha, max_iter, report)
+    search = _Search(problem, alpha, max_bytes, np.inf if max_iter is None else max_iter, report)
     if method == "sk":
         search.run(sk_steps, tol, shrinking=False)
         return search.solution()
@@ -348,23 +348,21 @@ def _start(problem: SquaredMargin, start: Floats | None) -> Floats:
     return alpha / alpha.sum()
 
 
+@dataclass(eq=False)
 class _Search:
     """Steps on a working set, until the margins of all rows confirm the gap."""
 
-    def __init__(
-        self,
-        problem: SquaredMargin,
-        max_bytes: int,
-        alpha: Floats,
-        max_iter: int | None,
-        report: Report | None,
-    ) -> None:
-        self.problem, self.max_bytes, self.report = problem, max_bytes, report
-        self.working = WorkingSet(problem, alpha, max_bytes)
-        self.alpha, self.margins = alpha, self.working.margins.copy()  # of all rows
-        self.max_iter = self.limit = np.inf if max_iter is None else max_iter
-        self.n_iter = 0
-        self.status: Status = "optimal"
+    problem: SquaredMargin
+    alpha: Floats  # of all rows, like margins
+    max_bytes: int
+    max_iter: float
+    report: Report | None
+    n_iter: int = 0
+    status: Status = "optimal"
+
+    def __post_init__(self) -> None:
+        self.working = WorkingSet(self.problem, self.alpha, self.max_bytes)
+        self.margins = self.working.margins.copy()
 
     @property
     def squared_norm(self) -> float:
@@ -378,11 +376,14 @@ class _Search:
 
     def run(self, steps: Steps, tol: float, *, shrinking: bool, budget: float = np.inf) -> None:
         """Step until the margins of all rows show the gap, or there is nothing to gain."""
-        self.limit = min(self.max_iter, budget)
+        limit = min(self.max_iter, budget)
         while self.gap > tol:
             norm, gap = self.squared_norm, self.gap
-            self.status = self._run_working_set(steps, tol, shrinking)
-            self._recompute_margins()
+            self.status = self._run_working_set(steps, tol, limit, shrinking)
+            self.alpha = self.working.spread_alpha() / self.working.alpha.sum()  # round-off
+            self.margins = self.problem.margins(self.alpha)
+            self.working.margins[:] = self.margins[self.working.rows]
+            self.working.refresh_norm()
             if self.status in ("iteration limit", "stopped"):
                 return
             if self.squared_norm >= norm and self.gap >= gap:  # round-off
@@ -391,12 +392,12 @@ class _Search:
                 self.working.extend(self.margins)
         self.status = "optimal" if self.gap <= tol else "rounding"
 
-    def _run_working_set(self, steps: Steps, tol: float, shrinking: bool) -> Status:
+    def _run_working_set(self, steps: Steps, tol: float, limit: float, shrinking: bool) -> Status:
         working = self.working
         least, idle = working.n2, 0
         while True:
             interval = min(_INTERVAL, max(100, working.n_rows))
-            allowed = int(min(interval, self.limit - self.n_iter))
+            allowed = int(min(interval, limit - self.n_iter))
             done = steps(working, allowed, tol)
             self.n_iter += done
             working.refresh_norm()
@@ -405,7 +406,7 @@ class _Search:
                 return "stopped"
             if working.gap <= tol:
                 return "optimal"
-            if self.n_iter >= self.limit:
+            if self.n_iter >= limit:
                 return "iteration limit"
             idle = idle + 1 if working.n2 >= least else 0
             least = min(least, working.n2)
@@ -413,12 +414,6 @@ class _Search:
                 return "rounding"
             if shrinking:
                 working.shrink()
-
-    def _recompute_margins(self) -> None:
-        self.alpha = self.working.spread_alpha() / self.working.alpha.sum()  # round-off
-        self.margins = self.problem.margins(self.alpha)
-        self.working.margins[:] = self.margins[self.working.rows]
-        self.working.refresh_norm()
 
     def finish(self, tol: float, *, shrinking: bool) -> None:
         """The last digits: by the active set where the support is small enough, else by steps."""

@@ -199,7 +199,9 @@ class LandmarkNewton:
         pulls = self.costs * self.signs * self._is_active
         total = sum(block.T @ pulls[:, rows].T for rows, block in self.blocks)
         gradients = -np.asarray(total, dtype=np.float64)
-        return [self._step(state, k, gradients[:, k]) for k, state in enumerate(states)]
+        return [
+            self._step(state, k, state.project(gradients[:, k])) for k, state in enumerate(states)
+        ]
 
     def _step(self, state: _State, number: int, gradient: Floats) -> Floats:
         """A Newton step; in float64 from now on where float32 has no Cholesky factor."""
@@ -246,7 +248,7 @@ class LandmarkNewton:
             raise ValueError(OVERFLOW)
         for place, number in enumerate(outputs):
             state = states[number]
-            state.trial_gradient = state.trial + gradients[:, place]
+            state.trial_gradient = state.project(state.trial + gradients[:, place])
             norm = float(state.trial @ state.trial)
             state.trial_objective = 0.5 * (norm + float(losses[place]))
 
@@ -264,7 +266,10 @@ class LandmarkNewton:
 
 
 class _State:
-    """The search of one output: the last accepted point, and a trial point."""
+    """The search of one output: the last accepted point, and a trial point.
+
+    Gradients are projected: the part along the earlier directions would only cost digits.
+    """
 
     def __init__(self, earlier: Floats, n_rows: int, rank: int) -> None:
         self.earlier = np.vstack([earlier, np.zeros((1, earlier.shape[1]))])  # free intercept
@@ -285,8 +290,7 @@ class _State:
     def newton_step(self, hessian: Floats, gradient: Floats) -> Floats:
         """The step to the minimum of the quadratic; the Hessian of the slacks is overwritten."""
         hessian[np.diag_indices_from(hessian)] += 1.0  # of the penalty
-        # the gradient's part along these changes nothing, but would cost digits
-        sides = np.column_stack([self.project(gradient), self.earlier]).astype(hessian.dtype)
+        sides = np.column_stack([gradient, self.earlier]).astype(hessian.dtype)
         factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
         solved = cho_solve(factor, sides, check_finite=False).astype(np.float64)
         step, sides = -solved[:, 0], solved[:, 1:]
@@ -301,11 +305,10 @@ class _State:
         """
         if not np.isfinite(self.objective):
             return True
-        if self.trial_objective <= self.objective * (1.0 + 1e-13):
-            before, after = self.project(self.gradient), self.project(self.trial_gradient)
-            if after @ after < 0.25 * (before @ before):
-                return True
-        promised = float(self.project(self.gradient) @ (self.trial - self.point))
+        before, after = self.gradient @ self.gradient, self.trial_gradient @ self.trial_gradient
+        if self.trial_objective <= self.objective * (1.0 + 1e-13) and after < 0.25 * before:
+            return True
+        promised = float(self.gradient @ (self.trial - self.point))
         return self.trial_objective <= self.objective + _SUFFICIENT_DECREASE * promised
 
     def accept(self) -> None:
@@ -313,14 +316,13 @@ class _State:
         self.point, self.objective = self.trial, self.trial_objective
         self.values, self.trial_values = self.trial_values, self.values
         self.gradient = self.trial_gradient
-        gradient = self.project(self.gradient)
-        self.gap = 0.5 * float(gradient @ gradient) / max(self.objective, _TINY)
+        self.gap = 0.5 * float(self.gradient @ self.gradient) / max(self.objective, _TINY)
 
     def backtrack(self, signs: Floats, costs: Floats) -> None:
         """Halve the step, without a pass: values are linear in it. Ends where none is lower."""
         step = self.trial - self.point
         change = self.trial_values - self.values
-        promised = float(self.project(self.gradient) @ step)
+        promised = float(self.gradient @ step)
 
         def is_accepted(t: float) -> bool:
             point = self.point + t * step

@@ -12,7 +12,8 @@ import numpy as np
 from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
-from kernlet.kernels.gram import Gram, Selection
+from kernlet.kernels.gram import Gram, Selection, as_indices
+from kernlet.sklearn_base import Progress
 
 _DIAGONAL_ROWS = 64  # rows of a block of which only the diagonal is used
 
@@ -129,11 +130,6 @@ class SquaredMargin:
             return values
         return np.asarray(values - self.features[rows] @ (self.features[support].T @ coef))
 
-    def values_at(self, rows: Indices, support: Indices, coef: Floats) -> Floats:
-        """Decision values at few rows of sum_j coef_j (k(., x_j) + 1), deflated."""
-        values = self.gram.block(rows, support) @ coef + coef.sum()
-        return self.deflate(values, rows, support, coef)
-
     def margins(self, alpha: Floats) -> Floats:
         """Q alpha for all rows, from scratch, by blocks."""
         support = np.flatnonzero(alpha)
@@ -172,10 +168,6 @@ class SquaredMargin:
 Status = Literal["optimal", "iteration limit", "memory limit", "stopped", "rounding", "running"]
 
 
-def _empty() -> Any:
-    return np.empty(0, dtype=np.intp)
-
-
 @dataclass(frozen=True, eq=False)
 class Solution:
     """A decision function sum_j coef_j k(., x_j) + intercept, with its certificate.
@@ -193,10 +185,10 @@ class Solution:
     n_iter: int  # steps, quadratic programs, linear systems or passes
     status: Status
     objective: float = np.nan  # P over all rows
-    values: Floats = field(default_factory=_empty)  # decision values at all rows
+    values: Floats = field(default_factory=lambda: np.empty(0))  # decision values at all rows
     ball_gap: float = np.nan  # true eps of the enclosing ball, over all rows
-    core: Indices = field(default_factory=_empty)  # rows of the core set, in order of entry
-    alpha: Floats = field(default_factory=_empty)  # weights of W over rows, of sum 1
+    core: Indices = field(default_factory=lambda: as_indices([]))  # of the core set, as entered
+    alpha: Floats = field(default_factory=lambda: np.empty(0))  # weights of W, of sum 1
     squared_norm: float = np.nan  # |W|^2
     margin: float = np.nan  # min_i W.X_i / |W|, a lower bound on the norm of the nearest point
     n_columns: int = 0  # columns of Q computed; one computed twice counts twice
@@ -205,11 +197,6 @@ class Solution:
     def norm(self) -> float:
         """|W|, an upper bound on the norm of the nearest point."""
         return float(np.sqrt(self.squared_norm))
-
-    @property
-    def bound(self) -> float:
-        """The dual value D, a lower bound on the optimum of P."""
-        return self.objective * (1.0 - self.gap)
 
     @property
     def centers(self) -> Indices:
@@ -222,11 +209,20 @@ class Solution:
         dense[self.rows] = weights
         return dense
 
-    def attributes(self, kernel: Kernel, X: Any) -> dict[str, Any]:
-        """Fitted attributes with which a binary classifier over the rows X can predict."""
-        intercept = np.array([self.intercept])
-        return {"expansion_": KernelExpansion(kernel, X[self.rows], self.coef, intercept)}
-
 
 #: Is called by a running solver with its solution so far; True ends the solver.
 Report = Callable[[Solution], bool]
+
+
+def report_to(progress: Progress, kernel: Kernel, X: Any, *, is_only: bool) -> Report:
+    """Report the steps of one output; if it is the only one, its solutions can predict."""
+
+    def report(solution: Solution) -> bool:
+        def attributes() -> dict[str, Any]:
+            intercept = np.array([solution.intercept])
+            rows = X[solution.rows]
+            return {"expansion_": KernelExpansion(kernel, rows, solution.coef, intercept)}
+
+        return progress.step("round", attributes if is_only else None)
+
+    return report

@@ -129,6 +129,7 @@ class _Growth:
         self.own_margin: Floats = np.zeros(n_rows)  # a_i / c_i, its part of margin i
 
     def run(self) -> Solution:
+        """Grow the core set, by samples first where the rule has them, and certify it."""
         signs = self.problem.signs  # a random row of each
         first = [self.random_state.choice(np.flatnonzero(signs == s)) for s in np.unique(signs)]
         self._add(as_indices(first))

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,6 +121,22 @@ def test_saving_what_was_loaded_changes_nothing(tmp_path):
     scaled = StandardScaler().fit_transform(X)
     assert_allclose(third.decision_function(X), first.decision_function(scaled), atol=1e-8)
     assert third.model_.temperature == first.model_.temperature
+
+
+def test_equal_models_make_equal_files_in_every_process(tmp_path):
+    """The order of names in the file must not depend on a hash."""
+    code = (
+        "import sys, numpy as np, kernlet\n"
+        "from kernlet.kernels.rbf import RBF\n"
+        "X = np.arange(6.0).reshape(3, 2)\n"
+        "model = kernlet.KernelExpansion(RBF(1.0), X, np.ones((1, 3)), np.zeros(1))\n"
+        "kernlet.save(model, sys.argv[1])\n"
+    )
+    paths = [tmp_path / str(number) for number in range(4)]
+    for path in paths:
+        subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    assert len({path.read_bytes() for path in paths}) == 1
+    assert kernlet.load(paths[0]).n_centers == 3
 
 
 def test_compressed_machines_of_loaded_ones_keep_their_scaler(tmp_path):

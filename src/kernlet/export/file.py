@@ -109,7 +109,20 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     content = serialize(tensors, {METADATA_KEY: text, DIGEST_KEY: digest(text, tensors)})
     with atomic_write(Path(path)) as temporary:
-        temporary.write_bytes(content)
+        temporary.write_bytes(_sorted_header(content))
+
+
+def _sorted_header(content: bytes) -> bytes:
+    """The same safetensors file with sorted names: equal models make equal files.
+
+    A file is the length of its JSON header in 8 bytes, the header, padded to a multiple of 8, and
+    the tensors. The library orders the metadata by a hash that differs between processes.
+    """
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]
 
 
 def digest(text: str, tensors: Mapping[str, Any]) -> str:

@@ -19,9 +19,9 @@ from kernlet.sklearn_base import (
     Progress,
     fit_method,
     is_unconverged,
-    single_thread,
     warn_unconverged,
 )
+from kernlet.threads import single_thread
 
 
 class Toy(CallbackSupportMixin, BaseEstimator):

@@ -33,8 +33,8 @@ from kernlet.sklearn_base import (
     fit_method,
     join_centers,
     one_vs_rest_signs,
-    single_thread,
 )
+from kernlet.threads import single_thread
 
 # How this works
 # --------------

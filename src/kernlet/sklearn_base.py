@@ -1,4 +1,4 @@
-"""What all estimators share: validation, progress, warnings, the thread limit and base classes.
+"""What all estimators share: validation, progress, warnings and base classes.
 
 Nothing else in the package imports ``sklearn.callback``.
 """
@@ -10,8 +10,7 @@ import operator
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Number, Real
 from typing import Any, Protocol
@@ -36,7 +35,6 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
-from threadpoolctl import ThreadpoolController
 
 from kernlet._typing import Floats, Indices
 from kernlet.devices import is_foreign, require_finite, to_numpy
@@ -46,6 +44,7 @@ from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
 from kernlet.rows import as_rows
 from kernlet.rows.source import DASK_PACKAGES, RowSource, add_sums
+from kernlet.threads import single_thread
 
 try:
     from sklearn.callback import CallbackSupportMixin, ProgressBar
@@ -62,23 +61,7 @@ GAP_WORTH_WARNING = 1e-8
 _HIDDEN_PACKAGES = {"contextlib", "joblib", "kernlet", "sklearn", "threadpoolctl"}
 
 
-# -- Threads ---------------------------------------------------------------------------------
-#
-# The matrix products of a fit are small, and BLAS on all threads is 10 to 50 times slower on
-# them than on one, worst where other processes compete for the cores. One limit stands around
-# every fit. Products of large blocks, which would gain, are rare enough to leave to n_jobs.
-
-
-@functools.cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()  # takes milliseconds: it looks at every loaded library
-
-
-@contextmanager
-def single_thread() -> Iterator[None]:
-    """Run BLAS and OpenMP on one thread; also a decorator, for functions sent to workers."""
-    with _threadpools().limit(limits=1):
-        yield
+# -- Fits -------------------------------------------------------------------------------------
 
 
 def fit_method(method: Callable[..., Any]) -> Callable[..., Any]:

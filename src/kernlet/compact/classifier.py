@@ -53,9 +53,9 @@ from kernlet.sklearn_base import (
     TrainingData,
     error_weights,
     fit_method,
-    single_thread,
     warn_user,
 )
+from kernlet.threads import single_thread
 
 _DEFAULT_CENTERS = 100
 _MAX_CENTERS_IN_BUDGET = 4096  # more train slowly and gain little

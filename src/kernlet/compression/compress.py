@@ -37,10 +37,10 @@ from kernlet.sklearn_base import (
     is_source,
     label_codes,
     one_vs_rest_signs,
-    single_thread,
     values_of_rows,
     warn_user,
 )
+from kernlet.threads import single_thread
 
 # How this works
 # --------------

@@ -36,10 +36,10 @@ from kernlet.sklearn_base import (
     fit_method,
     is_unconverged,
     join_centers,
-    single_thread,
     warn_unconverged,
     warn_user,
 )
+from kernlet.threads import single_thread
 
 #: ``method(solver, tol=..., start=..., report=...)`` solves the outputs of ``solver.problem``:
 #: :func:`solve_once` or :func:`linearize` with its settings.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from kernlet.rows.source import (
     BlockCache,
@@ -17,6 +16,7 @@ from kernlet.rows.source import (
     row_numbers,
     slice_bounds,
 )
+from kernlet.threads import single_thread
 
 # The caches of this worker process, by the name of the client's cache that they stand for. There
 # is at most one: a second name means that the client started another fit.
@@ -196,7 +196,7 @@ def _run(task: _BlockTask, block: Any, by_row: tuple[Any, ...], number: int) -> 
     def read() -> Any:
         return np.ascontiguousarray(np.asarray(block).astype(task.dtype, copy=False))
 
-    with threadpool_limits(1):
+    with single_thread():
         cache = None if task.cache_share is None else worker_cache(*task.cache_share)
         prepared = prepared_block(number, read, task.prepare, cache)
         whole = (np.broadcast_to(array, (len(block), *array.shape[1:])) for array in by_row)

@@ -28,9 +28,9 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from kernlet._typing import Indices
+from kernlet.threads import single_thread
 
 #: Size of a block in float64. A pass holds about three blocks: the rows, their prepared form and
 #: a temporary, which fits any machine; larger blocks make matrix products no faster.
@@ -149,7 +149,7 @@ class RowSource(ABC):
         of a cluster keep them in its place until :meth:`release`.
         """
         values = self._block_values(function, by_row, shared, prepare, cache)
-        with threadpool_limits(1):  # also outside a fit, see rule 3 above
+        with single_thread():  # also outside a fit, see rule 3 above
             first = next(values, None)
             return first if first is None else reduce(combine, values, first)
 

@@ -31,11 +31,11 @@ from kernlet.sklearn_base import (
     fit_method,
     join_centers,
     one_vs_rest_signs,
-    single_thread,
     warn_unconverged,
 )
 from kernlet.squared.mdm import find_nearest_point
 from kernlet.squared.problem import ROUNDING, Solution, SquaredMargin, report_to
+from kernlet.threads import single_thread
 
 #: Trains on a subset of the rows: the problem of these rows, their numbers, and weights alpha to
 #: start from.

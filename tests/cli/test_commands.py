@@ -114,6 +114,7 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
             "300 different texts|240 diff",
         ),
         ("a,b\n" + "".join(f"1,{i + 0.5}\n" for i in range(90)), "add --regression"),
+        ("a,b\n" + "1,0.5\n2,1\n" * 20, "2 different numbers: add --regression"),
         ("b\n1\n2\n", "no column besides the target"),
         ("a,c\n1,2\n", "no column 'b' among 'a', 'c'"),
         ("a,b\ninf,1\n2,0\n1,1\n2,1\n3,0\n", "Row 1, column 'a': inf is too large"),

@@ -41,7 +41,7 @@ from kernlet.tables.read import DataTable, errors_in, is_number_type
 #    once, so that training sees arrays; otherwise training sees the row source, and each pass
 #    over the rows reads and encodes the file again.
 
-_MAX_NUMERIC_CLASSES = 50  # a target with more distinct decimal numbers is a quantity
+_MAX_NUMERIC_CLASSES = 50  # a target with more distinct floats is a quantity
 _MAX_CLASSES = 1000
 _MAX_SAMPLE = 100_000  # rows; the standard error of a mean is then 0.3 % of a deviation
 
@@ -138,7 +138,9 @@ def _target_summary(
         return {"target range": [float(classes[0]), float(classes[-1])]}
     if len(classes) < 2:
         raise ValueError(f"The target has one class only, {str(classes[0])!r}: nothing to learn.")
-    if classes.dtype.kind == "f" and len(classes) > _MAX_NUMERIC_CLASSES:
+    if classes.dtype.kind == "f" and (
+        len(classes) > _MAX_NUMERIC_CLASSES or (classes != np.rint(classes)).any()
+    ):
         raise ValueError(
             f"The target has {len(classes)} different numbers: add --regression to predict them."
         )

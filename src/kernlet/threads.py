@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 # The matrix products of a fit are small, and BLAS on all threads is 10 to 50 times slower on
 # them than on one, worst where other processes compete for the cores. One limit stands around
@@ -22,11 +23,22 @@ _lock = threading.Lock()
 _n_open = 0
 _blas_limit: Any = None
 
+# Recent versions of threadpoolctl let the thread that set a limit of OpenBLAS alone change it,
+# and here another may have to restore it: this gives the control back.
+_give_back_control: Callable[[], None] = getattr(
+    getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", lambda: None
+)
 
-@functools.cache
-def _pools(user_api: str) -> Any:
-    # Cached, because looking at every loaded library takes milliseconds.
-    return ThreadpoolController().select(user_api=user_api)
+
+@functools.lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> Any:
+    """The loaded libraries, which take milliseconds to find: only after further imports again."""
+    return threadpoolctl.ThreadpoolController()
+
+
+def _limit(user_api: str) -> Any:
+    """Limit BLAS or OpenMP to one thread; the result can restore the number before."""
+    return _libraries(len(sys.modules)).select(user_api=user_api).limit(limits=1)
 
 
 @contextmanager
@@ -35,14 +47,16 @@ def single_thread() -> Iterator[None]:
     global _n_open, _blas_limit
     with _lock:
         if _n_open == 0:
-            _blas_limit = _pools("blas").limit(limits=1)
+            _blas_limit = _limit("blas")
+            _give_back_control()
         _n_open += 1
     try:
-        with _pools("openmp").limit(limits=1):
+        with _limit("openmp"):
             yield
     finally:
         with _lock:
             _n_open -= 1
             if _n_open == 0:
                 _blas_limit.restore_original_limits()
+                _give_back_control()
                 _blas_limit = None

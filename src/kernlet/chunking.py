@@ -616,7 +616,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     ) -> list[Run]:
         """All runs of a stage, in parallel, on the rows drawn for each."""
         with progress.task("stage", n_tasks=len(drawn), sequential=False) as stage:
-            # All tasks first: joblib may read the generator below in threads of its own.
+            # All tasks first: joblib may read the generator below in other threads.
             tasks = [stage.task("run", number, n_tasks=0) for number in range(len(drawn))]
             runs: list[Run] = Parallel(n_jobs=self.n_jobs)(
                 delayed(_run)(

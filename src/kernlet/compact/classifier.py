@@ -267,7 +267,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         numbers = count()
 
         def run(plans: Sequence[StoragePlan], epochs: float) -> list[Trial]:
-            tasks = [search.task("trial", next(numbers)) for _ in plans]
+            tasks = [search.task("trial", next(numbers), n_tasks=0) for _ in plans]
             return Parallel(n_jobs=n_jobs)(
                 delayed(_run_trial)(trainer, plan, epochs, task)
                 for plan, task in zip(plans, tasks, strict=True)

@@ -69,7 +69,7 @@ class Moments:
     counts: Indices  # rows per class
     sums: Floats  # weighted sums of (z, 1), of shape (n_classes, n_features + 1)
     products: Floats  # weighted sums of z z', of shape (n_classes or 1, n_features, n_features)
-    is_by_class: bool = True  # whether each class has products of its own
+    is_by_class: bool = True  # whether each class has separate products
 
     @classmethod
     def empty(

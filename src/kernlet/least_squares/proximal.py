@@ -42,7 +42,7 @@ from kernlet.sklearn_base import (
 # and still finite when a model is exported in float32.
 _CERTAIN = float(np.finfo(np.float32).max)
 # "balanced" and "normalized" depend on the weights of all rows, which are known at the end: each
-# class needs moments of its own, and the rule may change between calls. Other class weights are
+# class needs separate moments, and the rule may change between calls. Other class weights are
 # part of the row weights from the start, and the classes share one matrix of products.
 _BY_CLASS = "by class"
 
@@ -336,9 +336,10 @@ class ProximalClassifier(ExpansionClassifier):
         """
         data = check_training_data(self, X, y, sample_weight, takes_sources=True)
         check_classes(np.unique(data.y))
-        with Progress.start(self, data, n_tasks=0):
-            statistics = self._empty_statistics(data)
-            self._solve(statistics.learn(data))
+        with Progress.start(self, data, n_tasks=1) as progress:
+            with progress.task("block", n_tasks=0):
+                statistics = self._empty_statistics(data).learn(data)
+            self._solve(statistics)
         return self
 
     @fit_method

@@ -1,5 +1,7 @@
 """Blocks, samples and sums of rows in memory."""
 
+import weakref
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -67,6 +69,20 @@ def test_prepared_blocks_are_kept_where_there_is_room():
         )
         assert total == pytest.approx(X.sum())
     assert made == [16, 16, 13, 13]
+
+
+def test_one_prepared_block_at_a_time_is_in_memory(monkeypatch):
+    monkeypatch.setattr(source.RowSource, "block_rows", 2)
+    alive, most = weakref.WeakSet(), []
+
+    class Prepared:
+        def __init__(self, block):
+            alive.add(self)
+            most.append(len(alive))
+
+    rows = ArrayRows(np.arange(12.0).reshape(6, 2))
+    assert rows.map_reduce(lambda block: 1, int.__add__, prepare=Prepared) == 3
+    assert most == [1, 1, 1]
 
 
 def test_whole_numbers_become_float64_and_float32_stays():

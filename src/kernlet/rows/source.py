@@ -162,10 +162,11 @@ class RowSource(ABC):
         cache: BlockCache | None,
     ) -> Iterator[Any]:
         for number, rows in enumerate(self.slices()):
-            block = prepared_block(number, partial(self.read, rows), prepare, cache)
             # Contiguous, as on a cluster: BLAS may round strided operands differently.
             own = (np.ascontiguousarray(array[rows]) for array in by_row)
-            yield function(block, *own, *shared)
+            # The block has no name here: it would stay in memory while the next one is made.
+            read = partial(self.read, rows)
+            yield function(prepared_block(number, read, prepare, cache), *own, *shared)
 
 
 def prepared_block(

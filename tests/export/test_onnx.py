@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from kernlet import CompactKernelClassifier, CompactKernelRegressor, KernelExpansion, to_onnx
 from kernlet.datasets import load
-from kernlet.export.rounding import clear_rows
+from kernlet.export.rounding import clear_rows, require_close
 from kernlet.export.skl2onnx import register_skl2onnx
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
@@ -178,3 +178,9 @@ def test_labels_of_usps(data_folder):
     outputs = as_model(model).outputs(X.astype(float))
     far = clear_rows(as_model(model), outputs)
     assert_array_equal(found["label"][far], model.predict(X)[far])
+
+
+@pytest.mark.parametrize("score", [np.nan, np.inf, 1.1])
+def test_scores_that_are_off_or_not_numbers_are_refused(score):
+    with pytest.raises(ValueError, match=r"In float32 the graph is off by .*: scale the features"):
+        require_close("graph", np.array([score]), np.ones(1), True, 1e-3)

@@ -204,3 +204,9 @@ def test_a_kernel_without_slopes_says_so():
 
     with pytest.raises(TypeError, match="Flat has no derivatives: define derivatives"):
         evaluate_derivatives(Flat(), np.zeros((1, 2)), np.zeros((1, 2)))
+
+
+def test_a_fractional_degree_cannot_be_saved():
+    """The degree in a file is an integer: 2.5 must not become 2."""
+    with pytest.raises(ValueError, match=r"kernel.degree must be an integer to be saved, not 2.5"):
+        Polynomial(1.0, 2.5, 0.0).to_dict()

@@ -143,6 +143,7 @@ def solve_by_streaming(
     solver = StreamingL1Solver(problem, seed, max_bytes=max_bytes)
 
     def report(state: StreamingPass) -> bool:
+        """Write the checkpoint and report the pass; true where a callback asks to stop."""
         is_first = solver.problem is problem  # later programs have other costs
         if checkpoint is not None and is_first and not state.is_sample:
             checkpoint.save({}, coef=state.coef)

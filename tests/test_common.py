@@ -15,12 +15,17 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernlet import (
     MMDA,
+    BoundaryCondenser,
+    CentroidCondenser,
+    ChunkingSyntheticClassifier,
     CompactKernelClassifier,
     CompactKernelRegressor,
+    CompressedClassifier,
     CoreVectorClassifier,
     HullPerceptronClassifier,
     KernelFisherDiscriminant,
@@ -28,6 +33,7 @@ from kernlet import (
     MinimalKernelClassifier,
     ProximalClassifier,
     Removal,
+    TypicalCondenser,
 )
 
 CLASSIFIERS = [
@@ -291,3 +297,32 @@ def test_scoring_monitor_and_progress_bar(classifier, data):
 def test_accuracy_is_no_accident(classifier):
     X, y = make_classification(n_samples=400, n_features=6, n_informative=4, random_state=1)
     assert cross_val_score(classifier, X, y, cv=3).mean() > 0.85
+
+
+VERBOSE = [
+    BoundaryCondenser(),
+    CentroidCondenser(),
+    ChunkingSyntheticClassifier(n_points=4),
+    CompactKernelClassifier(4, n_epochs=3),
+    CompactKernelRegressor(4, n_epochs=3),
+    CompressedClassifier(SVC(), 5),
+    CoreVectorClassifier(),
+    HullPerceptronClassifier(),
+    KernelFisherDiscriminant(),
+    L1KernelClassifier(),
+    MinimalKernelClassifier(),
+    MMDA(),
+    ProximalClassifier(),
+    TypicalCondenser(),
+]
+
+
+@pytest.mark.parametrize("estimator", VERBOSE, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_every_estimator_prints_its_tasks_when_verbose(estimator, data, capsys):
+    method = "fit_resample" if hasattr(estimator, "fit_resample") else "fit"
+    estimator = clone(estimator).set_params(verbose=1)
+    getattr(estimator, method)(*data)
+    assert capsys.readouterr().out.startswith(f"[{type(estimator).__name__}] ")
+    getattr(estimator.set_params(verbose=0), method)(*data)
+    assert capsys.readouterr().out == ""

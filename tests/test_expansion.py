@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import naive
 from kernlet import KernelExpansion
@@ -373,3 +374,22 @@ def test_sparse_centers_refuse_foreign_rows(library):
 def test_foreign_rows_of_another_shape_are_refused(library, shape):
     with pytest.raises(ValueError, match="but the machine was made for rows of 3 features"):
         _expansion().decision_values(_library(library).ones(shape))
+
+
+def test_many_rows_are_predicted_on_one_thread(monkeypatch):
+    seen = []
+    dot = gram_module.Gram.dot
+    monkeypatch.setattr(
+        gram_module.Gram,
+        "dot",
+        lambda self, coef: seen.append(threadpool_info()) or dot(self, coef),
+    )
+    random = np.random.RandomState(0)
+    machine = KernelExpansion(RBF(1.0), random.randn(50, 4), random.randn(1, 50), np.zeros(1))
+    with threadpool_limits(2):
+        machine.decision_values(random.randn(10_000, 4))
+        limited = seen.pop()
+        machine.decision_values(random.randn(3, 4))  # too few for BLAS to start threads
+        left_alone = seen.pop()
+    assert {pool["num_threads"] for pool in limited} == {1}
+    assert max(pool["num_threads"] for pool in left_alone) == 2

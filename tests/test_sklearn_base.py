@@ -1,6 +1,8 @@
 """What every fit shares: progress, convergence warnings and the thread limit."""
 
+import io
 import pickle
+import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,9 +109,69 @@ def test_verbose_works_without_callbacks_of_scikit_learn(capsys):
     assert capsys.readouterr().out.startswith("[Plain] output 3: ")
 
 
-def test_progress_can_be_sent_to_a_worker():
-    task = pickle.loads(pickle.dumps(Progress.start(Toy()).task("output")))
-    assert task.name == "output"
+def test_verbose_estimates_the_time_left_from_the_second_task_on(capsys):
+    with Progress.start(Toy(1), n_tasks=4) as progress:
+        for _ in range(4):
+            progress.step("output")
+    endings = [" s", " s left)", " s left)", " s"]
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.endswith(end) for line, end in zip(lines, endings, strict=True))
+    assert "(2 of 4, about" in lines[1]
+
+
+def test_tasks_below_an_unknown_number_have_no_time_left(capsys):
+    with Progress.start(Toy(1)) as progress:
+        for _ in range(3):
+            progress.step("round")
+    assert "left" not in capsys.readouterr().out
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_has_a_bar_for_each_task_with_others_below_it(monkeypatch):
+    pytest.importorskip("rich", reason="bars are drawn with rich")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    seen = []
+
+    class Watched(Toy):
+        def fit(self):
+            with Progress.start(self, n_tasks=2) as progress:
+                for _ in range(2):
+                    with progress.task("output", n_tasks=3) as output:
+                        output.step("round")
+                        seen.append([(bar.total, bar.completed) for bar in progress.bars.tasks])
+            self.bars_left_ = progress.bars.tasks
+            return self
+
+    assert Watched(2).fit().bars_left_ == []
+    assert seen == [[(2, 0), (3, 1)], [(2, 1), (3, 1)]]
+    seen.clear()
+    Watched(1).fit()
+    assert seen == [[(2, 0)], [(2, 1)]]
+    assert "[Watched] output: 0.0 s" in sys.stdout.getvalue()
+
+
+def test_an_error_takes_the_bars_away(monkeypatch):
+    pytest.importorskip("rich", reason="bars are drawn with rich")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    with pytest.raises(ZeroDivisionError), Progress.start(Toy(1)) as progress:
+        1 / 0  # noqa: B018
+    assert progress.bars.finished
+    assert not progress.bars.live.is_started
+
+
+def test_a_task_sent_to_a_worker_prints_its_lines(capsys):
+    parent = Progress.start(Toy(2)).task("search", sequential=False)
+    task = pickle.loads(pickle.dumps(parent.task("trial", 3, n_tasks=0)))
+    with task:
+        pass
+    assert capsys.readouterr().out.startswith("[Toy] trial 3: ")
+    assert parent.n_done == 0
 
 
 def test_a_fit_runs_on_one_thread_and_leaves_the_limits_as_they_were():

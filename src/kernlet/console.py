@@ -1,4 +1,4 @@
-"""Messages and progress on standard error."""
+"""Messages and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,6 +32,23 @@ def reading_bar(path: Path) -> Iterator[Callable[[int], None]]:
         task = progress.add_task(f"reading {path.name}", total=size)
         yield lambda n: progress.advance(task, n)
         progress.update(task, completed=size)
+
+
+def task_bars() -> Any:
+    """Bars for the tasks of a fit on standard output; None without a terminal or without rich."""
+    if not sys.stdout.isatty():
+        return None
+    try:
+        from rich import progress
+    except ImportError:
+        return None
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+        transient=True,
+    )
 
 
 @contextmanager

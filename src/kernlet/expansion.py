@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,12 @@ from kernlet.devices import device_of, is_foreign
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, as_indices, row_slices, shift_for
 from kernlet.kernels.rbf import RBF, augment_centers, augment_rows, gaussian_matmul
+from kernlet.threads import single_thread
+
+# Multiplications of a sum from which BLAS would start threads, which makes it 1.5 to 6 times slower
+# where other processes use the cores. Below, setting the limit (70 us) would double the time of
+# predicting a single row.
+_THREADED_PRODUCT = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +140,12 @@ class KernelExpansion:
         # Sparse rows stay sparse, unless a map makes them dense: then the shift costs nothing.
         shift = None if sparse.issparse(X) and self.input_map is None else self._shift
         values = np.empty((X.shape[0], self.n_outputs))
-        for rows in row_slices(X.shape[0], 8 * max(self.n_centers, self.n_features)):
-            points = X[rows] if self.input_map is None else self.input_map(X[rows])
-            gram = Gram(self.kernel, points, self.centers, dtype=dtype, hold=True, shift=shift)
-            values[rows] = gram.dot(coef)
+        is_small = X.shape[0] * self.n_centers * self.n_features < _THREADED_PRODUCT
+        with nullcontext() if is_small else single_thread():
+            for rows in row_slices(X.shape[0], 8 * max(self.n_centers, self.n_features)):
+                points = X[rows] if self.input_map is None else self.input_map(X[rows])
+                gram = Gram(self.kernel, points, self.centers, dtype=dtype, hold=True, shift=shift)
+                values[rows] = gram.dot(coef)
         values += self.intercept
         return values
 

@@ -37,6 +37,7 @@ from sklearn.utils.validation import (
 )
 
 from kernlet._typing import Floats, Indices
+from kernlet.console import task_bars
 from kernlet.devices import is_foreign, require_finite, to_numpy
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
@@ -132,16 +133,27 @@ class Progress:
                 with progress.task("output") as output:
                     solve(problem, report=lambda state: output.step("round", ...))
 
-    ``verbose=1`` prints the tasks directly below the fit, 2 also those below them, and so on.
-    Instances can be sent to worker processes.
+    ``verbose=1`` prints the tasks directly below the fit, 2 also those below them, and so on; on
+    a terminal there is a bar for each task that has others below it. Instances can be sent to
+    worker processes, which print lines.
     """
 
     def __init__(
-        self, estimator: Any, context: Any, data: TrainingData | None, name: str, depth: int
+        self,
+        estimator: Any,
+        context: Any,
+        data: TrainingData | None,
+        name: str,
+        parent: Progress | None = None,
+        n_tasks: int | None = None,
     ) -> None:
         self.estimator, self.context, self.data = estimator, context, data
-        self.name, self.depth = name, depth
+        self.name, self.parent, self.n_tasks = name, parent, n_tasks
+        self.depth = 0 if parent is None else parent.depth + 1
+        self.n_done = 0
         self.began = time.monotonic()
+        self.bars: Any = None if parent is None else parent.bars
+        self.bar: Any = None
 
     @classmethod
     def start(
@@ -158,7 +170,7 @@ class Progress:
             context = estimator._init_callback_context(
                 max_subtasks=n_tasks, sequential_subtasks=sequential
             )
-        return cls(estimator, context, data, "fit", 0)
+        return cls(estimator, context, data, "fit", None, n_tasks)
 
     def task(
         self,
@@ -178,7 +190,7 @@ class Progress:
                 sequential_subtasks=sequential,
             )
         title = name if number is None else f"{name} {number}"
-        return Progress(self.estimator, context, self.data, title, self.depth + 1)
+        return Progress(self.estimator, context, self.data, title, self, n_tasks)
 
     def step(self, name: str, attributes: Any = None, *, number: int | None = None) -> bool:
         """Report a task that is done; true where a callback asks to stop.
@@ -193,14 +205,16 @@ class Progress:
     def begin(self) -> None:
         """Say that the task begins."""
         self.began = time.monotonic()
+        if self.depth < self._verbose and self.n_tasks != 0:
+            self._show_bar()
         if self.context is not None:
             self.context.call_on_fit_task_begin(estimator=self.estimator, **self._rows)
 
     def end(self, attributes: Any = None) -> bool:
         """Say that the task is done; true where a callback asks to stop."""
-        if 0 < self.depth <= getattr(self.estimator, "verbose", 0):
-            seconds = time.monotonic() - self.began
-            print(f"[{type(self.estimator).__name__}] {self.name}: {seconds:.1f} s")
+        self._hide_bar()
+        if self.parent is not None:
+            self.parent._count(self)
         if self.context is None:
             return False
         stop = self.context.call_on_fit_task_end(
@@ -208,9 +222,51 @@ class Progress:
         )
         return bool(stop)
 
+    def _count(self, done: Progress) -> None:
+        """A task below this one is done: print it, with what is left of this one."""
+        self.n_done += 1
+        if self.bar is not None:
+            self.bars.advance(self.bar)
+        if done.depth > self._verbose:
+            return
+        now = time.monotonic()
+        line = f"[{type(self.estimator).__name__}] {done.name}: {now - done.began:.1f} s"
+        # The first tasks may be unlike the later ones, and the last have nothing left.
+        if self.n_tasks and 2 <= self.n_done < self.n_tasks:
+            left = (now - self.began) / self.n_done * (self.n_tasks - self.n_done)
+            line += f" ({self.n_done} of {self.n_tasks}, about {left:.1f} s left)"
+        if self.bars is None:
+            print(line)
+        else:
+            self.bars.console.print(line, markup=False, highlight=False)
+
+    def _show_bar(self) -> None:
+        if self.depth == 0:
+            self.bars = task_bars()
+            if self.bars is not None:
+                self.bars.start()
+        if self.bars is not None:
+            self.bar = self.bars.add_task(self.name, total=self.n_tasks)
+
+    def _hide_bar(self) -> None:
+        if self.bar is not None:
+            self.bars.remove_task(self.bar)
+            self.bar = None
+            if self.depth == 0:
+                self.bars.stop()
+
+    @property
+    def _verbose(self) -> int:
+        return getattr(self.estimator, "verbose", 0)
+
     def __getstate__(self) -> dict[str, Any]:
-        """All but the rows, which workers are sent apart."""
-        return {**self.__dict__, "data": None}
+        """All but the rows, which workers are sent apart, and the bars of this process."""
+        # A worker counts for a parent of its own, which knows nothing of the other workers' tasks.
+        parent = None
+        if self.parent is not None:
+            parent = Progress(self.estimator, None, None, self.parent.name)
+            parent.depth = self.parent.depth
+        return {**self.__dict__, "data": None, "bars": None, "bar": None, "parent": parent}
 
     def __enter__(self) -> Progress:
         self.begin()
@@ -219,6 +275,8 @@ class Progress:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is None:
             self.end({} if self.depth == 0 else None)
+        else:
+            self._hide_bar()
 
     @property
     def _rows(self) -> dict[str, Any]:

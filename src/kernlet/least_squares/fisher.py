@@ -257,7 +257,10 @@ class KernelFisherDiscriminant(ExpansionTransformer):
                 f"{n_most} Fisher directions. Use MMDA for more features."
             )
         members = (data.y[:, None] == self.classes_).astype(np.float64)
-        with Progress.start(self, data, n_tasks=0):
+        with (
+            Progress.start(self, data, n_tasks=1) as progress,
+            progress.task("eigenvalue problem", n_tasks=0),
+        ):
             rows, (coef, intercept, self.shares_) = self._solve(kernel, data, members, n_components)
             self.expansion_ = KernelExpansion(kernel, data.X[rows], coef, intercept)
             self.point_indices_ = data.rows[rows]

@@ -149,7 +149,7 @@ class Progress:
     ) -> None:
         self.estimator, self.context, self.data = estimator, context, data
         self.name, self.parent, self.n_tasks = name, parent, n_tasks
-        self.depth = 0 if parent is None else parent.depth + 1
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.n_done = 0
         self.began = time.monotonic()
         self.bars: Any = None if parent is None else parent.bars

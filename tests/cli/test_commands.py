@@ -102,8 +102,8 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
     [
         ("a,b\n1,2\n3\n", "Row 2: Expected 2 columns, got 1"),
         ("a,b\n", "no rows"),
-        ("", "the file has no header"),
-        ("1,2\n3,4\n", "it must name the columns"),
+        ("", "the file is empty"),
+        ("1,2\n3,4\n", "the file has no header, and its columns are 'column_1', 'column_2'"),
         ("a,a\n3,4\n", "'a' occurs twice"),
         ("a,b\n1,x\n2,\n", "Row 2, column 'b': the label is missing"),
         ("a,b\n1,x\n2,x\n3,x\n4,x\n", "one class only, 'x': nothing"),
@@ -120,7 +120,7 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
         ("a,b\ninf,1\n2,0\n1,1\n2,1\n3,0\n", "Row 1, column 'a': inf is too large"),
         ("a,b\n" + "1,x\n2,y\n" * 20 + "inf,x\n", "table.csv: Row 41, column 'a': inf is too"),
         ("a,b\n1,2\n3,inf\n", "Row 2, column 'b': inf is not a label"),
-        ('a,"b\n1,2\n', "the header cannot be parsed"),
+        ('a,"b\n1,2\n', "its quotes do not match"),
     ],
 )
 def test_a_table_that_is_wrong_gets_one_sentence(text, message, tmp_path):
@@ -197,7 +197,7 @@ def test_other_files_hold_the_same_table(kind, tmp_path):
     [
         ("a.npz", b"PK not a zip", "damaged"),
         ("a.parquet", b"nothing", "not a Parquet file"),
-        ("a.txt", b"hello there", "does not hold LIBSVM rows"),
+        ("a.txt", b"hello there", "its only line is 'hello, there'"),
     ],
 )
 def test_damaged_tables(name, content, message, tmp_path):

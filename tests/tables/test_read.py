@@ -12,15 +12,6 @@ def test_names_of_columns_may_have_line_ends(tmp_path):
     assert read_table(tmp_path / "t.csv").names == ("first\nname", "y")
 
 
-def test_a_file_in_another_encoding_is_named_by_its_cell(tmp_path):
-    (tmp_path / "t.csv").write_bytes("a,y\n1,Z\u00fcrich\n".encode("latin-1"))
-    with pytest.raises(ValueError, match="row 1, column 'y' is not UTF-8: save the file as UTF-8"):
-        read_table(tmp_path / "t.csv")
-    (tmp_path / "t.csv").write_bytes("gr\u00f6\u00dfe,y\n1,2\n".encode("latin-1"))
-    with pytest.raises(ValueError, match="the header is not UTF-8"):
-        read_table(tmp_path / "t.csv")
-
-
 @pytest.mark.parametrize(
     ("labels", "wanted"),
     [

@@ -1,8 +1,9 @@
 """The command line; each command imports what it needs when it runs, for a quick --help."""
 
+import functools
 import os
 import re
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,7 +65,7 @@ def _new_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> 
     return path
 
 
-_output = partial(
+_output = functools.partial(
     click.option, "-o", "--output", type=click.Path(path_type=Path), callback=_new_file
 )
 _seed = click.option(
@@ -73,6 +74,55 @@ _seed = click.option(
 _target = click.option(
     "--target", help="The column of the labels; by default that of the training."
 )
+
+
+def _reads_table(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options on how to read a table, which becomes a TableFile, or None."""
+
+    @functools.wraps(command)
+    def run(
+        table: Path | None,
+        separator: str | None,
+        no_header: bool,
+        encoding: str | None,
+        **options: Any,
+    ) -> None:
+        file = None
+        if table is not None:
+            from kernlet.tables.read import TableFile
+            from kernlet.tables.sniff import TextFormat
+
+            _refuse_overwriting(options.get("output"), table)
+            given = TextFormat(separator, False if no_header else None, encoding)
+            file = TableFile(table, given)
+        command(table=file, **options)
+
+    for option in reversed(_TEXT_OPTIONS):
+        run = option(run)
+    return run
+
+
+_TEXT_OPTIONS = (
+    click.option(
+        "--separator",
+        metavar="TEXT",
+        help="What separates the cells of a text file: a character, or tab, space, comma, "
+        "semicolon or pipe. Detected by default, as are header and encoding.",
+    ),
+    click.option(
+        "--no-header",
+        is_flag=True,
+        help="The first line is a row; columns are called column_1, column_2 and so on.",
+    ),
+    click.option(
+        "--encoding", metavar="NAME", help="Encoding of a text file, such as cp1252 or utf-16."
+    ),
+)
+
+
+def _refuse_overwriting(output: Path | None, table: Path) -> None:
+    if output is not None and output.exists() and output.samefile(table):
+        raise click.UsageError(f"--output {output} is the table itself; name another file.")
 
 
 def _choice(name: str, choices: list[str], description: str) -> Any:
@@ -88,8 +138,8 @@ def _choice(name: str, choices: list[str], description: str) -> Any:
 def main() -> None:
     """Train, shrink and ship kernel machines that depend on very few points.
 
-    Tables are CSV (with a header), TSV, Parquet, LIBSVM rows or .npz files, or a folder of Parquet
-    files.
+    Tables are text files (CSV with any separator, or LIBSVM rows), Parquet or .npz files, or a
+    folder of Parquet files.
     """
 
 
@@ -104,7 +154,10 @@ def run_demo(folder: Path) -> None:
 
 @main.command("fit")
 @click.argument("table", type=_TABLE)
-@click.option("--target", help="The column to predict; not needed for LIBSVM and .npz.")
+@click.option(
+    "--target",
+    help="The column to predict, by its name or number; not needed for LIBSVM and .npz.",
+)
 @click.option(
     "--centers",
     type=click.IntRange(1),
@@ -150,6 +203,7 @@ def run_demo(folder: Path) -> None:
     help="Bytes that the table may take, such as 4G; larger Parquet is read in batches. By "
     "default a quarter of the memory.",
 )
+@_reads_table
 @_output(required=True, help="The file of the machine.")
 def run_fit(**options: Any) -> None:
     """Train a machine on a table and measure it on held-out rows.
@@ -167,15 +221,16 @@ def run_fit(**options: Any) -> None:
 @main.command("predict")
 @click.argument("model", type=_FILE)
 @click.argument("table", type=_TABLE)
+@_reads_table
 @_output(help="A .csv or .parquet file; by default CSV on standard output.")
-def run_predict(model: Path, table: Path, output: Path | None) -> None:
+def run_predict(**options: Any) -> None:
     """Predict every row of a table.
 
     Parquet is read one row group at a time.
     """
     from kernlet.cli.predict import run
 
-    run(model, table, output)
+    run(**options)
 
 
 @main.command("compress")
@@ -184,6 +239,7 @@ def run_predict(model: Path, table: Path, output: Path | None) -> None:
 @_target
 @click.option("--centers", default="100", help='A number, or "auto".')
 @_seed
+@_reads_table
 @_output(required=True, help="The file of the smaller machine.")
 def run_compress(**options: Any) -> None:
     """Rebuild a machine from few centers.
@@ -215,6 +271,7 @@ def run_compress(**options: Any) -> None:
 @_choice("--exp", ["libm", "polynomial"], "The exponential function of the C code.")
 @click.option("--table", type=_FILE, help="Rows to check the export on.")
 @_target
+@_reads_table
 @_output(required=True, help="A folder for C, a file for ONNX.")
 def run_export(**options: Any) -> None:
     """Write a machine as C99 source or as an ONNX graph."""
@@ -228,6 +285,7 @@ def run_export(**options: Any) -> None:
 @click.argument("table", type=_FILE)
 @_target
 @click.option("--sizes/--no-sizes", default=True, help="Also train other sizes and an SVC.")
+@_reads_table
 @_output(default=Path("report.html"), help="The HTML file.")
 def run_report(**options: Any) -> None:
     """Write an HTML page on the accuracy of a machine.

@@ -14,7 +14,14 @@ from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
 from kernlet.sklearn_base import ProgressBar
 from kernlet.tables.encode import CategoryColumn
-from kernlet.tables.read import DataTable, errors_in, is_number_type, read_table
+from kernlet.tables.read import (
+    DataTable,
+    TableFile,
+    column_name,
+    errors_in,
+    is_number_type,
+    read_table,
+)
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -65,7 +72,7 @@ def trained_on(model: Model) -> dict[str, Any]:
 
 
 def read_for(
-    model: Model, path: Path, target: str | None = None, max_bytes: float = np.inf
+    model: Model, file: TableFile, target: str | None = None, max_bytes: float = np.inf
 ) -> DataTable:
     """Read a table as the training table was read.
 
@@ -77,25 +84,34 @@ def read_for(
     if target is not None and model.classes is not None and model.classes.dtype.kind in "OU":
         category.append(target)
     label = target if model.kind == "classifier" else None
+    names = (model.feature_names or ()) if model.encoding is None else model.encoding.names
     return read_table(
-        path, category=category, label=label, n_features=model.n_features, max_bytes=max_bytes
+        file.path,
+        category=category,
+        label=label,
+        names=names,
+        text_format=file.text_format,
+        n_features=model.n_features,
+        max_bytes=max_bytes,
     )
 
 
 def labelled_rows(
-    model: Model, path: Path | None, target: str | None, *, required: bool = True
+    model: Model, file: TableFile | None, target: str | None, *, required: bool = True
 ) -> tuple[Any, Any]:
     """Rows of a table as a machine takes them, and their labels or, if not required, None.
 
     The column of the labels is by default that of the training. Without a table, both are None.
     """
-    if path is None:
+    if file is None:
         return None, None
     known = trained_on(model).get("target")
     target = target or (known if isinstance(known, str) else None)
-    table = read_for(model, path, target)
-    has_labels = target in table.names if table.has_columns else table.y is not None
-    with errors_in(path):
+    table = read_for(model, file, target)
+    has_labels = table.y is not None
+    if table.has_columns:
+        has_labels = target is not None and column_name(table.names, target) is not None
+    with errors_in(file.path):
         if not (has_labels or required):
             return rows_for(model, table.batch(0)), None
         features, classes, codes = table.split_target(target)

@@ -12,12 +12,13 @@ from kernlet.cli.common import labelled_rows, read_model
 from kernlet.compression.compress import compress
 from kernlet.console import plain_warnings, say
 from kernlet.export.file import save
+from kernlet.tables.read import TableFile
 
 
 def run(
     *,
     model: Path,
-    table: Path | None,
+    table: TableFile | None,
     target: str | None,
     centers: str,
     seed: int,

@@ -10,6 +10,7 @@ from kernlet.atomic import atomic_write
 from kernlet.cli.common import labelled_rows, read_model
 from kernlet.export.c import c_identifier, to_c
 from kernlet.export.onnx import to_onnx
+from kernlet.tables.read import TableFile
 
 
 def run(
@@ -18,7 +19,7 @@ def run(
     kind: str,
     storage: str,
     exp: str,
-    table: Path | None,
+    table: TableFile | None,
     target: str | None,
     output: Path,
 ) -> None:

@@ -60,9 +60,16 @@ def run(options: SimpleNamespace) -> None:
 
 def _read(options: SimpleNamespace) -> Prepared:
     """The rows to train and test on; the summary says where they come from."""
-    path, label = options.table, None if options.regression else options.target
+    path, label = options.table.path, None if options.regression else options.target
     max_bytes = _memory() if options.memory is None else options.memory
-    table = read_table(path, category=options.category, label=label, max_bytes=max_bytes)
+    table = read_table(
+        path,
+        category=options.category,
+        label=label,
+        names=[*options.drop, *([] if options.target is None else [options.target])],
+        text_format=options.table.text_format,
+        max_bytes=max_bytes,
+    )
     if not table.in_memory:
         say(
             f"reading {path.name} in batches: {table.n_rows:,} rows of {len(table.names)} columns "

@@ -17,12 +17,12 @@ from kernlet.atomic import atomic_write
 from kernlet.cli.common import read_for, read_model, rows_for
 from kernlet.console import say
 from kernlet.model.model import Model
-from kernlet.tables.read import errors_in, is_parquet
+from kernlet.tables.read import TableFile, errors_in, is_parquet
 
 Columns = dict[str, Any]
 
 
-def run(model: Path, table: Path, output: Path | None) -> None:
+def run(*, model: Path, table: TableFile, output: Path | None) -> None:
     """Predict the rows of a table and write them as CSV or Parquet."""
     machine = read_model(model)
     data = read_for(machine, table, max_bytes=0)  # Parquet in batches, whatever its size
@@ -34,7 +34,7 @@ def run(model: Path, table: Path, output: Path | None) -> None:
     def predictions() -> Iterator[Columns]:
         for start, batch in data.batches(names):
             if len(batch):
-                with errors_in(table, start):
+                with errors_in(table.path, start):
                     outputs = machine.outputs(rows_for(machine, batch))
                 yield _columns(machine, outputs)
 

@@ -11,19 +11,19 @@ from kernlet.cli.common import labelled_rows, read_model, trained_on
 from kernlet.console import plain_warnings, say
 from kernlet.model.model import Model
 from kernlet.report.page import write_report
-from kernlet.tables.read import file_digest
+from kernlet.tables.read import TableFile, file_digest
 from kernlet.tables.split import split_rows
 
 
-def run(*, model: Path, table: Path, target: str | None, sizes: bool, output: Path) -> None:
+def run(*, model: Path, table: TableFile, target: str | None, sizes: bool, output: Path) -> None:
     """Read, measure, write; of the training file only the held-out rows."""
     machine = read_model(model)
     X, y = labelled_rows(machine, table, target)
-    name, training = table.name, None
-    split = _training_split(machine, table, y)
+    name, training = table.path.name, None
+    split = _training_split(machine, table.path, y)
     if split is not None:
         trained, held_out = split
-        name = f"{len(held_out):,} rows of {table.name} that it has not seen"
+        name = f"{len(held_out):,} rows of {table.path.name} that it has not seen"
         training, X, y = (X[trained], y[trained]), X[held_out], y[held_out]
     with plain_warnings():
         names = {"name": model.stem, "data": name}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import itertools
 import re
 import zipfile
 import zlib
@@ -19,14 +20,26 @@ import pyarrow as pa
 from pyarrow import compute, dataset, parquet
 from pyarrow import csv as arrow_csv
 
-from kernlet.console import reading_bar
+from kernlet.console import reading_bar, say
 from kernlet.rows.parquet import parquet_files
 from kernlet.tables.encode import distinct_texts, listed
+from kernlet.tables.sniff import (
+    DETECTED,
+    MISSING_CELLS,
+    WHITE_SPACE,
+    TextFormat,
+    TextLayout,
+    detect_layout,
+    is_libsvm,
+    open_text,
+    split_lines,
+)
 
-_MISSING_CELLS = ["", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "None", "?"]
 _MOSTLY = 0.9  # a column with a larger share of numbers is numeric: texts in it are typing errors
-_MAX_HEADER_BYTES = 1 << 20
+_MAX_SAMPLE_BYTES = 1 << 16
 _CSV_BLOCK_BYTES = 1 << 22
+_ROWS_PER_BLOCK = 1000  # of files that are separated by spaces
+_LIBSVM_NAMES = ("libsvm", "svm", "svmlight")
 _DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
 _LEADING_ZERO = r"^[+-]?0\d+$"
 _MAX_EXACT_INTEGER = 2.0**53  # above it, float64 no longer tells neighbouring integers apart
@@ -50,6 +63,7 @@ class DataTable:
     label: str | None = None  # the column of classes
     X: Any = None
     y: Any = None
+    layout: TextLayout | None = None  # of a text file
 
     @property
     def has_columns(self) -> bool:
@@ -105,9 +119,33 @@ class DataTable:
             return self, *np.unique(self.y, return_inverse=True)
         if target is None:
             raise ValueError(f"Choose with --target which of {listed(self.names)} to predict.")
-        if target not in self.names:
-            raise ValueError(f"There is no column {target!r} among {listed(self.names)}.")
-        return self.without([target]), *self._labels(target)
+        name = column_name(self.names, target)
+        if name is None:
+            raise ValueError(self._unknown(target))
+        return self.without([name]), *self._labels(name)
+
+    def _unknown(self, name: str) -> str:
+        """Why there is no column of a name, as far as the layout of the file tells."""
+        layout, columns = self.layout, listed(self.names)
+        if layout is None:
+            return f"There is no column {name!r} among {columns}."
+        if len(self.names) == 1:
+            return (
+                f"There is no column {name!r}: one column was found, {columns}. If it has several, "
+                "name what separates them with --separator."
+            )
+        parts = f"{columns} (separated by {layout.describe_separator()})"
+        if not layout.has_header:
+            return (
+                f"There is no column {name!r}: the file has no header, and its columns are "
+                f"{parts}. Give one of these names, or a number from 1 to {len(self.names)}."
+            )
+        hint = (
+            " The first line has numbers: if it is not a header, add --no-header."
+            if layout.header_has_numbers
+            else ""
+        )
+        return f"There is no column {name!r} among {parts}.{hint}"
 
     def _labels(self, target: str) -> tuple[Any, Any]:
         batches = []
@@ -131,6 +169,14 @@ class DataTable:
         return classes, np.concatenate(codes)
 
 
+def column_name(names: Sequence[str], name: str) -> str | None:
+    """The column of a name, or of a number counted from 1; None if there is none."""
+    if name in names:
+        return name
+    is_number = name.isdecimal() and 1 <= int(name) <= len(names)
+    return names[int(name) - 1] if is_number else None
+
+
 @contextmanager
 def errors_in(path: Path | str = "", start: int = 0) -> Iterator[None]:
     """Prefix errors with the file, and with the first row of the batch, that they are about."""
@@ -142,31 +188,53 @@ def errors_in(path: Path | str = "", start: int = 0) -> Iterator[None]:
         raise ValueError(f"{place}: {error}" if place else str(error)) from None
 
 
+@dataclass(frozen=True)
+class TableFile:
+    """A table on disk, and how it is to be read."""
+
+    path: Path
+    text_format: TextFormat = DETECTED
+    skip_unlabelled: bool = False
+
+
 def read_table(
     path: Path,
     *,
     category: Sequence[str] = (),
     label: str | None = None,
+    names: Sequence[str] = (),
+    text_format: TextFormat = DETECTED,
     n_features: int | None = None,
     max_bytes: float = np.inf,
 ) -> DataTable:
-    """Open a table; the format follows from the name of the file.
+    """Open a table: Parquet and .npz by the name of the file, text files by their content.
 
-    A folder holds Parquet files. A name that ends in neither .csv, .tsv, .tab, .parquet, .pq nor
-    .npz is taken for LIBSVM rows, which are ``n_features`` wide. Parquet of more than
-    ``max_bytes`` as float64 is read in batches. Columns in ``category`` stay texts, and so does
-    ``label`` where numbers would merge two of its texts. Errors name the row and the column.
+    A folder holds Parquet files. Parquet of more than ``max_bytes`` as float64 is read in batches.
+    A text file that is not called .csv or .tsv may hold LIBSVM rows, which are ``n_features``
+    wide. ``text_format`` is what is known of a text file, and ``names`` are columns that it should
+    have. Columns in ``category`` stay texts, and so does ``label`` (a name or a number) where
+    numbers would merge two of its texts. Errors name the row and the column.
     """
     kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     with errors_in(path):
         if is_parquet(path):
             table = _open_parquet(path, tuple(category), label, max_bytes)
-        elif kind in ("csv", "tsv", "tab"):
-            table = _read_csv(path, "," if kind == "csv" else "\t", category, label)
         elif kind == "npz":
             table = _read_npz(path)
-        else:
+        elif kind in _LIBSVM_NAMES or _holds_libsvm(path, kind, text_format):
             table = _read_libsvm(path, n_features)
+        else:
+            expected = {*names, *category, *([] if label is None else [label])}
+            preferred = "\t" if kind in ("tsv", "tab") else ","
+            layout = detect_layout(
+                lambda: pa.input_stream(str(path)),
+                text_format,
+                expected=expected,
+                preferred=preferred,
+            )
+            if text_format.encoding is None and layout.encoding in ("cp1252", "latin-1"):
+                say(f"note: {path.name} is not UTF-8 and read as {layout.encoding}; see --encoding")
+            table = _read_csv(path, layout, category, label)
     if not table.n_rows:
         raise ValueError(f"{path} has no rows.")
     return table
@@ -262,82 +330,104 @@ def _has_long_integers(cells: Any) -> bool:
 
 # CSV has no types. All cells are read as bytes first, and a column becomes numbers only if every
 # cell parses: pyarrow's own inference looks at the first block alone and would refuse a text that
-# follows later, or silently turn the labels 01 and 1 into one class. pyarrow.dataset reads the
-# cells as pyarrow.csv does (quotes, line ends in cells, gzip, byte order mark); the header is read
-# by the csv module before, because pyarrow accepts repeated, numeric and badly quoted names.
+# follows later, or silently turn the labels 01 and 1 into one class. pyarrow reads the cells
+# (quotes, line ends in cells, gzip, byte order mark); the header is read before, because pyarrow
+# accepts repeated and numeric names.
 
 
-def _read_csv(path: Path, delimiter: str, category: Sequence[str], label: str | None) -> DataTable:
-    """A CSV file in memory; a ; as delimiter allows decimal commas."""
-    names, delimiter = _read_header(path, delimiter)
-    cells = _read_cells(path, names, delimiter)
+def _read_csv(
+    path: Path, layout: TextLayout, category: Sequence[str], label: str | None
+) -> DataTable:
+    """A text file in memory; where commas do not separate cells, they may be decimal commas."""
+    label = None if label is None else column_name(layout.names, label)
+    cells = _read_cells(path, layout)
     columns = {}
-    for name in names:
+    for name in layout.names:
         texts = compute.utf8_trim_whitespace(_decoded(cells[name], name))
         if name not in category:
-            if delimiter == ";" and _are_decimal_commas(texts):
+            if layout.separator != "," and _are_decimal_commas(texts):
                 texts = compute.replace_substring(texts, ",", ".")
             texts = _numbers_or_texts(texts, name, name == label)
         columns[name] = texts
-    return _in_memory(pa.table(columns))
+    last = layout.names[-1]
+    if layout.has_row_names:
+        say(f"note: the first column of {path.name} has no name; it is left out as row names")
+        del columns[layout.names[0]]
+    elif last == f"column_{len(columns)}" and columns[last].null_count == cells.num_rows > 0:
+        del columns[last]  # every line ends in a separator
+    return replace(_in_memory(pa.table(columns)), layout=layout)
 
 
-def _read_cells(path: Path, names: list[str], delimiter: str) -> Any:
-    csv_format = dataset.CsvFileFormat(
-        arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.binary()),
-            null_values=_MISSING_CELLS,
-            strings_can_be_null=True,
-        ),
-        read_options=arrow_csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
+def _read_cells(path: Path, layout: TextLayout) -> Any:
+    names = list(layout.names)
+    options = arrow_csv.ReadOptions(
+        use_threads=False,  # errors of parallel readers do not know their row
+        block_size=_CSV_BLOCK_BYTES,
+        column_names=names,
+        skip_rows_after_names=int(layout.has_header),
+    )
+    parse = arrow_csv.ParseOptions(newlines_in_values=True)
+    convert = arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.binary()),
+        null_values=MISSING_CELLS,
+        strings_can_be_null=True,
     )
     try:
-        with reading_bar(path) as advance:
-            data = dataset.dataset(str(path), format=csv_format)
-            if data.schema.names != names:
-                raise ValueError("the header cannot be parsed: quotes do not match.")
+        with reading_bar(path) as advance, pa.input_stream(str(path)) as stream:
+            if layout.separator == WHITE_SPACE:  # unknown to pyarrow
+                parse.delimiter = "\t"
+                text = open_text(stream, layout.encoding)
+                stream = pa.PythonFile(_TabSeparated(text), "r")
+            else:
+                parse.delimiter = layout.separator
+                options.encoding, options.skip_rows = layout.encoding, layout.n_blank
             batches = []
-            # one thread: errors of parallel readers do not know their row
-            for batch in data.to_batches(use_threads=False):
-                batches.append(batch)
-                advance(batch.nbytes)
-            return pa.Table.from_batches(batches, schema=data.schema)
-    except pa.ArrowException as error:
+            with arrow_csv.open_csv(stream, options, parse, convert) as reader:
+                for batch in reader:
+                    batches.append(batch)
+                    advance(batch.nbytes)
+                return pa.Table.from_batches(batches, schema=reader.schema)
+    except (pa.ArrowException, csv.Error) as error:
         message = str(error).splitlines()[0].rpartition("CSV parse error: ")[2]
-        # pyarrow counts the header as row 1
-        message = re.sub(r"^Row #(\d+):", lambda row: f"Row {int(row[1]) - 1}:", message)
+        # pyarrow counts all lines
+        skipped = options.skip_rows + layout.has_header
+        message = re.sub(r"^Row #(\d+):", lambda row: f"Row {int(row[1]) - skipped}:", message)
         raise ValueError(message) from None
 
 
-def _read_header(path: Path, delimiter: str) -> tuple[list[str], str]:
-    """Names of the columns, which may have line ends inside quotes, and the delimiter."""
+class _TabSeparated(io.RawIOBase):
+    """Lines with runs of spaces between their cells, as a binary file with tabs instead."""
+
+    def __init__(self, lines: Any) -> None:
+        self._rows, self._rest = split_lines(lines, WHITE_SPACE), b""
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, fewer at the end."""
+        parts, n_bytes = [self._rest], len(self._rest)
+        while size < 0 or n_bytes < size:
+            rows = list(itertools.islice(self._rows, _ROWS_PER_BLOCK))
+            if not rows:
+                break
+            text = io.StringIO()
+            csv.writer(text, delimiter="\t", lineterminator="\n").writerows(filter(any, rows))
+            parts.append(text.getvalue().encode())
+            n_bytes += len(parts[-1])
+        content = b"".join(parts)
+        size = len(content) if size < 0 else size
+        self._rest = content[size:]
+        return content[:size]
+
+
+def _holds_libsvm(path: Path, kind: str, text_format: TextFormat) -> bool:
+    if kind in ("csv", "tsv", "tab") or text_format.is_given:
+        return False
     with pa.input_stream(str(path)) as stream:
-        content = stream.read(_MAX_HEADER_BYTES)
-    # the limit may cut a character in two, and wrong bytes in cells are reported with their row
-    text = content.decode("utf-8-sig", errors="replace")
-    names = _first_row(text, delimiter)
-    if delimiter == "," and len(names) == 1 and ";" in names[0]:
-        delimiter = ";"
-        names = _first_row(text, delimiter)
-    if not any(names):
-        raise ValueError("the file has no header: its first line must name the columns.")
-    if any("\ufffd" in name for name in names):
-        raise ValueError("the header is not UTF-8: save the file as UTF-8.")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ValueError(f"the column {repeated[0]!r} occurs twice.")
-    if all(_is_number(name) for name in names):
-        raise ValueError("the first line holds numbers; it must name the columns.")
-    return names, delimiter
-
-
-def _first_row(text: str, delimiter: str) -> list[str]:
-    try:
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        return next(lines, [])
-    except csv.Error as error:
-        raise ValueError(f"the header cannot be parsed ({error}).") from None
+        start = stream.read(_MAX_SAMPLE_BYTES)
+    return is_libsvm(start.decode("latin-1"))
 
 
 def _is_number(text: str) -> bool:
@@ -372,7 +462,8 @@ def _decoded(cells: Any, name: str) -> Any:
         for row, cell in enumerate(cells.to_pylist()):
             if cell is not None and cell.decode("utf-8", errors="replace").encode() != cell:
                 raise ValueError(
-                    f"row {row + 1}, column {name!r} is not UTF-8: save the file as UTF-8."
+                    f"row {row + 1}, column {name!r} is not in the encoding that was given: leave "
+                    "out --encoding, or name another."
                 ) from None
         raise
 
@@ -415,8 +506,7 @@ def _read_libsvm(path: Path, n_features: int | None) -> DataTable:
     except (ValueError, IndexError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
-            "not a table: its name does not end in .csv, .tsv, .parquet or .npz, and it does not "
-            f"hold LIBSVM rows ({reason})"
+            f"its first lines are LIBSVM rows, but it cannot be read as such ({reason})"
         ) from None
     if 4 * X.shape[0] * X.shape[1] > _MAX_DENSE_BYTES:
         raise ValueError(

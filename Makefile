@@ -10,13 +10,19 @@ endif
 # One BLAS thread: steadier figures, and no worse on matrices of this size.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all lint bench reproduce results walk docs clean
+# What test-floor installs: by default the oldest versions that pyproject.toml allows; with
+# FLOOR=1.7, that scikit-learn and the newest of the rest.
+OLDEST := 1.6
+FLOOR ?= $(OLDEST)
+FLOOR_VENV := .venv-floor-$(FLOOR)
+
+.PHONY: demo test test-all test-floor lint bench reproduce results walk docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable ".[cli]"
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
@@ -47,6 +53,21 @@ test: lint
 test-all: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses=2 $(ARGS)
 
+$(FLOOR_VENV)/.test: pyproject.toml Makefile
+	$(PYTHON) -m venv $(FLOOR_VENV)
+	echo "scikit-learn==$(FLOOR).*" > $(FLOOR_VENV)/versions.txt
+ifeq ($(FLOOR),$(OLDEST))
+	grep -oE '"[a-z0-9-]+(\[[a-z,]+\])?>=[0-9.]+"' pyproject.toml \
+	  | sed -E 's/"([a-z0-9-]+).*>=(.*)"/\1==\2.*/' > $(FLOOR_VENV)/versions.txt
+endif
+	$(FLOOR_VENV)/bin/python -m pip install --quiet --editable ".[test]" \
+	  --constraint $(FLOOR_VENV)/versions.txt
+	@touch $@
+
+# The whole suite on older versions of the dependencies.
+test-floor: $(FLOOR_VENV)/.test
+	$(ONE_THREAD) $(FLOOR_VENV)/bin/python -m pytest --numprocesses=2 $(ARGS)
+
 bench: $(VENV)/.bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
 
@@ -66,4 +87,4 @@ docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-floor-* site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

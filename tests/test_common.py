@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -35,6 +34,7 @@ from kernlet import (
     Removal,
     TypicalCondenser,
 )
+from support.callbacks import ProgressBar, ScoringMonitor, needs_callbacks
 
 CLASSIFIERS = [
     L1KernelClassifier,
@@ -274,6 +274,7 @@ class Recorder:
         pass
 
 
+@needs_callbacks
 def test_callbacks_hear_of_every_round_and_can_stop(classifier):
     X, y = make_classification(n_samples=900, n_features=5, flip_y=0.1, random_state=0)
     listener = Recorder()
@@ -287,6 +288,7 @@ def test_callbacks_hear_of_every_round_and_can_stop(classifier):
     assert gap(stopped) > 1e-9
 
 
+@needs_callbacks
 def test_scoring_monitor_and_progress_bar(classifier, data):
     X, y = data
     monitor = ScoringMonitor(scoring="accuracy")

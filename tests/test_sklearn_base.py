@@ -24,6 +24,7 @@ from kernlet.sklearn_base import (
     warn_unconverged,
 )
 from kernlet.threads import single_thread
+from support.callbacks import needs_callbacks
 
 
 class Toy(CallbackSupportMixin, BaseEstimator):
@@ -74,16 +75,19 @@ class Certificate:
 OUTPUT = ["begin output", *["begin round", "end round"] * 3, "end output"]
 
 
+@needs_callbacks
 def test_callbacks_see_every_task_once_and_in_order():
     recorder = Recorder()
     Toy().set_callbacks(recorder).fit()
     assert recorder.events == ["setup", "begin fit", *OUTPUT, *OUTPUT, "end fit", "teardown"]
 
 
+@needs_callbacks
 def test_a_step_returns_whether_a_callback_asks_to_stop():
     assert Toy().set_callbacks(Recorder(stop_after=9)).fit().stops_ == [False] * 3 + [True] * 3
 
 
+@needs_callbacks
 def test_an_error_ends_no_task():
     recorder, toy = Recorder(), Toy()
     toy.set_callbacks(recorder)

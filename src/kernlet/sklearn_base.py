@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from numbers import Integral, Number, Real
 from typing import Any, Protocol
 
@@ -55,6 +56,10 @@ except ImportError:  # scikit-learn before 1.9: ``verbose`` still reports progre
         """Stands in for the mixin that later versions have."""
 
     ProgressBar = None
+
+# scikit-learn before 1.9 takes weights that are all zero without being asked to.
+_TAKES_ZERO_WEIGHTS = "allow_all_zero_weights" in signature(_check_sample_weight).parameters
+_ZERO_WEIGHTS = {"allow_all_zero_weights": True} if _TAKES_ZERO_WEIGHTS else {}
 
 #: Warn of a relative duality gap above this, whatever ``tol`` is: below it is round-off.
 GAP_WORTH_WARNING = 1e-8
@@ -344,16 +349,22 @@ def error_weights(
     """The cost of a unit of error in each row: C times its class weight times its own."""
     if class_weight is None:
         return _cost(C, sample_weight)
-    with np.errstate(divide="ignore"):
-        by_class = compute_class_weight(
-            class_weight, classes=classes, y=y, sample_weight=sample_weight
-        )
+    by_class = _class_weights(class_weight, y, classes, sample_weight)
     if not np.isfinite(by_class).all() or by_class.min() < 0 or by_class.max() == 0:
         raise ValueError(
             f"class_weight gives the weights {by_class.tolist()}; they must be finite, none "
             "negative and one positive."
         )
     return _cost(C, by_class[np.searchsorted(classes, y)] * sample_weight)
+
+
+def _class_weights(class_weight: Any, y: Any, classes: Any, sample_weight: Floats) -> Floats:
+    """The weight of each class; scikit-learn balances weighted rows since 1.7 only."""
+    if not isinstance(class_weight, str):
+        return compute_class_weight(class_weight, classes=classes, y=y)
+    totals = np.bincount(np.searchsorted(classes, y), sample_weight, len(classes))
+    with np.errstate(divide="ignore"):
+        return totals.sum() / (len(classes) * totals)
 
 
 def _cost(C: float, weights: Floats) -> Floats:
@@ -442,14 +453,17 @@ def check_training_data(
     )
     if not is_regression:
         check_classification_targets(y)
-    weights = _check_sample_weight(
-        sample_weight,
-        X,
-        dtype=np.float64,
-        ensure_non_negative=True,
-        allow_all_zero_weights=allow_no_weight,
-    )
+    weights = _check_weights(sample_weight, X, allow_no_weight)
     return TrainingData(X, y, weights, np.arange(len(y))).subset(weights > 0)
+
+
+def _check_weights(sample_weight: Any, X: Any, allow_no_weight: bool = False) -> Floats:
+    weights = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True, **_ZERO_WEIGHTS
+    )
+    if not (allow_no_weight or weights.any()):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights
 
 
 def _check_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
@@ -459,9 +473,7 @@ def _check_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
     check_classification_targets(y)
     weights = np.broadcast_to(np.float64(1.0), y.shape)
     if sample_weight is not None:
-        weights = _check_sample_weight(
-            sample_weight, y[:, None], dtype=np.float64, ensure_non_negative=True
-        )
+        weights = _check_weights(sample_weight, y[:, None])
     estimator.n_features_in_ = rows.shape[1]
     if hasattr(rows, "columns"):
         estimator.feature_names_in_ = np.array(rows.columns, dtype=object)

@@ -21,6 +21,7 @@ from kernlet import ChunkingSyntheticClassifier
 from kernlet import chunking as chunking_synthetic
 from kernlet.atomic import Checkpoint
 from kernlet.chunking import RunRecord, StagesDone
+from support.callbacks import needs_callbacks
 
 X, y = make_moons(160, noise=0.2, random_state=0)
 SIZES = (40, 80)
@@ -93,6 +94,7 @@ def count_runs(monkeypatch):
 
 @pytest.mark.parametrize("error", [BrokenOffError, KeyboardInterrupt])
 @pytest.mark.parametrize(("run", "stage"), [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2)])
+@needs_callbacks
 def test_an_interrupted_fit_goes_on_to_the_same_machine(tmp_path, count_runs, run, stage, error):
     whole = classifier().fit(X, y)
     machine = classifier(checkpoint=tmp_path)
@@ -104,6 +106,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_machine(tmp_path, count_runs, ru
     assert [path.name for path in tmp_path.iterdir()] == ["stages.npz"]
 
 
+@needs_callbacks
 def test_interrupted_again_and_again(tmp_path):
     machine = classifier(checkpoint=tmp_path, two_sets=True, n_runs=3)
     for run in (1, 5, 2, 3):
@@ -141,6 +144,7 @@ machine.set_callbacks(Sleeper()).fit(X, y)
 
 
 @pytest.mark.slow
+@needs_callbacks
 def test_a_killed_fit_goes_on_to_the_same_machine(tmp_path, count_runs):
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)])
     try:
@@ -198,6 +202,7 @@ def test_nothing_stored_is_no_stages(tmp_path):
     assert not any((tmp_path / "none").iterdir())
 
 
+@needs_callbacks
 def test_without_rows_to_validate_on(tmp_path):
     """Records without a validation part survive the file."""
     X, y = make_moons(6, noise=0.1, random_state=0)

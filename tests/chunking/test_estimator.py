@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import make_blobs, make_classification, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -25,6 +24,7 @@ from kernlet import chunking as chunking_synthetic
 from kernlet.datasets import load, make_checkerboard
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
+from support.callbacks import ProgressBar, ScoringMonitor, needs_callbacks
 
 SAMPLES = "rows are drawn at random: a weight of 2 is drawn once, a repeated row up to twice"
 
@@ -401,6 +401,7 @@ class Listener:
         pass
 
 
+@needs_callbacks
 def test_callbacks_hear_of_every_stage_and_run(moons):
     listener = Listener()
     classifier().set_callbacks(listener).fit(*moons)
@@ -409,6 +410,7 @@ def test_callbacks_hear_of_every_stage_and_run(moons):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
+@needs_callbacks
 def test_progress_bar_and_scoring_monitor(moons, n_jobs):
     monitor = ScoringMonitor(scoring="accuracy")
     machine = classifier(n_jobs=n_jobs).set_callbacks(ProgressBar(), monitor).fit(*moons)

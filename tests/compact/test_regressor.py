@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.callback import ScoringMonitor
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.svm import SVR, NuSVR
 
 from kernlet import CompactKernelClassifier, CompactKernelRegressor
+from support.callbacks import ScoringMonitor, needs_callbacks
 
 
 @pytest.fixture(scope="module")
@@ -241,6 +241,7 @@ def test_pickles_clones_and_sparse_rows(sine):
     np.testing.assert_allclose(thin.predict(sparse.csr_array(X)), small.predict(X), atol=1e-2)
 
 
+@needs_callbacks
 def test_scoring_monitor_hears_of_scores_in_the_units_of_y(sine):
     X, y = sine
     monitor = ScoringMonitor(scoring="neg_mean_squared_error")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 
 from kernlet.compact.classifier import accuracy
@@ -32,6 +31,7 @@ from kernlet.compact.train import (
     train_network,
 )
 from kernlet.devices import NUMPY, Device, find_device, to_numpy
+from support.callbacks import ProgressBar, ScoringMonitor, needs_callbacks
 from support.compact_machines import machine
 
 # -- Adam ------------------------------------------------------------------------------------
@@ -491,6 +491,7 @@ class Recorder:
         pass
 
 
+@needs_callbacks
 def test_callbacks_hear_of_every_epoch(moons):
     X, _, y, _ = moons
     listener = Recorder()
@@ -499,6 +500,7 @@ def test_callbacks_hear_of_every_epoch(moons):
     assert {"epoch", "training", "fine-tuning"} <= listener.names
 
 
+@needs_callbacks
 def test_callbacks_can_stop(moons):
     X, _, y, _ = moons
     stopper = Recorder(stop_at=3)
@@ -508,6 +510,7 @@ def test_callbacks_can_stop(moons):
 
 
 @pytest.mark.parametrize("storage", ["float32", "int4"])
+@needs_callbacks
 def test_no_last_training_where_a_callback_asked_to_stop(moons, storage):
     """Rounded tables still have their training, which goes on until it is stopped too."""
     X, X_test, y, y_test = moons
@@ -552,6 +555,7 @@ def test_fine_tuning_that_makes_the_loss_larger_is_discarded(trainer):
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("n_centers", [5, "auto"])
+@needs_callbacks
 def test_scoring_monitor_and_progress_bar(moons, n_centers):
     X, _, y, _ = moons
     monitor = ScoringMonitor(scoring="accuracy")

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
@@ -21,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import naive
 from kernlet import ProximalClassifier
+from support.callbacks import ProgressBar, ScoringMonitor, needs_callbacks
 
 MACHINES = [
     ProximalClassifier(kernel="linear"),
@@ -413,6 +413,7 @@ def test_constant_features_and_equal_rows():
         assert machine.residual_ < 1e-12
 
 
+@needs_callbacks
 def test_pickles_searches_pipes_and_listens():
     X, y = make_moons(300, noise=0.2, random_state=0)
     monitor = ScoringMonitor(scoring="accuracy")
@@ -447,6 +448,7 @@ class Stopper:
         pass
 
 
+@needs_callbacks
 def test_a_callback_may_stop_between_blocks():
     X, y = load_iris(return_X_y=True)
     machine = ProximalClassifier(kernel="linear").set_callbacks(Stopper(2))

@@ -18,6 +18,7 @@ from kernlet.lp.l1 import join_duals, loo_error_bound
 from kernlet.lp.problem import Solution
 from kernlet.rows.source import open_npy
 from kernlet.sklearn_base import join_centers
+from support.callbacks import needs_callbacks
 from support.many_rows import Interrupt, assert_same, make_data, make_machine
 
 
@@ -191,6 +192,7 @@ def test_few_distinct_rows(n_rows, C):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("Classifier", [L1KernelClassifier, MinimalKernelClassifier])
+@needs_callbacks
 def test_rows_that_are_nearly_equal_are_left_to_generation(Classifier):
     X, y = make_data()
     X = (X > 0) + 1e-8 * np.random.RandomState(0).randn(*X.shape)
@@ -277,6 +279,7 @@ def test_a_gap_that_is_not_reached_is_told(monkeypatch):
     assert machine.loo_error_bound_ == 1.0
 
 
+@needs_callbacks
 def test_an_interrupted_fit_goes_on_from_its_checkpoint(tmp_path):
     X, y = make_data()
     whole = make_machine().fit(X, y)

@@ -21,6 +21,7 @@ from kernlet.lp.streaming import StreamingL1Solver
 from kernlet.rows import dask as dask_rows
 from kernlet.rows import open_rows, source
 from kernlet.rows.source import open_npy
+from support.callbacks import needs_callbacks
 from support.many_rows import KillOne, assert_same, make_data, make_machine
 from support.margin_problems import KERNELS, full_kernel, make_problem, plain, together
 
@@ -265,6 +266,7 @@ def test_workers_keep_blocks_within_their_share(small_blocks, monkeypatch):
 
 
 @pytest.mark.slow
+@needs_callbacks
 def test_a_cluster_gives_the_serial_answer_and_may_lose_a_worker(small_blocks):
     X, y = make_data()
     memory = make_machine().fit(X, y)

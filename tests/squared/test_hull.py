@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.callback import ScoringMonitor
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
@@ -11,6 +10,7 @@ from sklearn.svm import LinearSVC
 
 from kernlet import HullPerceptronClassifier, Removal
 from kernlet.squared.hull import accuracy_changed
+from support.callbacks import ScoringMonitor, needs_callbacks
 
 
 def moons(m=150, seed=0):
@@ -121,6 +121,7 @@ def test_the_cache_may_be_small():
     assert small.gap_ <= 1e-3
 
 
+@needs_callbacks
 def test_the_machine_so_far_predicts_with_rows_far_from_the_origin():
     X, y = moons(900)
     monitor = ScoringMonitor(scoring="accuracy")
@@ -287,6 +288,7 @@ def test_every_class_has_its_own_path():
     assert machine.score(X, y) > 0.9
 
 
+@needs_callbacks
 def test_a_callback_that_stops_a_training_stops_the_removal():
     class Stopper:
         def setup(self, estimator, context): ...

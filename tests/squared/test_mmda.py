@@ -19,6 +19,7 @@ import naive
 from kernlet import MMDA, HullPerceptronClassifier
 from kernlet.kernels.rbf import RBF
 from kernlet.squared.problem import Solution
+from support.callbacks import needs_callbacks
 
 
 def data(m=150, n_classes=3, seed=0):
@@ -276,6 +277,7 @@ class Stopper:
 
 
 @pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+@needs_callbacks
 def test_callbacks_hear_of_every_feature_and_can_stop(solver):
     X, y = data()
     features = MMDA(5, solver=solver, random_state=0).set_callbacks(Stopper()).fit(X, y)

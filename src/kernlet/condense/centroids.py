@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn.metrics import pairwise_distances_argmin_min
@@ -262,8 +261,7 @@ def _like(X: Any, rows: Floats) -> Any:
         return X.tocsr()[:0].__class__(rows)
     if hasattr(X, "iloc"):
         return _pandas_like(X, rows)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return _frame_like(frame, rows) if isinstance(frame, nw.DataFrame) else rows
+    return _frame_like(X, rows) if hasattr(X, "schema") else rows
 
 
 def _pandas_like(X: Any, rows: Floats) -> Any:
@@ -276,7 +274,11 @@ def _pandas_like(X: Any, rows: Floats) -> Any:
     return frame
 
 
-def _frame_like(frame: nw.DataFrame[Any], rows: Floats) -> Any:
-    made = nw.from_numpy(rows, list(frame.columns), backend=frame.implementation)
-    floats = [nw.col(name).cast(dtype) for name, dtype in frame.schema.items() if dtype.is_float()]
-    return made.with_columns(*floats).to_native()
+def _frame_like(X: Any, rows: Floats) -> Any:
+    """A polars frame or a pyarrow table, in which columns of floats keep their precision."""
+    names = getattr(X, "column_names", None) or X.columns
+    columns = {}
+    for name, column in zip(names, rows.T, strict=True):
+        dtype = np.asarray(X[:0][name]).dtype
+        columns[name] = column.astype(dtype) if dtype.kind == "f" else column
+    return getattr(X, "from_pydict", type(X))(columns)

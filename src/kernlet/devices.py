@@ -11,6 +11,8 @@ import array_api_compat.numpy
 import numpy as np
 from array_api_compat import array_namespace
 
+from kernlet.extras import missing
+
 
 @dataclass(frozen=True)
 class Device:
@@ -46,9 +48,9 @@ def find_device(name: str | None) -> Device:
         import array_api_compat.torch as namespace
         import torch
     except ImportError as error:
+        sentence = missing(f"device={name!r}", "torch", "torch")
         raise ImportError(
-            f"device={name!r} needs torch, which is not installed: pip install 'kernlet[torch]'. "
-            'Or leave device at "cpu", which computes with numpy.'
+            f'{sentence} Or leave device at "cpu", which computes with numpy.'
         ) from error
     try:
         place = torch.device("cpu" if name == "torch" else name)

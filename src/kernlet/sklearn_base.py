@@ -471,7 +471,7 @@ def _check_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
     rows, y = labelled_rows(X, y)
     check_label_types(y)
     check_classification_targets(y)
-    weights = np.broadcast_to(np.float64(1.0), y.shape)
+    weights: Floats = np.broadcast_to(np.float64(1.0), y.shape)
     if sample_weight is not None:
         weights = _check_weights(sample_weight, y[:, None])
     estimator.n_features_in_ = rows.shape[1]

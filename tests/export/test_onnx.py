@@ -134,7 +134,7 @@ def test_missing_packages_are_named(monkeypatch):
         to_onnx(model)
     assert isinstance(to_onnx(model, check=False), onnx.ModelProto)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match="onnx is not installed"):
+    with pytest.raises(ImportError, match="onnx, which is not installed"):
         to_onnx(model)
 
 

@@ -11,6 +11,9 @@ from typing import Any
 import click
 
 from kernlet import __version__
+from kernlet.extras import missing
+
+_OPTIONAL_PACKAGES = {"matplotlib", "pyarrow", "rich"}
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TABLE = click.Path(exists=True, path_type=Path)
@@ -26,6 +29,9 @@ class CommandGroup(click.Group):
             return super().invoke(ctx)
         except (ValueError, OSError, ImportError) as error:
             message = str(error).strip() or type(error).__name__
+            package = (getattr(error, "name", None) or "").partition(".")[0]
+            if package in _OPTIONAL_PACKAGES:
+                message = str(missing(f"kernlet {ctx.invoked_subcommand}", package, "cli"))
             # messages of other libraries may have several lines
             raise click.ClickException(" ".join(message.split())) from error
 

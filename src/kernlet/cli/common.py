@@ -52,7 +52,9 @@ def _open_skops(path: Path) -> Any:
     try:
         from skops import io
     except ImportError:
-        raise ImportError("skops is not installed: pip install 'kernlet[skops]'.") from None
+        raise ImportError(
+            f"{path} needs skops, which is not installed: pip install skops."
+        ) from None
     try:
         unknown = io.get_untrusted_types(file=path)
     except Exception as error:  # skops does not define exceptions for corrupt files

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from kernlet.compact.network import STORAGE, StoragePlan
 from kernlet.compact.train import PathPoint, Trial
+from kernlet.extras import require
 from kernlet.quantization import FORMATS
 from kernlet.selection import one_standard_error
 from kernlet.sklearn_base import warn_user
@@ -262,8 +262,7 @@ class CompactPathDisplay:
 
     def plot(self, *, ax: Any = None, **line: Any) -> CompactPathDisplay:
         """Draw into axes; ``line`` is passed on to matplotlib's ``errorbar``."""
-        check_matplotlib_support(f"{type(self).__name__}.plot")
-        import matplotlib.pyplot as plt
+        plt = require("matplotlib.pyplot", f"{type(self).__name__}.plot", "plot")
 
         if ax is None:
             _, ax = plt.subplots()

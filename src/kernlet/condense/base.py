@@ -19,12 +19,12 @@ from sklearn.utils import (
     check_random_state,
     column_or_1d,
 )
-from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from kernlet._typing import Floats, Indices
+from kernlet.extras import require
 from kernlet.kernels.bandwidth import make_kernel
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import RowFeatures, as_dense
@@ -255,8 +255,7 @@ class DeletedImagesDisplay:
 
     def plot(self, *, ax: Any = None, **image: Any) -> DeletedImagesDisplay:
         """Draw; ``image`` is passed to matplotlib's ``imshow``."""
-        check_matplotlib_support(f"{type(self).__name__}.plot")
-        import matplotlib.pyplot as plt
+        plt = require("matplotlib.pyplot", f"{type(self).__name__}.plot", "plot")
 
         if ax is None:
             _, ax = plt.subplots(layout="constrained")

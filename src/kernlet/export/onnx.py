@@ -18,6 +18,7 @@ from kernlet.export.rounding import (
     require_close,
     same_classes,
 )
+from kernlet.extras import missing
 from kernlet.model.model import Model, as_model
 
 
@@ -172,10 +173,8 @@ def require(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise ImportError(
-            f"{name} is not installed: pip install 'kernlet[onnx]'"
-            + (", or give check=False." if name == "onnxruntime" else ".")
-        ) from None
+        advice = " Or give check=False." if name == "onnxruntime" else ""
+        raise ImportError(f"{missing('ONNX', name, 'onnx')}{advice}") from None
 
 
 def check_graph(proto: Any, model: Model, X: Any = None) -> float:

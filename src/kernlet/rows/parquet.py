@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernlet.extras import require
 from kernlet.rows.source import PiecewiseRows, RowSource
 
 # A row group is decoded in batches straight into its array: decoding whole columns would hold
@@ -130,10 +131,11 @@ def _natural_order(file: Path) -> tuple[list[Any], str]:
 
 
 def _open(file: Path) -> Any:
-    import pyarrow.parquet
+    parquet = require("pyarrow.parquet", f"The Parquet file {file.name}", "parquet")
+    from pyarrow import ArrowException
 
     try:
-        return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER_BYTES)
-    except pyarrow.ArrowException as error:
+        return parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+    except ArrowException as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{file.name} is corrupt, or not a Parquet file ({reason})") from None

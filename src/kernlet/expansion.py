@@ -180,6 +180,13 @@ class KernelExpansion:
             values.append(K @ coef + intercept)
         return xp.concat(values, axis=0)
 
+    @property
+    def mapped(self) -> KernelExpansion:
+        """The same machine for rows that have been through the input map already."""
+        if self.input_map is None:
+            return self
+        return KernelExpansion(self.kernel, self.centers, self.coef, self.intercept)
+
     def unfolded(self) -> KernelExpansion:
         """The same machine without an input map, its centers in the space of the rows.
 

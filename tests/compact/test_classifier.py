@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernlet.compact import classifier
-from kernlet.compact.classifier import best_temperature
 from kernlet.datasets import make_checkerboard
 from support.compact_machines import machine
 
@@ -219,20 +218,6 @@ def test_the_temperature_makes_new_rows_likelier(digits, loss):
 
     assert small.temperature_ != 1.0
     assert cross_entropy(small.temperature_) < cross_entropy(1.0)
-
-
-def test_rows_all_told_apart_do_not_make_the_temperature_extreme():
-    """One row more of any class keeps probabilities away from certainty."""
-    codes = np.arange(60) % 3
-    outputs = 4.0 * np.eye(3)[codes]
-    weights = np.ones(60)
-    temperature = best_temperature(outputs, codes, weights)
-    right = 1 / 61 / 3 + 60 / 61
-    assert np.exp(log_softmax(outputs / temperature, axis=1)).max() == pytest.approx(
-        right, abs=1e-4
-    )
-    assert best_temperature(outputs[:6], codes[:6], weights[:6]) > temperature
-    assert best_temperature(outputs[:0], codes[:0], weights[:0]) == 1.0
 
 
 def test_without_a_validation_part_there_is_no_temperature(moons):

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from kernlet.export.rounding import likely_rows
 from kernlet.kernels.base import c_float
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
+from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.tables.encode import ColumnEncoding
@@ -135,11 +137,16 @@ def test_an_expansion_gives_its_outputs(tmp_path):
 
 
 @needs_gcc
-@pytest.mark.parametrize("name", ["compact", "compact two classes"])
-def test_probabilities(name, tmp_path):
-    model, X = classifier(name)
+@pytest.mark.parametrize(
+    "name", ["compact", "compact two classes", "svc", "svc pairs", "svc two classes", "one vs one"]
+)
+@pytest.mark.parametrize("offset", [0.0, -0.25])
+def test_probabilities(name, offset, tmp_path):
+    original, X = classifier(name)
+    model = calibrated(as_model(original), X, original.predict(X))
+    n_classes = len(model.classes)
+    model = replace(model, temperature=0.7, offset=offset if n_classes == 2 else 0.0)
     to_c(model, tmp_path, name="digits")
-    n_classes = len(model.classes_)
     main = f"""
     #include "digits.h"
     #include <stdio.h>
@@ -158,7 +165,7 @@ def test_probabilities(name, tmp_path):
     said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
     found = np.array(said.split(), dtype=float)
     assert len(found) == n_classes
-    assert_allclose(found, model.predict_proba(X[5:6])[0], atol=1e-5)
+    assert_allclose(found, model.probabilities(model.outputs(X[5:6]))[0], atol=1e-5)
 
 
 @needs_gcc

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -55,6 +56,18 @@ def test_a_graph_gives_what_python_gives(name):
     assert_allclose(found["scores"][far], values[far], atol=1e-3 * np.abs(values).max())
     if hasattr(model, "predict_proba"):
         assert_allclose(found["probabilities"], model.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name", ["compact", "svc", "svc pairs", "svc two classes", "one vs rest", "one vs one"]
+)
+def test_probabilities_of_every_rule(name):
+    original, X = classifier(name)
+    model = as_model(original)
+    offset = 0.25 if len(model.classes) == 2 else 0.0
+    model = replace(model, temperature=0.7, offset=offset)
+    found = run(to_onnx(model, X=X), X)
+    assert_allclose(found["probabilities"], model.probabilities(model.outputs(X)), atol=1e-4)
 
 
 @pytest.mark.parametrize("name", REGRESSORS)

@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -43,6 +42,7 @@ from kernlet.compact.train import (
     default_epochs,
 )
 from kernlet.devices import find_device, to_numpy
+from kernlet.model.calibration import best_temperature
 from kernlet.quantization import QuantizedExpansion
 from kernlet.rows.source import RowReader, RowSource
 from kernlet.sampling import hold_out
@@ -624,25 +624,3 @@ def mean_and_standard_error(values: Any, weights: Floats) -> tuple[float, float]
     shares = weights / weights.sum()
     mean = float(shares @ values)
     return mean, float(np.sqrt(np.sum(shares**2 * (values - mean) ** 2)))
-
-
-def best_temperature(outputs: Floats, codes: Indices, weights: Floats) -> float:
-    """The temperature of least cross-entropy on held-out rows; 1 without any.
-
-    Temperature scaling (Guo et al., 2017).
-    """
-    if not len(outputs) or not np.isfinite(outputs).all():
-        return 1.0
-    logits = np.hstack([np.zeros_like(outputs), outputs]) if outputs.shape[1] == 1 else outputs
-    logits = logits.astype(np.float64)
-    n_rows, n_classes = logits.shape
-    # One additional row of every class (Laplace smoothing) keeps the optimum finite where all
-    # held-out rows are classified correctly.
-    targets = np.full(logits.shape, 1 / (n_classes * (n_rows + 1)))
-    targets[np.arange(n_rows), codes] += n_rows / (n_rows + 1)
-
-    def cross_entropy(log_temperature: float) -> float:
-        logs = log_softmax(logits / np.exp(log_temperature), axis=1)
-        return -float(weights @ np.sum(targets * logs, axis=1))
-
-    return float(np.exp(minimize_scalar(cross_entropy, bounds=(-3.0, 3.0), method="bounded").x))

@@ -27,6 +27,7 @@ from kernlet.atomic import atomic_write
 from kernlet.expansion import KernelExpansion
 from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
 from kernlet.kernels.base import Kernel
+from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, Scheme, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
@@ -58,7 +59,7 @@ def _corrupt(reason: str) -> ModelFileError:
 # -- Writing ---------------------------------------------------------------------------------------
 
 
-def save(model: Any, path: str | PathLike[str]) -> None:
+def save(model: Any, path: str | PathLike[str], X: Any = None, y: Any = None) -> None:
     """Write a fitted machine to one file, from which no code can run.
 
     The file is in the safetensors format. It holds the packed arrays as they are stored, classes,
@@ -72,6 +73,10 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         them, or a Pipeline of StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler and one
         of these, whose scaler is folded in.
     path : str or path
+    X, y : array-like, default=None
+        Rows as the machine takes them, preferably not those of the training, and their classes.
+        A classifier gets probabilities from them, which the loaded machine and its C and ONNX
+        have too. Without them it keeps those that it has.
 
     Raises
     ------
@@ -99,7 +104,10 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     """
     from safetensors.numpy import save as serialize
 
-    tensors, metadata = _describe(as_model(model))
+    if (X is None) != (y is None):
+        raise ValueError("Give both X and y to calibrate probabilities on, or neither.")
+    portable = as_model(model) if X is None else calibrated(as_model(model), X, y)
+    tensors, metadata = _describe(portable)
     text = json.dumps(metadata, allow_nan=False)
     if len(text) > _LARGEST_METADATA:
         raise ValueError(
@@ -148,6 +156,7 @@ def _describe(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
         "votes": model.votes,
         "break_ties": model.break_ties,
         "temperature": model.temperature,
+        "offset": model.offset,
         "is_flat": model.is_flat,
         "feature_names": None if model.feature_names is None else list(model.feature_names),
         "encoding": None if model.encoding is None else _describe_encoding(model.encoding),
@@ -333,6 +342,7 @@ _MODEL = _record(
     votes=_flag,
     break_ties=_flag,
     temperature=_optional(_number(above=0)),
+    offset=_optional(_number()),  # files of earlier versions have none
     is_flat=_flag,
     feature_names=_optional(_list_of(_text)),
     encoding=_optional(_list_of(_column)),
@@ -472,6 +482,7 @@ def _refuse_constant(name: str) -> Any:
 def _model(fields: dict[str, Any], tensors: _Tensors) -> Model:
     fields["expansion"] = expansion = _expansion(fields.pop("machine"), tensors)
     fields["scaler"] = tensors.affine_map("scaler") if fields["scaler"] else None
+    fields["offset"] = fields["offset"] or 0.0
     fields["encoding"] = encoding = _encoding(fields["encoding"])
     if encoding is not None:
         fields["feature_names"] = encoding.feature_names

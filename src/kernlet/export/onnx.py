@@ -209,7 +209,7 @@ def add_model(graph: Graph, model: Model, x: str) -> None:
     graph.output("label", graph.node("Gather", graph.constant(labels), codes), None, labels.dtype)
     graph.output("scores", scores, width)
     if model.temperature is not None:
-        probabilities = add_probabilities(graph, model, scores)
+        probabilities = add_probabilities(graph, model, outputs)
         graph.output("probabilities", probabilities, len(model.classes))
 
 
@@ -252,8 +252,7 @@ def add_classes(graph: Graph, model: Model, outputs: str) -> tuple[str, str, int
         return graph.node("Cast", is_second, to=graph.types.INT64), scores, None
     if model.scheme == "one vs rest":
         return graph.argmax(outputs), outputs, n_classes
-    one = np.eye(n_classes)
-    signs = np.array([one[i] - one[j] for i, j in combinations(range(n_classes), 2)])
+    signs = _pair_signs(n_classes)
     values = _add_votes(graph, outputs, signs)
     won = graph.pairs_won(graph.node("Greater", outputs, graph.scalar(0.0)), signs)
     codes = graph.argmax(values if model.break_ties else won)
@@ -275,15 +274,26 @@ def _add_votes(graph: Graph, outputs: str, signs: Floats) -> str:
     return graph.node("Add", won, share)
 
 
-def add_probabilities(graph: Graph, model: Model, scores: str) -> str:
-    """Softmax of the scores over the temperature."""
+def add_probabilities(graph: Graph, model: Model, outputs: str) -> str:
+    """Softmax of the class scores over the temperature; of two classes the sigmoid."""
     assert model.temperature is not None
-    scaled = graph.node("Mul", scores, graph.scalar(1 / model.temperature))
-    if model.scheme != "one output":
+    if model.scheme == "one vs one":
+        outputs = graph.node("MatMul", outputs, graph.floats(_pair_signs(len(model.classes))))
+        if len(model.classes) == 2:
+            outputs = graph.node("Gather", outputs, graph.integers([1]), axis=1)
+    if model.offset:
+        outputs = graph.node("Sub", outputs, graph.scalar(model.offset))
+    scaled = graph.node("Mul", outputs, graph.scalar(1 / model.temperature))
+    if len(model.classes) > 2:
         return graph.node("Softmax", scaled, axis=1)
-    second = graph.node("Unsqueeze", scaled, graph.integers([1]))
-    first = graph.node("Neg", second)
-    return graph.node("Sigmoid", graph.node("Concat", first, second, axis=1))
+    first = graph.node("Neg", scaled)
+    return graph.node("Sigmoid", graph.node("Concat", first, scaled, axis=1))
+
+
+def _pair_signs(n_classes: int) -> Floats:
+    """One row per pair i < j: 1 for class i, -1 for class j."""
+    one = np.eye(n_classes)
+    return np.array([one[i] - one[j] for i, j in combinations(range(n_classes), 2)])
 
 
 def _facts(model: Model) -> dict[str, str]:

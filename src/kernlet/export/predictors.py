@@ -12,10 +12,10 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
-from sklearn.utils.metaestimators import available_if
 
 from kernlet._typing import Floats
 from kernlet.export.rounding import feature_rows
+from kernlet.model.calibration import probability_method
 from kernlet.model.model import Model
 from kernlet.sklearn_base import is_source, rows_to_predict, values_of_rows
 
@@ -129,10 +129,15 @@ class LoadedClassifier(ClassifierMixin, LoadedPredictor):
         """Class labels."""
         return self.classes_[self.model.codes(self._outputs(X))]
 
-    @available_if(lambda self: self.model.temperature is not None)
+    @probability_method
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes, where the original had them."""
+        """Probabilities of the classes, where the file has a temperature."""
         return self.model.probabilities(self._outputs(X))
+
+    @probability_method
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of the probabilities."""
+        return self.model.probabilities(self._outputs(X), log=True)
 
 
 class LoadedRegressor(RegressorMixin, LoadedPredictor):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from numbers import Integral, Real
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import block_diag
-from scipy.special import expit, softmax
 from sklearn.base import is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
@@ -30,6 +31,7 @@ from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.bandwidth import KERNEL_NAMES
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import as_dense
+from kernlet.model.calibration import link, with_probabilities_of
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer
 from kernlet.tables.encode import ColumnEncoding
@@ -106,12 +108,18 @@ def vote_values(outputs: Floats, n_classes: int) -> Floats:
     value_c = won_c + s_c / (3 (abs(s_c) + 1)), where s_c sums the outputs of the pairs of c,
     each counted positive in favour of c.
     """
+    sums = pair_sums(outputs, n_classes)
+    # The fraction is below 1/3, so that it only orders classes that win equally many pairs.
+    return pairs_won(~(outputs < 0), n_classes) + sums / (3 * (np.abs(sums) + 1))
+
+
+def pair_sums(outputs: Floats, n_classes: int) -> Floats:
+    """Sums of the outputs of the pairs of each class, counted positive in its favour."""
     sums = np.zeros((len(outputs), n_classes))
     for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
         sums[:, i] += outputs[:, pair]
         sums[:, j] -= outputs[:, pair]
-    # The fraction is below 1/3, so that it only orders classes that win equally many pairs.
-    return pairs_won(~(outputs < 0), n_classes) + sums / (3 * (np.abs(sums) + 1))
+    return sums
 
 
 def pairs_won(first_wins: NDArray[np.bool_], n_classes: int) -> Floats:
@@ -145,7 +153,9 @@ class Model:
     break_ties : bool
         Whether the largest decision value predicts, instead of LIBSVM's vote.
     temperature : float or None
-        Decision values are divided by it for probabilities, where there are any.
+        Probabilities, where there are any, are those of (class scores - offset) / temperature.
+    offset : float
+        Of two classes; see there.
     scaler : AffineMap or None
         A shift and a scale per feature, before the expansion.
     encoding : ColumnEncoding or None
@@ -167,6 +177,7 @@ class Model:
     votes: bool = False
     break_ties: bool = True
     temperature: float | None = None
+    offset: float = 0.0
     scaler: AffineMap | None = None
     encoding: ColumnEncoding | None = None
     steps: tuple[tuple[str, Any], ...] = ()
@@ -250,13 +261,20 @@ class Model:
         """The number of the class that is predicted for each row."""
         return predicted_codes(outputs, self.scheme, len(self.classes), self.break_ties)
 
-    def probabilities(self, outputs: Floats) -> Floats:
-        """Probabilities of the classes."""
+    def class_scores(self, outputs: Floats) -> Floats:
+        """What probabilities are made of: one score per class, of two classes one per row.
+
+        Of one output per pair of classes, its sums: votes jump where an output changes its sign.
+        """
+        if self.scheme != "one vs one":
+            return self.scores(outputs)
+        sums = pair_sums(outputs, len(self.classes))
+        return sums[:, 1] if len(self.classes) == 2 else sums
+
+    def probabilities(self, outputs: Floats, *, log: bool = False) -> Floats:
+        """Probabilities of the classes, or their logarithms."""
         assert self.temperature is not None
-        values = self.scores(outputs) / self.temperature
-        if values.ndim == 1:
-            return np.stack([expit(-values), expit(values)], axis=1)
-        return softmax(values, axis=1)
+        return link(self.class_scores(outputs), self.temperature, self.offset, log=log)
 
 
 # -- Anything trained becomes a Model ----------------------------------------------------------
@@ -374,16 +392,48 @@ def _of_svc(model: Any) -> Model:
             f"{len(model.n_support_)}, as happens where all rows of a class have sample_weight 0. "
             "Fit it without these rows."
         )
-    coef = pair_coefficients(as_dense(model.dual_coef_), model.n_support_)
     has_votes = n_classes > 2 and model.decision_function_shape == "ovr"
-    return _classifier(
+    expansion = svc_expansion(
+        _kernel(model),
+        model.support_vectors_,
+        as_dense(model.dual_coef_),
+        model.intercept_,
+        model.n_support_,
+    )
+    adopted = _classifier(
         model,
-        _merge_centers(_kernel(model), model.support_vectors_, coef, model.intercept_),
-        # The single output of a binary SVC is already positive for classes_[1].
+        expansion,
         scheme="one output" if n_classes == 2 else "one vs one",
         votes=has_votes,
         break_ties=has_votes and bool(model.break_ties),
     )
+    return with_probabilities_of(adopted, model) if len(model._probA) else adopted
+
+
+def svc_expansion(
+    kernel: Kernel, vectors: Any, dual_coef: Floats, intercept: Floats, n_support: Any
+) -> KernelExpansion:
+    """The expansion of scikit-learn's arrays; of two classes it is positive for classes_[1]."""
+    return _merge_centers(kernel, vectors, pair_coefficients(dual_coef, n_support), intercept)
+
+
+def _of_calibrated(model: Any) -> Model:
+    """A CalibratedClassifierCV of one classifier, which predicts the largest probability."""
+    check_is_fitted(model)
+    if len(model.calibrated_classifiers_) > 1:
+        raise ValueError(
+            f"This CalibratedClassifierCV averages {len(model.calibrated_classifiers_)} "
+            "classifiers. Fit it with ensemble=False, which keeps one."
+        )
+    (calibrated,) = model.calibrated_classifiers_
+    adopted = with_probabilities_of(_of_fitted(calibrated.estimator), calibrated)
+    if adopted.kind != "classifier" or adopted.temperature is None:
+        raise _no_machine(model)
+    if adopted.scheme != "one output":
+        return replace(adopted, break_ties=True)
+    expansion = copy(adopted.expansion)
+    object.__setattr__(expansion, "intercept", expansion.intercept - adopted.offset)
+    return replace(adopted, expansion=expansion, offset=0.0, break_ties=True)
 
 
 def _kernel(model: Any) -> Kernel:
@@ -523,6 +573,7 @@ _CONVERTERS: tuple[tuple[Any, Callable[[Any], Model]], ...] = (
     (FrozenEstimator, lambda model: _of_fitted(model.estimator)),
     (LibsvmModel, _of_libsvm),
     ((SVC, NuSVC), _of_svc),
+    (CalibratedClassifierCV, _of_calibrated),
     (ExpansionClassifier, _of_kernlet_classifier),
     (ExpansionTransformer, lambda model: _of_outputs(model, "transformer")),
     (OneVsRestClassifier, _of_one_vs_rest),

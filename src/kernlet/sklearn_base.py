@@ -41,6 +41,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.console import task_bars
 from kernlet.devices import is_foreign, require_finite, to_numpy
 from kernlet.expansion import KernelExpansion, distinct_rows
+from kernlet.input_errors import explained
 from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
@@ -440,7 +441,7 @@ def check_training_data(
         return _check_source(estimator, X, y, sample_weight)
     if not is_regression:
         check_label_types(y)
-    X, y = validate_data(
+    X, y = _validate(
         estimator,
         X,
         y,
@@ -455,6 +456,14 @@ def check_training_data(
         check_classification_targets(y)
     weights = _check_weights(sample_weight, X, allow_no_weight)
     return TrainingData(X, y, weights, np.arange(len(y))).subset(weights > 0)
+
+
+def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
+    """Validate data; an error names the column and what to do."""
+    try:
+        return validate_data(estimator, X, *y, **options)
+    except ValueError as error:
+        raise explained(error, X, estimator) from None
 
 
 def _check_weights(sample_weight: Any, X: Any, allow_no_weight: bool = False) -> Floats:
@@ -575,9 +584,7 @@ def rows_to_predict(estimator: Any, X: Any) -> Any:
     if is_foreign(X):
         require_finite(X)
         return X
-    return validate_data(
-        estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-    )
+    return _validate(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
 
 def expansion_values(estimator: Any, X: Any) -> Any:

@@ -21,6 +21,8 @@ Kind = Literal["accuracy", "size", "time", "other"]
 JUDGED = ("accuracy", "size")
 NOT_PUBLIC = "data not public"
 NOT_YET = "not measured yet"
+#: Fewer rows, folds and seeds than a figure of the paper can be compared with.
+NOT_JUDGED = "quick: not judged"
 SUMMARY = "summary.md"
 
 
@@ -289,10 +291,17 @@ def table_json(table: PaperTable, quick: bool, command: str, setting: str) -> di
         "quick": quick,
         "command": command,
         "setting": setting,
-        "figures": [figure.to_json() for figure in table.figures],
+        "figures": [_unjudged(f.to_json()) if quick else f.to_json() for f in table.figures],
         "notes": table.notes,
         "pictures": list(table.pictures),
     }
+
+
+def _unjudged(figure: dict[str, Any]) -> dict[str, Any]:
+    """A figure of a quick run, without verdict and reason."""
+    if figure["verdict"] == "-":
+        return figure
+    return figure | {"verdict": NOT_JUDGED, "reason": "", "difference": None}
 
 
 def write_table(table: PaperTable, fields: dict[str, Any], folder: Path) -> str:
@@ -318,7 +327,8 @@ def table_markdown(fields: dict[str, Any]) -> str:
         blocks.append("\n".join(f"({n}) {text}.\n" for n, text in enumerate(settings, 1)))
     missed = [f for f in fields["figures"] if f["verdict"] == "not met"]
     if missed:
-        blocks.append("Not met:\n\n" + "\n".join(map(_reason, missed)))
+        lines = [(f"{figure['row']}, {figure['quantity']}", figure["reason"]) for figure in missed]
+        blocks.append("Not met:\n\n" + _by_reason(lines))
     blocks += fields["notes"]
     blocks.append(f"`{fields['command']}`: {fields['setting']}")
     return "\n\n".join(blocks) + "\n"
@@ -334,7 +344,8 @@ def _figure_row(figure: dict[str, Any], settings: list[str]) -> list[str]:
         ours += f" ± {_number(figure['deviation'])}"
     difference = figure["difference"]
     if difference is None:
-        difference_text = "-" if figure["paper"] is None else "no spread"
+        is_compared = figure["paper"] is not None and figure["verdict"] != NOT_JUDGED
+        difference_text = "no spread" if is_compared else "-"
     else:
         difference_text = "-" if figure["kind"] not in JUDGED else f"{difference:+.1f}"
     setting = "; ".join(filter(None, (figure["parameters"], figure["selection"])))
@@ -354,9 +365,17 @@ def _figure_row(figure: dict[str, Any], settings: list[str]) -> list[str]:
     ]
 
 
-def _reason(figure: dict[str, Any]) -> str:
-    reason = figure["reason"] or "no reason was found"
-    return f"- {figure['row']}, {figure['quantity']}: {reason}"
+def _by_reason(lines: Iterable[tuple[str, str]]) -> str:
+    """A list of figures and the reasons why they are not met, each reason once.
+
+    >>> print(_by_reason([("row 1", "noise"), ("row 2", "few rows"), ("row 3", "noise")]))
+    - row 1; row 3: noise
+    - row 2: few rows
+    """
+    figures: dict[str, list[str]] = {}
+    for figure, reason in lines:
+        figures.setdefault(reason or "no reason was found", []).append(figure)
+    return "\n".join(f"- {'; '.join(same)}: {reason}" for reason, same in figures.items())
 
 
 def _number(number: float | None) -> str:
@@ -402,15 +421,20 @@ def summarize(tables: list[dict[str, Any]]) -> str:
     blocks = [counts_table(tables)]
     for paper in _papers(tables):
         missed = [
-            f"- {table['table']}: {figure['row']}, {figure['quantity']} "
-            f"({_short(figure['ours'])} against {_short(figure['paper'])}): {figure['reason']}"
+            (
+                f"{table['table']}: {figure['row']}, {figure['quantity']} "
+                f"({_short(figure['ours'])} against {_short(figure['paper'])})",
+                figure["reason"],
+            )
             for table in tables
             if table["paper"] == paper
             for figure in table["figures"]
             if figure["verdict"] == "not met"
         ]
         if missed:
-            blocks.append(f"Not met in {paper}:\n\n" + "\n".join(missed))
+            blocks.append(f"Not met in {paper}:\n\n" + _by_reason(missed))
+    if any(f["verdict"] == NOT_JUDGED for table in tables for f in table["figures"]):
+        blocks.append("Quick tables are not judged: they have fewer rows, folds and seeds.")
     return "\n\n".join(blocks) + "\n"
 
 

@@ -55,7 +55,7 @@ def test_a_quick_table_of_each_paper(paper, table, tmp_path):
     facts = json.loads((tmp_path / f"{paper}-{table}.json").read_text())
     assert facts["quick"]
     assert "(quick: fewer rows, folds and seeds)" in facts["title"]
-    assert {f["verdict"] for f in facts["figures"]} & {"beaten", "met", "not met"}
+    assert {f["verdict"] for f in facts["figures"]} <= {"-", "quick: not judged"}
     page = (tmp_path / f"{paper}-{table}.md").read_text()
     assert page in said
     assert (tmp_path / "summary.md").read_text() in said

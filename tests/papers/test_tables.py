@@ -78,10 +78,9 @@ def test_a_page_shows_rows_settings_and_reasons():
         figure(90.0, [80.0, 81.0], parameters="C=1", selection="by folds", reason="it is hard"),
         figure(70.0, [80.0, 81.0], parameters="C=1", selection="by folds"),
         Figure("faces", "figure", "accuracy", 90.0, NOT_PUBLIC),
-        quick=True,
     )
     text = table_markdown(json.loads(json.dumps(facts)))
-    assert text.startswith("**A table (quick: fewer rows, folds and seeds)**")
+    assert text.startswith("**A table**")
     assert "| row | figure | 90 | 80.50 ± 0.707 | 2 | -19.0 | not met |" in text
     assert "(1) C=1; by folds." in text
     assert "(2)" not in text  # both rows were have the same settings
@@ -102,3 +101,32 @@ def test_the_summary_counts_by_paper_and_kind():
     assert f"| garcia2006 | {line}" in text
     assert f"| **all** | {line}" in text
     assert "- 1: row, figure (80.5 against 90): it is hard" in text
+
+
+def test_a_reason_is_given_once_for_all_its_figures():
+    figures = [
+        Figure(row, "size", "accuracy", 90.0, Measurement([80.0, 81.0], reason=reason))
+        for row, reason in [("a", "it is hard"), ("b", "noise"), ("c", "it is hard")]
+    ]
+    facts = page(*figures)
+    assert "Not met:\n\n- a, size; c, size: it is hard\n- b, size: noise\n" in table_markdown(facts)
+    assert "(80.5 against 90); 1: c, size (80.5 against 90): it is hard\n" in summarize([facts])
+
+
+def test_a_quick_run_is_not_judged():
+    facts = page(
+        figure(90.0, [80.0, 81.0], reason="it is hard"),
+        figure(90.0, [80.0]),
+        figure(9.0, [80.0], kind="time"),
+        Figure("faces", "figure", "accuracy", 90.0, NOT_PUBLIC),
+        quick=True,
+    )
+    text = table_markdown(json.loads(json.dumps(facts)))
+    assert text.startswith("**A table (quick: fewer rows, folds and seeds)**")
+    assert "| row | figure | 90 | 80.50 ± 0.707 | 2 | - | quick: not judged |" in text
+    assert "| row | figure | 90 | 80 | 1 | - | quick: not judged |" in text
+    assert "met" not in text.replace("settings", "")
+    summary = summarize([facts])
+    assert "| garcia2006 | 0 | 0 | 0 | - | 0 | 0 | 0 | - | 1 | 0 |" in summary
+    assert "Quick tables are not judged" in summary
+    assert "it is hard" not in summary

@@ -214,15 +214,66 @@ def test_columns_can_be_dropped_or_taken_for_categories(tmp_path):
     kernlet_command(*words, "--drop", "id", "--category", "code")
     names = kernlet.load(tmp_path / "m").model_.feature_names
     assert names == ("code=0", "code=1", "code=2", "x")
-    assert "to drop" in kernlet_command(*words, "--drop", "nothing", status=1)
+    said = kernlet_command(*words, "--drop", "nothing", status=1)
+    assert "--drop: There is no column 'nothing' among 'id', 'code', 'x', 'y'" in said
 
 
 def test_texts_that_hardly_repeat_are_noted(tmp_path):
     lines = ["day,x,y"] + [f"day {i},{i % 7},{(i // 2) % 2}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(lines))
     words = ["fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m"]
-    assert "note: column 'day' has 48 different texts in 48 rows" in kernlet_command(*words)
+    assert "note: 'day' (48 different texts in 48 rows)" in kernlet_command(*words)
     assert "note:" not in kernlet_command(*words, "--drop", "day")
+
+
+def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
+    lines = ['id,when,nr,site,empty,x,y,"a,b"']
+    for i in range(300):
+        lines.append(
+            f"n{i},2024-01-{i % 28 + 1:02d} {i % 24}:{i % 60:02d},{i},here,,{i % 7},{i % 2},u{i}"
+        )
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    words = ["fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m"]
+    said = kernlet_command(*words, status=1)
+    for text in (
+        "'id' (240 different texts in 240 rows), 'when' (dates), 'empty' (empty)",
+        "teach nothing: 'nr' (counts the rows), 'site' (constant)",
+        "--drop id,when,empty,nr,site --drop a,b, or use the dates with --date when",
+    ):
+        assert text in said
+    drop = ["--drop", "id,empty", "--drop", "a,b"]
+    said = kernlet_command(*words, *drop, "--date", "when")
+    assert "note: 'nr' (counts the rows), 'site' (constant): --drop nr,site leaves out" in said
+    assert "note:" not in kernlet_command(*words, *drop, "--drop", "nr, site,when")
+
+
+def test_dates_become_numbers_that_vary(tmp_path):
+    random = np.random.RandomState(0)
+    hours, days = random.randint(24, size=200), random.randint(1, 29, size=200)
+    lines = ["ts;x;y"]
+    for hour, day in zip(hours, days, strict=True):
+        lines.append(
+            f"{day}.3.2024 {hour}:15;{random.rand():.3f};{'day' if hour > 11 else 'night'}"
+        )
+    table, model = tmp_path / "t.csv", tmp_path / "m.kernlet"
+    table.write_text("\n".join(lines))
+    words = ["fit", table, "--target", "y", "--date", "ts", "--no-svc", "--centers", 10]
+    kernlet_command(*words, "-o", model)
+    loaded = kernlet.load(model)
+    assert loaded.model_.feature_names == ("ts_weekday", "ts_hour", "x")
+    assert loaded.summary_["test"]["score"] > 0.9
+    frame = pd.DataFrame({"ts": pd.to_datetime(["2024-03-05 03:00", "2024-03-05 20:00"]), "x": 0.5})
+    assert loaded.predict(frame).tolist() == ["night", "day"]
+    frame["ts"] = ["5.3.2024 03:00", "5.3.2024 20:00"]
+    assert loaded.predict(frame).tolist() == ["night", "day"]
+    assert kernlet_command("predict", model, table).count("\n") >= 201
+    (tmp_path / "bad.csv").write_text("ts;x\n1.3.2024 5:00;1\nsoon;2\n")
+    said = kernlet_command("predict", model, tmp_path / "bad.csv", status=1)
+    assert "Row 2, column 'ts': 'soon' is not a date, written as day-month-year" in said
+    pd.read_csv(table, sep=";").to_parquet(tmp_path / "t.parquet")
+    words[1] = tmp_path / "t.parquet"
+    kernlet_command(*words, "--memory", "1k", "-o", tmp_path / "two.kernlet")
+    assert kernlet.load(tmp_path / "two.kernlet").model_.encoding == loaded.model_.encoding
 
 
 def test_regression_with_scaling_and_bytes(tmp_path):

@@ -172,9 +172,10 @@ def test_files_of_whole_and_other_numbers(tmp_path):
         (["--target", "nothing"], "There is no column 'nothing'"),
         ([], "Choose with --target which of 'a', 'b', 'c', 'color', 'label' to predict"),
         (["--target", "label", "--regression"], "raise --memory"),
-        (["--target", "label", "--drop", "z"], "There is no column 'z' to drop"),
+        (["--target", "label", "--drop", "z"], "--drop: There is no column 'z' among"),
         (["--target", "a"], "different numbers: add --regression"),
-        (["--target", "label", "--category", "b"], "rows, more than 200: leave it out (--drop b)"),
+        (["--target", "label", "--category", "b"], "Leave them out with --drop b, or group"),
+        (["--target", "label", "--category", "nope"], "--category: There is no column 'nope'"),
     ],
 )
 def test_bad_options_get_a_sentence(table, tmp_path, words, message):

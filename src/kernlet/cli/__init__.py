@@ -131,6 +131,11 @@ def _refuse_overwriting(output: Path | None, table: Path) -> None:
         raise click.UsageError(f"--output {output} is the table itself; name another file.")
 
 
+def _columns(name: str, description: str) -> Any:
+    """An option with names of columns."""
+    return click.option(name, multiple=True, metavar="COLUMN,...", help=description)
+
+
 def _choice(name: str, choices: list[str], description: str) -> Any:
     """An option with a few values, the first of which is the default."""
     return click.option(name, type=click.Choice(choices), default=choices[0], help=description)
@@ -172,10 +177,9 @@ def run_demo(folder: Path) -> None:
 @click.option("--bytes", "max_bytes", type=ByteCount(), help="Bytes of the machine, such as 16k.")
 @click.option("--auto", is_flag=True, help="Use the fewest centers that are as accurate as more.")
 @click.option("--regression", is_flag=True, help="Predict a number instead of a class.")
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave out a column; repeatable.")
-@click.option(
-    "--category", multiple=True, metavar="COLUMN", help="Treat numbers as categories; repeatable."
-)
+@_columns("--drop", "Leave out columns: a,b or repeated.")
+@_columns("--category", "Treat numbers as categories: a,b or repeated.")
+@_columns("--date", "Dates, which become year, month, weekday and hour: a,b or repeated.")
 @_choice(
     "--scale",
     ["auto", "standard", "none"],

@@ -13,6 +13,7 @@ from kernlet.console import say
 from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
 from kernlet.sklearn_base import ProgressBar
+from kernlet.tables.dates import DateColumn
 from kernlet.tables.encode import CategoryColumn
 from kernlet.tables.read import (
     DataTable,
@@ -82,7 +83,8 @@ def read_for(
     whose classes are texts.
     """
     columns = model.encoding.columns if model.encoding is not None else ()
-    category = [column.name for column in columns if isinstance(column, CategoryColumn)]
+    texts = CategoryColumn | DateColumn
+    category = [column.name for column in columns if isinstance(column, texts)]
     if target is not None and model.classes is not None and model.classes.dtype.kind in "OU":
         category.append(target)
     label = target if model.kind == "classifier" else None

@@ -64,7 +64,7 @@ def _read(options: SimpleNamespace) -> Prepared:
     max_bytes = _memory() if options.memory is None else options.memory
     table = read_table(
         path,
-        category=options.category,
+        category=[*options.category, *options.date],  # dates are read as texts
         label=label,
         names=[*options.drop, *([] if options.target is None else [options.target])],
         text_format=options.table.text_format,
@@ -76,11 +76,13 @@ def _read(options: SimpleNamespace) -> Prepared:
             "are more than memory should hold (--memory sets the limit)"
         )
     with errors_in(path):
+        table.chosen("--category", options.category)
         data = prepare(
             table,
             options.target,
             regression=options.regression,
             drop=options.drop,
+            dates=options.date,
             scale=options.scale,
             test=options.test,
             seed=options.seed,

@@ -30,6 +30,7 @@ from kernlet.kernels.base import Kernel
 from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, Scheme, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion
+from kernlet.tables.dates import DATE_ORDERS, DATE_PARTS, DateColumn
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
 
 FORMAT_VERSION = 1
@@ -223,16 +224,20 @@ def _describe_classes(classes: Any) -> dict[str, Any]:
 
 
 def _describe_encoding(encoding: ColumnEncoding) -> list[dict[str, Any]]:
-    return [
-        {"number": column.name, "fill": column.fill}
-        if isinstance(column, NumberColumn)
-        else {
-            "category": column.name,
-            "values": list(column.categories),
-            "has_missing": column.has_missing,
-        }
-        for column in encoding.columns
-    ]
+    return [_describe_column(column) for column in encoding.columns]
+
+
+def _describe_column(column: Any) -> dict[str, Any]:
+    if isinstance(column, NumberColumn):
+        return {"number": column.name, "fill": column.fill}
+    if isinstance(column, DateColumn):
+        parts = [list(column.parts), list(column.fills)]
+        return {"date": column.name, "order": column.order, "parts": parts[0], "fills": parts[1]}
+    return {
+        "category": column.name,
+        "values": list(column.categories),
+        "has_missing": column.has_missing,
+    }
 
 
 def _floats(values: Any) -> Any:
@@ -316,7 +321,12 @@ def _record(**fields: Check) -> Check:
     return check
 
 
-def _column(value: Any, path: str) -> NumberColumn | CategoryColumn:
+def _column(value: Any, path: str) -> NumberColumn | CategoryColumn | DateColumn:
+    if "date" in _object(value, path):
+        column = DateColumn(*_DATE(value, path).values())
+        if len(column.fills) != len(column.parts) or not column.parts:
+            raise ModelFileError(f"has {path} without parts, or with other numbers than parts.")
+        return column
     if "number" in _object(value, path):
         return NumberColumn(*_record(number=_text, fill=_number())(value, path).values())
     fields = _record(category=_text, values=_list_of(_text), has_missing=_flag)
@@ -328,6 +338,12 @@ def _machine(value: Any, path: str) -> Any:
     return (_QUANTIZED if is_packed else _EXPANSION)(value, path)
 
 
+_DATE = _record(
+    date=_text,
+    order=_choice(*DATE_ORDERS),
+    parts=_list_of(_choice(*DATE_PARTS)),
+    fills=_list_of(_number()),
+)
 _PACKED = _record(
     format=_choice(*FORMATS), shape=_list_of(_integer(0, 2**31 - 1), 2), step=_number(above=0)
 )

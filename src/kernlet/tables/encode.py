@@ -73,7 +73,7 @@ class CategoryColumn:
 class ColumnEncoding:
     """How the columns of a table become rows of numbers."""
 
-    columns: tuple[NumberColumn | CategoryColumn, ...]
+    columns: tuple[Any, ...]  # NumberColumn, CategoryColumn or DateColumn
 
     @classmethod
     def learned(cls, table: Any) -> ColumnEncoding:

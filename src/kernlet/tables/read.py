@@ -96,16 +96,19 @@ class DataTable:
         for number, start in enumerate(self.starts[:-1]):
             yield int(start), self.batch(number, names)
 
-    def without(self, drop: Sequence[str]) -> DataTable:
-        """The table without the columns named."""
-        if not drop:
-            return self
-        if not self.has_columns:
-            raise ValueError("--drop is for tables with named columns.")
-        unknown = [name for name in drop if name not in self.names]
+    def chosen(self, option: str, values: Sequence[str]) -> list[str]:
+        """The columns that an option names, alone or in lists with commas, or by number."""
+        if values and not self.has_columns:
+            raise ValueError(f"{option} is for tables with named columns.")
+        names = named_columns(self.names, values)
+        unknown = [name for name in names if name not in self.names]
         if unknown:
-            raise ValueError(f"There is no column {unknown[0]!r} to drop.")
-        return replace(self, names=tuple(name for name in self.names if name not in drop))
+            raise ValueError(f"{option}: {self._unknown(unknown[0])}")
+        return names
+
+    def without(self, names: Sequence[str]) -> DataTable:
+        """The table without the columns named."""
+        return replace(self, names=tuple(name for name in self.names if name not in names))
 
     def split_target(self, target: str | None) -> tuple[DataTable, Any, Any]:
         """The table without its labels, their distinct values, and the index of each label.
@@ -177,6 +180,15 @@ def column_name(names: Sequence[str], name: str) -> str | None:
     return names[int(name) - 1] if is_number else None
 
 
+def named_columns(names: Sequence[str], values: Sequence[str]) -> list[str]:
+    """Columns from values that are a name, a number, or several of them between commas."""
+    found = []
+    for value in values:
+        parts = [value] if column_name(names, value) else value.split(",")
+        found += [column_name(names, part.strip()) or part.strip() for part in parts]
+    return found
+
+
 @contextmanager
 def errors_in(path: Path | str = "", start: int = 0) -> Iterator[None]:
     """Prefix errors with the file, and with the first row of the batch, that they are about."""
@@ -213,7 +225,8 @@ def read_table(
     A text file that is not called .csv or .tsv may hold LIBSVM rows, which are ``n_features``
     wide. ``text_format`` is what is known of a text file, and ``names`` are columns that it should
     have. Columns in ``category`` stay texts, and so does ``label`` (a name or a number) where
-    numbers would merge two of its texts. Errors name the row and the column.
+    numbers would merge two of its texts. Errors name the row and the column. ``category`` and
+    ``names`` may be lists with commas.
     """
     kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     with errors_in(path):
@@ -224,7 +237,8 @@ def read_table(
         elif kind in _LIBSVM_NAMES or _holds_libsvm(path, kind, text_format):
             table = _read_libsvm(path, n_features)
         else:
-            expected = {*names, *category, *([] if label is None else [label])}
+            values = [*names, *category, *([] if label is None else [label])]
+            expected = {*values, *named_columns((), values)}
             preferred = "\t" if kind in ("tsv", "tab") else ","
             layout = detect_layout(
                 lambda: pa.input_stream(str(path)),
@@ -250,6 +264,8 @@ def _open_parquet(
 ) -> DataTable:
     files = parquet_files(path)
     schema = _common_schema(files)
+    category = tuple(named_columns(schema.names, category))
+    label = None if label is None else column_name(schema.names, label)
     # Row groups are streamed through a small buffer, and not fetched whole before decoding: that
     # would double the memory that a batch takes.
     options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
@@ -340,6 +356,7 @@ def _read_csv(
 ) -> DataTable:
     """A text file in memory; where commas do not separate cells, they may be decimal commas."""
     label = None if label is None else column_name(layout.names, label)
+    category = named_columns(layout.names, category)
     cells = _read_cells(path, layout)
     columns = {}
     for name in layout.names:

@@ -43,7 +43,12 @@ _BLOCK_BYTES = 1 << 20
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _TWO_NUMBERS = re.compile(r"\d+\s+[+-]?\d+")
-_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T]\d{1,2}:\d{2}.*)?")
+# year, month and day in any order, then maybe a time, of which the hour and am or pm are groups
+DATE = re.compile(
+    r"(\d{1,4})([-/. ])(\d{1,2})\2(\d{1,4})(?:[ T,]+(\d{1,2}):\d{2}(?::\d{2}(?:[.,]\d+)?)?"
+    r"(?: ?([ap])\.?m\.?)?(?: ?(?:Z|UTC|[+-]\d{2}:?\d{2}))?)?",
+    re.IGNORECASE,
+)
 _LIBSVM_ROW = re.compile(r"\s*[-+\d.,e]+(\s+(\d+|qid):[-+\w.]+)+\s*(#.*)?", re.IGNORECASE)
 _MOSTLY = 0.9  # of the cells of a column that make it one of numbers, or of dates
 
@@ -266,7 +271,7 @@ def is_number(cell: str) -> bool:
 
 def is_date(cell: str) -> bool:
     """Whether a cell looks like a date, maybe with a time."""
-    return bool(_DATE.fullmatch(cell))
+    return bool(DATE.fullmatch(cell))
 
 
 def _has_header(rows: Sequence[list[str]], expected: set[str]) -> bool:

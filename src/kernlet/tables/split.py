@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from sklearn.model_selection import train_test_split
 from kernlet.affine import AffineMap
 from kernlet.console import say
 from kernlet.rows.source import PiecewiseRows, RowSubset
+from kernlet.tables.dates import learned_dates
 from kernlet.tables.encode import (
+    MAX_CATEGORIES,
     CategoryColumn,
     ColumnEncoding,
     as_numbers,
@@ -22,6 +25,7 @@ from kernlet.tables.encode import (
     learned_categories,
 )
 from kernlet.tables.read import DataTable, errors_in, is_number_type
+from kernlet.tables.sniff import is_date
 
 # How this works
 #
@@ -32,8 +36,8 @@ from kernlet.tables.read import DataTable, errors_in, is_number_type
 #    same table, share and seed give the same rows: `kernlet report` repeats the split to find the
 #    rows that a machine has not seen.
 # 3. One pass over the batches checks the numbers, counts missing cells, collects the categories
-#    of the training rows and takes a sample of training rows: all of them if they are in memory,
-#    otherwise at most 100,000.
+#    of the training rows, finds columns that cannot be used, and takes a sample of training rows:
+#    all of them if they are in memory, otherwise at most 100,000.
 # 4. Medians and the scaler come from the sample, categories from all training rows: a median of a
 #    sample is nearly that of the table, but a rare category may be missing from it. Held-out rows
 #    never enter. A category that only they have is unknown to the machine, as it would be later.
@@ -43,6 +47,7 @@ from kernlet.tables.read import DataTable, errors_in, is_number_type
 
 _MAX_NUMERIC_CLASSES = 50  # a target with more distinct floats is a quantity
 _MAX_CLASSES = 1000
+_MIN_COUNTED = 20  # rows: a shorter column of 1, 2, 3 and so on may be a quantity
 _MAX_SAMPLE = 100_000  # rows; the standard error of a mean is then 0.3 % of a deviation
 
 
@@ -69,6 +74,7 @@ def prepare(
     *,
     regression: bool,
     drop: Sequence[str],
+    dates: Sequence[str] = (),
     scale: str,
     test: float,
     seed: int,
@@ -76,7 +82,8 @@ def prepare(
     """Split a table, and learn its encoding and scaling from the training rows."""
     if regression and not table.in_memory:
         raise ValueError("--regression needs the table in memory: raise --memory.")
-    features, classes, codes = table.without(drop).split_target(target)
+    dropped, dates = table.chosen("--drop", drop), table.chosen("--date", dates)
+    features, classes, codes = table.without(dropped).split_target(target)
     target_summary = _target_summary(classes, codes, target, regression)
     summary: dict[str, Any] = {"rows": table.n_rows, "target": target}
     y = classes[codes] if regression else codes
@@ -90,9 +97,8 @@ def prepare(
         )
     if features.has_columns:
         say(f"encoding {len(features.names)} columns")
-        encoding, sample, missing = learn_encoding(features, training)
+        encoding, sample, missing = learn_encoding(features, training, dates)
         summary |= {"columns": len(features.names), "missing": missing}
-        _note_identifiers(encoding, len(training))
         scaler, message = choose_scaler(encoding.transform(sample), scale, encoding.is_category)
     else:
         encoding = None
@@ -150,7 +156,9 @@ def _target_summary(
     return {"classes": dict(zip(map(str, classes.tolist()), counts, strict=True))}
 
 
-def learn_encoding(table: DataTable, training: Any) -> tuple[ColumnEncoding, Any, dict[str, int]]:
+def learn_encoding(
+    table: DataTable, training: Any, dates: Sequence[str] = ()
+) -> tuple[ColumnEncoding, Any, dict[str, int]]:
     """The encoding of the training rows, a sample of them, and missing cells per column."""
     is_training = np.zeros(table.n_rows, dtype=bool)
     is_training[training] = True
@@ -158,43 +166,142 @@ def learn_encoding(table: DataTable, training: Any) -> tuple[ColumnEncoding, Any
     if not table.in_memory and len(training) > _MAX_SAMPLE:
         random = np.random.RandomState(0)
         sampled = np.sort(random.choice(training, _MAX_SAMPLE, replace=False))
-    texts: dict[str, set[str | None]] = {}
-    missing = dict.fromkeys(table.names, 0)
+    observed = {name: _Observed(name) for name in table.names}
     samples = []
     for start, batch in table.batches():
         stop = start + batch.num_rows
         for name in table.names:
-            if is_number_type(batch[name].type):
-                with errors_in(start=start):
-                    numbers = as_numbers(batch[name], name)
-                missing[name] += int(np.count_nonzero(np.isnan(numbers)))
-            else:
-                distinct, codes = distinct_texts(batch[name])
-                missing[name] += batch[name].null_count
-                occurring = np.unique(codes[is_training[start:stop]])
-                texts.setdefault(name, set()).update(distinct[code] for code in occurring)
-                learned_categories(name, texts[name], stop)  # refuses too many of them early
+            with errors_in(start=start):
+                observed[name].add(batch[name], is_training[start:stop], start)
         first, last = np.searchsorted(sampled, [start, stop])
         samples.append(batch.take(pa.array(sampled[first:last] - start)))
+    _report_unusable([column for column in observed.values() if column.name not in dates])
     sample = pa.concat_tables(samples)
-    columns = tuple(
-        learned_categories(column.name, texts[column.name], len(training))
-        if isinstance(column, CategoryColumn)
-        else column
-        for column in ColumnEncoding.learned(sample).columns
-    )
-    return ColumnEncoding(columns), sample, {name: n for name, n in missing.items() if n}
+    learned = {c.name: c for c in ColumnEncoding.learned(sample.drop_columns(list(dates))).columns}
+    columns: list[Any] = []
+    for name in table.names:
+        if name in dates:
+            columns.append(learned_dates(name, sample[name]))
+        elif isinstance(learned[name], CategoryColumn):
+            columns.append(learned_categories(name, observed[name].texts, len(training)))
+        else:
+            columns.append(learned[name])
+    _note_identifiers(columns, len(training))
+    missing = {name: column.n_missing for name, column in observed.items() if column.n_missing}
+    return ColumnEncoding(tuple(columns)), sample, missing
 
 
-def _note_identifiers(encoding: ColumnEncoding, n_rows: int) -> None:
+@dataclass(eq=False)
+class _Observed:
+    """What the batches of a table tell about a column."""
+
+    name: str
+    n_missing: int = 0
+    n_rows: int = 0  # of the training
+    texts: set[str | None] = field(default_factory=set)  # of training rows
+    low: float = np.inf  # of the numbers of training rows
+    high: float = -np.inf
+    first: float = 0.0  # the number in the first row
+    counts_rows: bool = True  # whether each number is one more than that of the row before
+
+    def add(self, cells: Any, is_training: Any, start: int) -> None:
+        """Look at a batch that begins with a row of the table."""
+        self.n_rows += int(np.count_nonzero(is_training))
+        if not is_number_type(cells.type):
+            self.counts_rows = False
+            self.n_missing += cells.null_count
+            if len(self.texts) <= MAX_CATEGORIES + 1:  # enough to know that there are too many
+                texts, codes = distinct_texts(cells)
+                self.texts.update(texts[code] for code in np.unique(codes[is_training]))
+            return
+        numbers = as_numbers(cells, self.name)
+        self.n_missing += int(np.count_nonzero(np.isnan(numbers)))
+        known = numbers[is_training & ~np.isnan(numbers)]
+        if len(known):
+            self.low, self.high = min(self.low, known.min()), max(self.high, known.max())
+        if self.counts_rows and len(numbers):
+            self.first = numbers[0] if start == 0 else self.first
+            expected = self.first + start + np.arange(len(numbers))
+            self.counts_rows = np.array_equal(numbers, expected)
+
+    @property
+    def categories(self) -> list[str]:
+        """The texts that are not missing."""
+        return [text for text in self.texts if text is not None]
+
+    @property
+    def holds_dates(self) -> bool:
+        """Whether all texts look like dates."""
+        return bool(self.categories) and all(map(is_date, self.categories))
+
+    @property
+    def problem(self) -> str:
+        """Why the column cannot be used, or nothing."""
+        if not self.categories and self.low > self.high:
+            return "empty"
+        count = len(self.categories)
+        if count <= MAX_CATEGORIES:
+            return ""
+        return "dates" if self.holds_dates else f"{count:,} different texts in {self.n_rows:,} rows"
+
+    @property
+    def doubt(self) -> str:
+        """Why the column teaches nothing, or nothing."""
+        if self.low == self.high or (not self.low <= self.high and len(self.texts) == 1):
+            return "constant"
+        return "counts the rows" if self.counts_rows and self.n_rows > _MIN_COUNTED else ""
+
+
+def _report_unusable(columns: list[_Observed]) -> None:
+    """Raise for columns that cannot be used, and point out those that teach nothing."""
+    problems = {column.name: column.problem for column in columns if column.problem}
+    doubts = {
+        column.name: column.doubt for column in columns if column.doubt and not column.problem
+    }
+    drop = drop_options([*problems, *doubts])
+    if not problems:
+        if doubts:
+            say(f"note: {_with_reasons(doubts)}: {drop} leaves out what teaches nothing")
+        return
+    dates = [column.name for column in columns if column.problem == "dates"]
+    parts = [f"Columns that cannot be used: {_with_reasons(problems)}"]
+    if doubts:
+        parts.append(f"columns that teach nothing: {_with_reasons(doubts)}")
+    advice = f"Leave them out with {drop}"
+    if dates:
+        advice += f", or use the dates with {drop_options(dates, '--date')}"
+    if any(column.problem not in ("", "dates", "empty") for column in columns):
+        advice += f", or group the texts into at most {MAX_CATEGORIES}"
+    raise ValueError(f"{'; '.join(parts)}. {advice}.")
+
+
+def _with_reasons(columns: dict[str, str]) -> str:
+    return ", ".join(f"{name!r} ({reason})" for name, reason in columns.items())
+
+
+def drop_options(names: Sequence[str], option: str = "--drop") -> str:
+    """The option with all columns, as it can be copied to a shell."""
+    joined = ",".join(name for name in names if "," not in name)
+    values = [*([joined] if joined else []), *(name for name in names if "," in name)]
+    return " ".join(f"{option} {shlex.quote(value)}" for value in values)
+
+
+def _note_identifiers(columns: Sequence[Any], n_rows: int) -> None:
     """Point out columns of texts that hardly repeat."""
-    for column in encoding.columns:
-        count = len(column.categories) if isinstance(column, CategoryColumn) else 0
-        if 2 * count > max(n_rows, 8):
-            say(
-                f"note: column {column.name!r} has {count} different texts in {n_rows} rows; ids, "
-                f"dates and the like teach nothing: --drop {column.name} leaves it out"
-            )
+    found = [
+        column
+        for column in columns
+        if isinstance(column, CategoryColumn) and 2 * len(column.categories) > max(n_rows, 8)
+    ]
+    if not found:
+        return
+    texts = {c.name: f"{len(c.categories)} different texts in {n_rows} rows" for c in found}
+    dates = [c.name for c in found if all(map(is_date, c.categories))]
+    hint = f"; {drop_options(dates, '--date')} makes numbers of dates" if dates else ""
+    say(
+        f"note: {_with_reasons(texts)}: ids and the like teach nothing; "
+        f"{drop_options(list(texts))} leaves them out{hint}"
+    )
 
 
 def _encoded(batch: Any, encoding: ColumnEncoding | None, scaler: AffineMap | None) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import skops.io
@@ -105,7 +106,13 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
         ("", "the file is empty"),
         ("1,2\n3,4\n", "the file has no header, and its columns are 'column_1', 'column_2'"),
         ("a,a\n3,4\n", "'a' occurs twice"),
-        ("a,b\n1,x\n2,\n", "Row 2, column 'b': the label is missing"),
+        ("a,b\n1,x\n2,\n3,\n", "2 of 3 rows have no label in column 'b', row 2 first: add --skip"),
+        ("a,b\n1,\n2,\n", "Column 'b' has no labels at all"),
+        (
+            "a,b\n" + "".join(f"1,{i}\n" for i in range(40)),
+            "40 different numbers in 40 rows: add --reg",
+        ),
+        ("a,b\n" + "".join(f"1,t{i}\n" for i in range(40)), "40 classes in 40 rows, too many"),
         ("a,b\n1,x\n2,x\n3,x\n4,x\n", "one class only, 'x': nothing"),
         ("a,b\n1,x\n2,y\n", "Of 2 rows, the 1 to train on are too few"),
         ("a,b\n" + "1,x\n2,y\n" * 20 + "oops,x\n", "row 41, column 'a': 'oops' is not a number"),
@@ -114,7 +121,7 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
             "300 different texts|240 diff",
         ),
         ("a,b\n" + "".join(f"1,{i + 0.5}\n" for i in range(90)), "add --regression"),
-        ("a,b\n" + "1,0.5\n2,1\n" * 20, "2 different numbers: add --regression"),
+        ("a,b\n" + "1,0.5\n2,1\n" * 20, "2 different numbers in 40 rows: add --regression"),
         ("b\n1\n2\n", "no column besides the target"),
         ("a,c\n1,2\n", "no column 'b' among 'a', 'c'"),
         ("a,b\ninf,1\n2,0\n1,1\n2,1\n3,0\n", "Row 1, column 'a': inf is too large"),
@@ -224,6 +231,28 @@ def test_texts_that_hardly_repeat_are_noted(tmp_path):
     words = ["fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m"]
     assert "note: 'day' (48 different texts in 48 rows)" in kernlet_command(*words)
     assert "note:" not in kernlet_command(*words, "--drop", "day")
+
+
+@pytest.mark.parametrize("memory", [[], ["--memory", "1k"]])
+def test_rows_without_a_label_can_be_skipped(memory, tmp_path):
+    lines = ["x,y"] + [f"{i % 10},{'' if i % 9 == 0 else i % 10 > 4}" for i in range(180)]
+    table, model = tmp_path / "t.csv", tmp_path / "m"
+    table.write_text("\n".join(lines))
+    if memory:
+        table = tmp_path / "t.parquet"
+        pq.write_table(pa.csv.read_csv(tmp_path / "t.csv"), table, row_group_size=50)
+    words = ["fit", table, "--target", "y", *QUICK, *memory, "-o", model]
+    assert "20 of 180 rows have no label in column 'y', row 1 first" in kernlet_command(
+        *words, status=1
+    )
+    said = kernlet_command(*words, "--skip-unlabelled")
+    assert "note: 20 rows without a label are left out" in said
+    assert "accuracy 100.00 % on 32 held-out rows" in said
+    assert kernlet.load(model).summary_["data"]["unlabelled"] == 20
+    said = kernlet_command(
+        "report", model, table, "--no-sizes", "--skip-unlabelled", "-o", tmp_path / "r.html"
+    )
+    assert "accuracy 1.0000 on 32 rows" in said
 
 
 def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):

@@ -173,7 +173,7 @@ def test_files_of_whole_and_other_numbers(tmp_path):
         ([], "Choose with --target which of 'a', 'b', 'c', 'color', 'label' to predict"),
         (["--target", "label", "--regression"], "raise --memory"),
         (["--target", "label", "--drop", "z"], "--drop: There is no column 'z' among"),
-        (["--target", "a"], "different numbers: add --regression"),
+        (["--target", "a"], "different numbers in 6,000 rows: add --regression"),
         (["--target", "label", "--category", "b"], "Leave them out with --drop b, or group"),
         (["--target", "label", "--category", "nope"], "--category: There is no column 'nope'"),
     ],

@@ -80,6 +80,9 @@ _seed = click.option(
 _target = click.option(
     "--target", help="The column of the labels; by default that of the training."
 )
+_skip_unlabelled = click.option(
+    "--skip-unlabelled", is_flag=True, help="Leave out rows without a label."
+)
 
 
 def _reads_table(command: Callable[..., None]) -> Callable[..., None]:
@@ -91,6 +94,7 @@ def _reads_table(command: Callable[..., None]) -> Callable[..., None]:
         separator: str | None,
         no_header: bool,
         encoding: str | None,
+        skip_unlabelled: bool = False,
         **options: Any,
     ) -> None:
         file = None
@@ -100,7 +104,7 @@ def _reads_table(command: Callable[..., None]) -> Callable[..., None]:
 
             _refuse_overwriting(options.get("output"), table)
             given = TextFormat(separator, False if no_header else None, encoding)
-            file = TableFile(table, given)
+            file = TableFile(table, given, skip_unlabelled)
         command(table=file, **options)
 
     for option in reversed(_TEXT_OPTIONS):
@@ -213,6 +217,7 @@ def run_demo(folder: Path) -> None:
     help="Bytes that the table may take, such as 4G; larger Parquet is read in batches. By "
     "default a quarter of the memory.",
 )
+@_skip_unlabelled
 @_reads_table
 @_output(required=True, help="The file of the machine.")
 def run_fit(**options: Any) -> None:
@@ -249,6 +254,7 @@ def run_predict(**options: Any) -> None:
 @_target
 @click.option("--centers", default="100", help='A number, or "auto".')
 @_seed
+@_skip_unlabelled
 @_reads_table
 @_output(required=True, help="The file of the smaller machine.")
 def run_compress(**options: Any) -> None:
@@ -281,6 +287,7 @@ def run_compress(**options: Any) -> None:
 @_choice("--exp", ["libm", "polynomial"], "The exponential function of the C code.")
 @click.option("--table", type=_FILE, help="Rows to check the export on.")
 @_target
+@_skip_unlabelled
 @_reads_table
 @_output(required=True, help="A folder for C, a file for ONNX.")
 def run_export(**options: Any) -> None:
@@ -295,6 +302,7 @@ def run_export(**options: Any) -> None:
 @click.argument("table", type=_FILE)
 @_target
 @click.option("--sizes/--no-sizes", default=True, help="Also train other sizes and an SVC.")
+@_skip_unlabelled
 @_reads_table
 @_output(default=Path("report.html"), help="The HTML file.")
 def run_report(**options: Any) -> None:

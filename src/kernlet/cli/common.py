@@ -118,8 +118,9 @@ def labelled_rows(
     with errors_in(file.path):
         if not (has_labels or required):
             return rows_for(model, table.batch(0)), None
-        features, classes, codes = table.split_target(target)
-        return rows_for(model, features.batch(0)), classes[codes]
+        features, classes, codes = table.split_target(target, file.skip_unlabelled)
+        labelled = codes >= 0
+        return rows_for(model, features.batch(0))[labelled], classes[codes[labelled]]
 
 
 def rows_for(model: Model, batch: Any) -> Any:

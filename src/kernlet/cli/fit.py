@@ -83,6 +83,7 @@ def _read(options: SimpleNamespace) -> Prepared:
             regression=options.regression,
             drop=options.drop,
             dates=options.date,
+            skip_unlabelled=options.table.skip_unlabelled,
             scale=options.scale,
             test=options.test,
             seed=options.seed,

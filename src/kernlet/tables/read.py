@@ -110,22 +110,37 @@ class DataTable:
         """The table without the columns named."""
         return replace(self, names=tuple(name for name in self.names if name not in names))
 
-    def split_target(self, target: str | None) -> tuple[DataTable, Any, Any]:
+    def split_target(
+        self, target: str | None, skip_unlabelled: bool = False
+    ) -> tuple[DataTable, Any, Any]:
         """The table without its labels, their distinct values, and the index of each label.
 
-        Indices take less memory than texts.
+        Indices take less memory than texts. They are -1 for rows without a label, which are an
+        error unless ``skip_unlabelled``.
         """
         if not self.has_columns:
             if self.y is None:
                 raise ValueError("The file has no labels: an .npz file needs an array y.")
-            _require_labels(self.y, "y")
-            return self, *np.unique(self.y, return_inverse=True)
-        if target is None:
-            raise ValueError(f"Choose with --target which of {listed(self.names)} to predict.")
-        name = column_name(self.names, target)
-        if name is None:
-            raise ValueError(self._unknown(target))
-        return self.without([name]), *self._labels(name)
+            name, features = "y", self
+            batches = [_label_codes(self.y, name)]
+        else:
+            if target is None:
+                raise ValueError(f"Choose with --target which of {listed(self.names)} to predict.")
+            found = column_name(self.names, target)
+            if found is None:
+                raise ValueError(self._unknown(target))
+            name, features, batches = found, self.without([found]), []
+            for start, batch in self.batches([found]):
+                with errors_in(start=start):
+                    batches.append(_label_codes(batch[found].to_numpy(), found))
+        classes, codes = _joined_codes(batches, name)
+        unlabelled = np.flatnonzero(codes < 0)
+        if len(unlabelled) and not skip_unlabelled:
+            raise ValueError(
+                f"{len(unlabelled):,} of {len(codes):,} rows have no label in column {name!r}, row "
+                f"{unlabelled[0] + 1} first: add --skip-unlabelled to leave them out."
+            )
+        return features, classes, codes
 
     def _unknown(self, name: str) -> str:
         """Why there is no column of a name, as far as the layout of the file tells."""
@@ -149,27 +164,6 @@ class DataTable:
             else ""
         )
         return f"There is no column {name!r} among {parts}.{hint}"
-
-    def _labels(self, target: str) -> tuple[Any, Any]:
-        batches = []
-        for start, batch in self.batches([target]):
-            values = batch[target].to_numpy()
-            with errors_in(start=start):
-                _require_labels(values, target)
-            if values.dtype.kind == "O":
-                values = values.astype(str)
-            elif (values == np.rint(values)).all():
-                values = values.astype(np.int64)
-            batches.append(np.unique(values, return_inverse=True))
-        distinct = [values for values, _ in batches if len(values)]
-        if len({values.dtype.kind == "U" for values in distinct}) > 1:
-            raise ValueError(
-                f"Column {target!r} holds numbers in some row groups and texts in others: write it "
-                "with one type."
-            )
-        classes = np.unique(np.concatenate(distinct))
-        codes = [np.searchsorted(classes, values).astype(np.int32)[c] for values, c in batches]
-        return classes, np.concatenate(codes)
 
 
 def column_name(names: Sequence[str], name: str) -> str | None:
@@ -543,14 +537,42 @@ def _plain_rows(X: Any, y: Any) -> DataTable:
     return DataTable(X=X, y=y, starts=(0, len(X)))
 
 
-def _require_labels(values: Any, name: str) -> None:
-    is_float = values.dtype.kind == "f"
-    missing = np.flatnonzero(np.isnan(values) if is_float else [v is None for v in values])
-    if len(missing):
-        raise ValueError(f"Row {missing[0] + 1}, column {name!r}: the label is missing.")
-    if is_float and np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise ValueError(f"Row {row + 1}, column {name!r}: {values[row]} is not a label.")
+def _label_codes(values: Any, name: str) -> tuple[Any, Any]:
+    """Distinct labels of a batch, and the index of each label, -1 where it is missing."""
+    if values.dtype.kind == "f":
+        is_missing = np.isnan(values)
+        if np.isinf(values).any():
+            row = int(np.flatnonzero(np.isinf(values))[0])
+            raise ValueError(f"Row {row + 1}, column {name!r}: {values[row]} is not a label.")
+    elif values.dtype.kind == "O":
+        is_missing = np.array([value is None for value in values], dtype=bool)
+    else:
+        is_missing = np.zeros(len(values), dtype=bool)
+    known = values[~is_missing]
+    if known.dtype.kind == "O":
+        known = known.astype(str)
+    elif known.dtype.kind == "f" and (known == np.rint(known)).all():
+        known = known.astype(np.int64)
+    codes = np.full(len(values), -1, dtype=np.int32)
+    labels, codes[~is_missing] = np.unique(known, return_inverse=True)
+    return labels, codes
+
+
+def _joined_codes(batches: list[tuple[Any, Any]], name: str) -> tuple[Any, Any]:
+    """Distinct labels of all batches, and the index of each label in them."""
+    distinct = [labels for labels, _ in batches if len(labels)]
+    if not distinct:
+        raise ValueError(f"Column {name!r} has no labels at all.")
+    if len({labels.dtype.kind == "U" for labels in distinct}) > 1:
+        raise ValueError(
+            f"Column {name!r} holds numbers in some row groups and texts in others: write it with "
+            "one type."
+        )
+    classes = np.unique(np.concatenate(distinct))
+    # a last entry for the code -1, which stays
+    tables = [np.append(np.searchsorted(classes, labels), -1) for labels, _ in batches]
+    pairs = zip(tables, batches, strict=True)
+    return classes, np.concatenate([table.astype(np.int32)[codes] for table, (_, codes) in pairs])
 
 
 def file_digest(path: Path) -> str:

@@ -45,7 +45,7 @@ from kernlet.tables.sniff import is_date
 #    once, so that training sees arrays; otherwise training sees the row source, and each pass
 #    over the rows reads and encodes the file again.
 
-_MAX_NUMERIC_CLASSES = 50  # a target with more distinct floats is a quantity
+_MIN_DISTINCT = 10  # labels: fewer are classes, however few the rows
 _MAX_CLASSES = 1000
 _MIN_COUNTED = 20  # rows: a shorter column of 1, 2, 3 and so on may be a quantity
 _MAX_SAMPLE = 100_000  # rows; the standard error of a mean is then 0.3 % of a deviation
@@ -75,6 +75,7 @@ def prepare(
     regression: bool,
     drop: Sequence[str],
     dates: Sequence[str] = (),
+    skip_unlabelled: bool = False,
     scale: str,
     test: float,
     seed: int,
@@ -83,17 +84,22 @@ def prepare(
     if regression and not table.in_memory:
         raise ValueError("--regression needs the table in memory: raise --memory.")
     dropped, dates = table.chosen("--drop", drop), table.chosen("--date", dates)
-    features, classes, codes = table.without(dropped).split_target(target)
-    target_summary = _target_summary(classes, codes, target, regression)
+    features, classes, codes = table.without(dropped).split_target(target, skip_unlabelled)
+    labelled = np.flatnonzero(codes >= 0)
+    target_summary = _target_summary(classes, codes[labelled], target, regression)
+    if len(labelled) < len(codes):
+        target_summary["unlabelled"] = len(codes) - len(labelled)
+        say(f"note: {len(codes) - len(labelled):,} rows without a label are left out")
     summary: dict[str, Any] = {"rows": table.n_rows, "target": target}
     y = classes[codes] if regression else codes
     if features.has_columns and not features.names:
         raise ValueError("The table has no column besides the target.")
-    training, held_out = split_rows(y, test, seed, regression)
+    training, held_out = split_rows(y[labelled], test, seed, regression)
+    training, held_out = labelled[training], labelled[held_out]
     if len(training) < 2 or not (regression or len(np.unique(y[training])) > 1):
         raise ValueError(
-            f"Of {len(y)} rows, the {len(training)} to train on are too few, or all of one class: "
-            "provide more rows, or another --test or --seed."
+            f"Of {len(labelled)} rows, the {len(training)} to train on are too few, or all of one "
+            "class: provide more rows, or another --test or --seed."
         )
     if features.has_columns:
         say(f"encoding {len(features.names)} columns")
@@ -144,14 +150,19 @@ def _target_summary(
         return {"target range": [float(classes[0]), float(classes[-1])]}
     if len(classes) < 2:
         raise ValueError(f"The target has one class only, {str(classes[0])!r}: nothing to learn.")
-    if classes.dtype.kind == "f" and (
-        len(classes) > _MAX_NUMERIC_CLASSES or (classes != np.rint(classes)).any()
-    ):
+    is_number = classes.dtype.kind in "iuf"
+    is_decimal = classes.dtype.kind == "f" and (classes != np.rint(classes)).any()
+    hardly_repeats = len(classes) > _MIN_DISTINCT and 2 * len(classes) > len(codes)
+    if is_decimal or (is_number and (hardly_repeats or len(classes) > _MAX_CLASSES)):
         raise ValueError(
-            f"The target has {len(classes)} different numbers: add --regression to predict them."
+            f"The target has {len(classes):,} different numbers in {len(codes):,} rows: add "
+            "--regression to predict them."
         )
-    if len(classes) > _MAX_CLASSES:
-        raise ValueError(f"The target has {len(classes)} classes, too many to learn.")
+    if hardly_repeats or len(classes) > _MAX_CLASSES:
+        raise ValueError(
+            f"The target has {len(classes):,} classes in {len(codes):,} rows, too many to learn: "
+            "choose another with --target."
+        )
     counts = np.bincount(codes, minlength=len(classes)).tolist()
     return {"classes": dict(zip(map(str, classes.tolist()), counts, strict=True))}
 

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 
@@ -335,9 +336,35 @@ def test_export(iris, tmp_path):
     assert (tmp_path / "c" / "iris.h").exists()
     made = subprocess.run(["make", "-s", "-C", tmp_path / "c"], capture_output=True, text=True)
     assert "16 of 16 rows agree" in made.stdout
+    assert "150 rows given, which may include training rows" in said
     said = kernlet_command("export", model, "--to", "onnx", "-o", tmp_path / "iris.onnx")
     assert "checked with onnxruntime" in said
     assert (tmp_path / "iris.onnx").stat().st_size > 500
+
+
+@pytest.mark.parametrize("exp", ["polynomial", "libm"])
+def test_export_keeps_packed_tables_and_says_which_exponential_is_smaller(exp, iris, tmp_path):
+    machine = kernlet.CompactKernelClassifier(8, storage="int4", n_epochs=5, random_state=0)
+    kernlet.save(machine.fit(IRIS, IRIS_LABELS), tmp_path / "packed.kernlet")
+    words = ("export", tmp_path / "packed.kernlet", "--to", "c", "--exp", exp)
+    said = kernlet_command(*words, "-o", tmp_path / "c")
+    assert "held as stored (the machine's own)" in said
+    assert "near its centers" in said
+    if shutil.which("arm-none-eabi-gcc"):
+        line = next(line for line in said.splitlines() if line.startswith("Cortex-M0: "))
+        assert "of flash with the run-time library" in line
+        assert "with --exp" in line
+        is_smaller = exp == "polynomial"
+        words = "polynomial, linked smaller than" if is_smaller else "libm, linked larger than"
+        assert f"exponential: {words}" in said
+
+
+def test_export_refuses_a_target_that_is_not_in_the_table(iris, tmp_path):
+    table, model, _ = iris
+    words = ("export", model, "--to", "c", "--target", "foo", "-o", tmp_path / "c")
+    assert "There is no column 'foo' among" in kernlet_command(*words, "--table", table, status=1)
+    assert "give --table too" in kernlet_command(*words, status=2)
+    assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize("kind", ["kernlet", "skops", "libsvm"])

@@ -1,8 +1,11 @@
 """Every export is compiled with sanitizers and compared with Python on real rows."""
 
+import math
+import re
 import shutil
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,10 +21,13 @@ from kernlet.export.c import (
     c_comment,
     c_identifier,
     c_string,
+    distinct,
     float32_outputs,
     pack,
-    size_report,
+    plain_name,
+    raw_columns,
 )
+from kernlet.export.code_size import TARGETS, size_report
 from kernlet.export.rounding import likely_rows
 from kernlet.kernels.base import c_float
 from kernlet.kernels.polynomial import Polynomial
@@ -29,7 +35,7 @@ from kernlet.kernels.rbf import RBF
 from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
-from kernlet.tables.encode import ColumnEncoding
+from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
 from support.c_programs import SANITIZERS, STRICT, compiled, needs_gcc, run
 from support.exportable_models import (
     CLASSIFIERS,
@@ -196,7 +202,7 @@ def test_names_cannot_break_out_of_the_source(tmp_path):
     )
     source = to_c(model, tmp_path)
     compiled(source)
-    text = (tmp_path / "model.c").read_text("ascii")
+    text = (tmp_path / "model.c").read_text("utf-8")
     assert all(c_string(name) in text for name in classes.tolist())
 
 
@@ -211,22 +217,98 @@ def test_the_makefile_builds_and_tests(tmp_path):
     assert "16 of 16 rows agree" in made.stdout
 
 
+def other_targets():
+    """Targets for which there is a compiler, besides this computer."""
+    return [
+        pytest.param(
+            target,
+            marks=pytest.mark.skipif(
+                not shutil.which(f"{prefix}gcc"), reason=f"there is no {prefix}gcc"
+            ),
+        )
+        for target, (prefix, _) in TARGETS.items()
+        if prefix
+    ]
+
+
 @needs_gcc
-def test_sizes(tmp_path):
+@pytest.mark.parametrize("target", other_targets())
+def test_flash_is_what_a_program_grows_by(target, tmp_path):
     model, X = classifier("compact int8")
-    source = to_c(model, tmp_path, "int8", X=X)
-    sizes = {size.target: size for size in source.size_report()}
-    host = sizes["host"]
-    assert source.table_bytes < host.flash < source.table_bytes + 4000
-    assert host.ram <= 16 * 10  # pointers to the names of classes
-    if shutil.which("arm-none-eabi-gcc"):
-        assert sizes["Cortex-M0"].flash < source.table_bytes + 3000
-        assert sizes["Cortex-M0"].ram == 0
-    if shutil.which("avr-gcc"):
-        assert sizes["ATmega328P"].ram >= 10 * (2 + 2)  # pointers, and texts of digits
+    sizes = {}
+    for exp in ("polynomial", "libm"):
+        source = to_c(model, tmp_path, X=X, exp=exp)
+        size = {size.target: size for size in source.size_report()}[target]
+        assert not size.problem
+        assert source.table_bytes < size.own < source.table_bytes + 2000
+        assert size.own < size.flash < size.own + 6000
+        assert 0 <= size.ram < 16
+        assert 64 * 4 < size.stack < 1000  # the scaled features are there
+        sizes[exp] = size
+    # expf is not in the machine's own bytes, and larger than the polynomial
+    assert sizes["libm"].own < sizes["polynomial"].own
+    assert sizes["polynomial"].flash < sizes["libm"].flash
+
+
+@needs_gcc
+def test_sizes_on_the_host_and_of_what_does_not_compile(tmp_path):
+    model, X = classifier("compact int8")
+    source = to_c(model, tmp_path, X=X)
+    host = source.size_report()[0]
+    assert host.target == "host"
+    assert source.table_bytes < host.own < source.table_bytes + 2000
+    assert host.flash is None
     (tmp_path / "broken.c").write_text("int x = ;")
-    assert size_report(tmp_path / "broken.c")[0].flash is None
-    assert "expected" in size_report(tmp_path / "broken.c")[0].problem
+    sizes = size_report(tmp_path / "broken.c")
+    assert all(size.own is size.flash is None for size in sizes)
+    assert all("does not compile (expected" in size.problem for size in sizes)
+
+
+@needs_gcc
+def test_what_does_not_link_keeps_the_size_of_its_own(tmp_path):
+    (tmp_path / "lost.h").write_text("int lost_predict(const float *x, float *scores);")
+    (tmp_path / "lost.c").write_text(
+        '#include "lost.h"\nint absent(void);\n'
+        "int lost_predict(const float *x, float *scores) "
+        "{ (void)x; (void)scores; return absent(); }"
+    )
+    for size in size_report(tmp_path / "lost.c")[1:]:
+        assert size.own > 0
+        assert size.flash is None
+        assert "does not link (" in size.problem
+
+
+def test_stored_tables_are_the_default_of_packed_machines(tmp_path):
+    for name, storage in [("compact mixed", "stored"), ("compact int8", "stored")]:
+        source = to_c(classifier(name)[0], tmp_path)
+        assert source.storage == storage
+        assert source.table_bytes < 0.5 * to_c(classifier(name)[0], tmp_path, "float32").table_bytes
+    for name in ("compact", "svc"):
+        assert to_c(classifier(name)[0], tmp_path).storage == "float32"
+    assert "Storage: float32" in (tmp_path / "model.h").read_text("utf-8")
+
+
+@needs_gcc
+@pytest.mark.parametrize("exp", ["polynomial", "libm"])
+@pytest.mark.parametrize("name", ["compact mixed", "svc", "svc pairs", "core"])
+@pytest.mark.parametrize("optimize", ["-Os", "-O2"])
+def test_the_test_program_is_as_strict_as_the_header_says(name, exp, optimize, tmp_path):
+    model, X = classifier(name)
+    source = to_c(model, tmp_path, X=X, exp=exp)
+    assert f"at most {source.tolerance:.2g}, which" in (tmp_path / "model.h").read_text("utf-8")
+    test = tmp_path / "test_model.c"
+    assert f"#define TOLERANCE {c_float(source.tolerance)}" in test.read_text("utf-8")
+    assert 0 < source.tolerance < 1e-5 * max(3.0, source.rounding.largest_score)
+    build = ["gcc", *STRICT, optimize, "model.c", "test_model.c", "-o", "run", "-lm"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "run"], check=False).returncode == 0
+    # a table that is off by a little more fails
+    code = (tmp_path / "model.c").read_text("utf-8")
+    first = float(re.search(r"table_intercept\[\d+\] IN_FLASH = {\s*(\S+)f,", code)[1])
+    wrong = code.replace(c_float(first), c_float(first + 30 * source.tolerance), 1)
+    (tmp_path / "model.c").write_text(wrong, "utf-8")
+    subprocess.run(build, cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "run"], check=False).returncode == 1
 
 
 def test_what_rounding_costs_is_returned_and_written(tmp_path):
@@ -239,27 +321,117 @@ def test_what_rounding_costs_is_returned_and_written(tmp_path):
     header = (tmp_path / "model.h").read_text()
     assert f"accuracy {record.accuracy_before:.4f} before" in header
     assert f"largest error of a score {record.largest_score_error:.3g}" in header
-    assert "150 given rows" in header
+    assert "on 150 rows given, which may include training rows:" in header
     assert "Storage: int8" in header
     assert source.table_bytes == 20 * 4 + 20 * 3 + 4 * (1 + 1 + 3 + 1)
 
 
-def test_the_header_says_features_classes_and_encoding(tmp_path):
-    table = {"size": [1.0, None, 3.0, 9.0], "color": ["red", "blue", None, "red"]}
+TABLE = {
+    "Temp [\u00b0C]": [20.5, None, 3.0, 1e-3, -7.25, 1e30],
+    "site": ["K\u00f6ln", "Berlin", None, "*/ ??/", 'a "quote"', "K\u00f6ln"],
+    "int": [True, False, True, True, False, True],
+    "3 d": [1, 2, 3, 4, 5, 6],
+    "3.d": [1.5, None, 3.5, None, None, 2.5],
+    "code": ["7", "8", "a\0b", "9" * 120, "", "7"],
+}
+LABELS = ["ok", "wear & tear", "ok", "-1", "1", "\u4e2d"]
+
+
+def table_model(table=TABLE, labels=LABELS):
+    """A machine for a table of mixed columns."""
     encoding = ColumnEncoding.learned(table)
-    machine = as_model(SVC().fit(encoding.transform(table), ["no", "yes", "no", "yes"]))
-    model = Model(
-        machine.expansion,
-        "classifier",
-        machine.classes,
-        "one output",
-        encoding=encoding,
-        feature_names=encoding.feature_names,
-    )
-    to_c(model, tmp_path, X=table, y=["no", "yes", "no", "yes"])
-    header = (tmp_path / "model.h").read_text()
-    for words in ("0: size", "1: color=blue", "Class 1: yes", "size: the number; 3 where"):
+    rows = np.clip(encoding.transform(table), -10, 10)
+    machine = as_model(CompactKernelClassifier(6, n_epochs=5, random_state=0).fit(rows, labels))
+    return replace(machine, encoding=encoding, feature_names=encoding.feature_names)
+
+
+def test_the_header_says_features_classes_and_encoding(tmp_path):
+    to_c(table_model(), tmp_path, name="m")
+    header = (tmp_path / "m.h").read_text("utf-8")
+    for words in (
+        "#define M_FEATURE_TEMP_C 0 /* Temp [\u00b0C] */",
+        "#define M_FEATURE_SITE_KOLN 3 /* site=K\u00f6ln */",
+        "#define M_FEATURE_SITE_MISSING 5 /* site=(missing) */",
+        "#define M_FEATURE_3_D_8 8 /* 3 d */",  # alike: with their numbers
+        "#define M_FEATURE_3_D_9 9 /* 3.d */",
+        "#define M_CLASS_MINUS_1 0 /* -1 */",
+        "#define M_CLASS_OK 2 /* ok */",
+        "#define M_CLASS_UNNAMED 4 /* \u4e2d */",
+        "/* Temp [\u00b0C]; NAN becomes 3 */",
+        '/* site: "* / ? ?/", "Berlin", "K\u00f6ln", "a "quote""; NULL where it is missing */',
+        '/* int: "False", "True" */',
+        "const char *column_int;",
+        "is 0 in all features of its column. */",
+    ):
         assert words in header
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "g++", "arm-none-eabi-gcc", "avr-gcc"])
+def test_any_names_compile(compiler, tmp_path):
+    if not shutil.which(compiler):
+        pytest.skip(f"there is no {compiler} to compile with")
+    to_c(table_model(), tmp_path, name="m")
+    header = (tmp_path / "m.h").read_text("utf-8")
+    example = header.split("Example:")[1].split("*/\n#ifndef")[0]
+    lines = [line.removeprefix(" *") for line in example.splitlines() if "..." not in line]
+    body = "\n".join(["#include <stddef.h>", '#include "m.h"', "int main(void) {", *lines])
+    (tmp_path / "main.c").write_text(body + " return 0; }\n", "utf-8")
+    options = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-c"]
+    options += ["-mmcu=atmega328p"] if compiler == "avr-gcc" else []
+    standards = ["-std=c++11", "-std=c++20"] if compiler == "g++" else ["-std=c99", "-std=gnu11"]
+    for standard in standards:
+        for file in ("m.c", "main.c"):
+            command = [compiler, standard, *options, file, "-o", "m.o"]
+            subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def c_cell(column, value):
+    """A cell of a table as a constant of C."""
+    if isinstance(column, CategoryColumn):
+        return "NULL" if value is None else c_string(str(value))
+    return "NAN" if value is None or math.isnan(value) else c_float(value)
+
+
+@needs_gcc
+def test_a_row_of_a_table_becomes_the_features_of_python(tmp_path):
+    model = table_model()
+    source = to_c(model, tmp_path)
+    new = {
+        "Temp [\u00b0C]": [None, 0.1, -3e8, 5.0],
+        "site": ["Paris", "berlin", None, "*/ ??/"],
+        "int": [None, "true", True, False],
+        "3 d": [None, 1.0, 2.0, 1 / 3],
+        "3.d": [7.0, 8.0, None, None],
+        "code": [None, "", "9" * 119, "7"],
+    }
+    table = {name: [*TABLE[name], *new[name]] for name in TABLE}
+    table["code"] = ["7" if cell == "a\0b" else cell for cell in table["code"]]
+    columns = model.encoding.columns
+    rows = ",\n".join(
+        "{" + ", ".join(c_cell(column, table[column.name][i]) for column in columns) + "}"
+        for i in range(len(table["code"]))
+    )
+    (tmp_path / "main.c").write_text(
+        '#include "model.h"\n#include <math.h>\n#include <stdio.h>\n'
+        f"static const struct model_raw rows[] = {{ {rows} }};\n"
+        "int main(void) { float x[MODEL_FEATURES]; unsigned i, j;\n"
+        "for (i = 0; i < sizeof rows / sizeof rows[0]; ++i) { model_encode(rows + i, x);\n"
+        'for (j = 0; j < MODEL_FEATURES; ++j) printf("%.9g ", (double)x[j]);\nputs(""); }\n'
+        "return 0; }",
+        "utf-8",
+    )
+    command = ["gcc", *STRICT, *SANITIZERS, "main.c", "model.c", "-o", "main"]
+    subprocess.run(command, cwd=source.folder, check=True)
+    said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
+    encoded = np.array([line.split() for line in said.splitlines()], dtype=np.float32)
+    assert_array_equal(encoded, model.encoding.transform(table))
+
+
+def test_columns_of_other_kinds_are_given_as_features():
+    date = SimpleNamespace(name="when", features=("when: hour", "when: weekday"))
+    hour, weekday, size = raw_columns(ColumnEncoding((date, NumberColumn("size", 1.0))))
+    assert (hour.type, hour.field, hour.features) == ("float ", "when_hour", ("raw->when_hour",))
+    assert (weekday.field, size.field) == ("when_weekday", "size")
 
 
 @pytest.mark.parametrize("name", ["compact scaled", "compact int4 projected", "svc far away"])
@@ -273,9 +445,9 @@ def test_rows_are_made_up_where_none_are_given(name):
 def test_what_cannot_be_exported_is_refused(tmp_path):
     model = SVC().fit(IRIS, IRIS_LABELS)
     for options, message in [
-        ({"storage": "int7"}, "not one of float32"),
+        ({"storage": "int7"}, "not one of auto, float32"),
         ({"storage": "stored"}, "machines that hold packed arrays"),
-        ({"exp": "fast"}, "not one of libm"),
+        ({"exp": "fast"}, "not one of polynomial"),
         ({"name": "my model"}, "not a name in C"),
         ({"X": IRIS[:, :2]}, "rows of 4 features"),
         ({"X": np.full((2, 4), np.nan)}, "NaN"),
@@ -295,6 +467,10 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
 def test_words_of_c():
     assert c_identifier("My Model.v2") == "my_model_v2"
     assert c_identifier("--") == "model"
+    assert c_identifier("struct") == "model_struct"
+    assert plain_name("-0.5 \u00b5m Stra\u00dfe") == "minus_0_5_m_strasse"
+    assert distinct(["a", "b", "a", "a_2"]) == ["a_0", "b", "a_2_2", "a_2"]
+    assert c_comment("a\u202eb\x00\\") == r"a\u202eb\x00" + "\\"
     assert "*/" not in c_comment("**//*/ */*/")
     assert c_comment("x" * 200).endswith("...")
     assert "??" not in c_comment("???/ ????")
@@ -307,7 +483,7 @@ def test_a_scaler_in_front_is_part_of_the_code(tmp_path):
     pipeline = make_pipeline(StandardScaler(), SVC()).fit(DIGITS + 100, DIGITS[:, 20] > 8)
     source = to_c(pipeline, tmp_path, X=DIGITS + 100)
     assert source.rounding.agreement == 1.0
-    assert ", unscaled" in (tmp_path / "model.h").read_text()
+    assert "given unscaled" in (tmp_path / "model.h").read_text()
 
 
 @needs_gcc
@@ -342,6 +518,7 @@ def test_outputs_in_float32_are_near_those_in_float64(name):
     rounded, packed = pack(as_model(model), "float32")
     rows = X[:20].astype(np.float32)
     exact = rounded.outputs(rows.astype(float))
-    outputs = float32_outputs(rounded.expansion, packed, rows)
+    outputs, sizes = float32_outputs(rounded.expansion, packed, rows)
+    assert (sizes >= 0.9999 * np.abs(outputs)).all()
     assert outputs.dtype == np.float32
     assert_allclose(outputs, exact, atol=2e-4 * max(1.0, np.abs(exact).max()))

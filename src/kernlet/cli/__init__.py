@@ -281,10 +281,10 @@ def run_compress(**options: Any) -> None:
 )
 @_choice(
     "--storage",
-    ["float32", "float16", "int8", "stored"],
-    "Number format of the C tables; stored: as the machine has them.",
+    ["auto", "float32", "float16", "int8", "stored"],
+    "Number format of the C tables; auto: stored, as the machine has them, or else float32.",
 )
-@_choice("--exp", ["libm", "polynomial"], "The exponential function of the C code.")
+@_choice("--exp", ["polynomial", "libm"], "The exponential function of the C code.")
 @click.option("--table", type=_FILE, help="Rows to check the export on.")
 @_target
 @_skip_unlabelled

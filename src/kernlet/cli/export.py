@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import click
 
 from kernlet.atomic import atomic_write
 from kernlet.cli.common import labelled_rows, read_model
-from kernlet.export.c import c_identifier, to_c
+from kernlet.export.c import CSource, c_identifier, to_c
+from kernlet.export.code_size import CodeSize
 from kernlet.export.onnx import to_onnx
 from kernlet.tables.read import TableFile
 
@@ -24,8 +27,10 @@ def run(
     output: Path,
 ) -> None:
     """Export, check, and print what came out."""
+    if target is not None and table is None:
+        raise click.UsageError("--target names a column of a table: give --table too.")
     machine = read_model(model)
-    X, y = labelled_rows(machine, table, target, required=False)
+    X, y = labelled_rows(machine, table, target, required=target is not None)
     if kind == "onnx":
         graph = to_onnx(machine, X=X)
         with atomic_write(output) as temporary:
@@ -35,16 +40,41 @@ def run(
     # the functions in C are named after the model file
     name = c_identifier(model.stem)
     source = to_c(machine, output, storage, X=X, y=y, exp=exp, name=name)
-    click.echo(f"{source.table_bytes:,} bytes of tables, held as {storage}")
+    chosen = " (the machine's own)" if storage == "auto" and source.storage == "stored" else ""
+    click.echo(f"{source.table_bytes:,} bytes of tables, held as {source.storage}{chosen}")
     click.echo(f"before and after, on {source.rounding.n_rows:,} {source.rounding.rows}:")
     for line in source.rounding.lines():
         click.echo(f"  {line}")
-    for size in source.size_report():
-        if size.flash is None:
-            click.echo(f"{size.target}: does not compile ({size.problem})")
-        else:
-            click.echo(
-                f"{size.target}: {size.flash:,} bytes of flash, {size.ram} of RAM, at most "
-                f"{size.stack} of stack"
-            )
+    _print_sizes(machine, source)
     click.echo("wrote " + ", ".join(str(path) for path in source.files))
+
+
+def _print_sizes(machine: Any, source: CSource) -> None:
+    """Print the sizes of the code for each target, with both exponentials."""
+    other = "libm" if source.exp == "polynomial" else "polynomial"
+    with tempfile.TemporaryDirectory() as folder:
+        alternative = to_c(machine, folder, source.storage, exp=other, name=source.name)
+        others = {size.target: size.flash for size in alternative.size_report()}
+    smaller: list[str] = []
+    larger: list[str] = []
+    for size in source.size_report():
+        other_flash, comparison = others[size.target], ""
+        if size.flash is not None and other_flash is not None and size.flash != other_flash:
+            comparison = f" ({other_flash:,} with --exp {other})"
+            (smaller if size.flash < other_flash else larger).append(size.target)
+        click.echo(f"{size.target}: {_size_text(size, comparison)}")
+    for verdict, targets in (("smaller", smaller), ("larger", larger)):
+        if targets:
+            places = ", ".join(targets)
+            click.echo(f"exponential: {source.exp}, linked {verdict} than {other} on {places}")
+
+
+def _size_text(size: CodeSize, comparison: str) -> str:
+    if size.own is None:
+        return size.problem
+    flash = f", {size.flash:,} bytes of flash with the run-time library" if size.flash else ""
+    problem = f"; {size.problem}" if size.problem else ""
+    return (
+        f"{size.own:,} bytes of code and tables{flash}{comparison}; {size.ram} of RAM, at most "
+        f"{size.stack} of stack{problem}"
+    )

@@ -1,6 +1,7 @@
 """From a trained machine to a file, a graph or a few kilobytes of C."""
 
-from kernlet.export.c import CodeSize, CSource, size_report, to_c
+from kernlet.export.c import CSource, to_c
+from kernlet.export.code_size import CodeSize, size_report
 from kernlet.export.file import ModelFileError, load, save
 from kernlet.export.onnx import to_onnx
 from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
-import subprocess
-import tempfile
+import textwrap
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -21,9 +22,11 @@ from kernlet._typing import Floats
 from kernlet.affine import AffineMap, compose
 from kernlet.atomic import atomic_write
 from kernlet.expansion import KernelExpansion
+from kernlet.export.code_size import CodeSize, size_report
 from kernlet.export.rounding import (
     FLOAT32_TOLERANCE,
     Rounding,
+    clear_rows,
     compare,
     dense_points,
     require_close,
@@ -32,14 +35,29 @@ from kernlet.export.rounding import (
 from kernlet.kernels.base import Kernel, c_float
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion, encode
+from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
 
 #: Relative error of the exponential that needs no library.
 EXP_ERROR = 3e-7
-STORAGES = ("float32", "float16", "int8", "stored")
+STORAGES = ("auto", "float32", "float16", "int8", "stored")
 _C_TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}  # bytes otherwise
 _MATH_CALL = re.compile(r"\b[a-z]\w*f\(")  # float functions of <math.h> end in f
+# Words that a field cannot be called: keywords of C and C++, and macros in lower case.
+_RESERVED = """
+alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char class compl
+concept const constexpr const_cast continue decltype default delete do double dynamic_cast else
+enum errno explicit export extern false far float for friend goto huge i386 if inline int interrupt
+linux long mutable namespace near new noexcept not not_eq nullptr operator or or_eq private
+protected public register reinterpret_cast requires restrict return short signed sizeof static
+static_assert static_cast stderr stdin stdout struct switch template this thread_local throw true
+try typedef typeid typename typeof union unix unsigned using virtual void volatile wchar_t while
+xor xor_eq
+"""
 _TEST_ROWS = 16
 _LISTED_FEATURES = 1000
+# NumPy adds the same float32 numbers in another order than the code: their errors are of the same
+# size, but not equal. With this factor the code stays below half of what its test accepts.
+_ERROR_FACTOR = 4.0
 # Rows that the float32 check evaluates in NumPy: enough to meet most centers, few enough that the
 # rows times the numbers of all centers stay below half a second of work.
 _CHECKED_ROWS = (16, 300)
@@ -56,17 +74,24 @@ class CSource:
     name : str
         Of the files and the prefix of all names in them.
     storage : str
+        The format of the tables, also where "auto" chose it.
+    exp : str
     table_bytes : int
         Bytes of all tables.
     rounding : Rounding
         Accuracy, agreement and largest error of a score, before and after.
+    tolerance : float
+        How far a score of the test program may be from Python's: a few times the largest error
+        of float arithmetic that was measured.
     """
 
     folder: Path
     name: str
     storage: str
+    exp: str
     table_bytes: int
     rounding: Rounding
+    tolerance: float
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -75,24 +100,25 @@ class CSource:
         return tuple(self.folder / name for name in names)
 
     def size_report(self) -> list[CodeSize]:
-        """Bytes of flash and RAM, for each compiler that is installed."""
+        """Bytes of flash, RAM and stack, for each target whose compiler is installed."""
         return size_report(self.folder / f"{self.name}.c")
 
 
 def to_c(
     model: Any,
     folder: str | PathLike[str],
-    storage: str = "float32",
+    storage: str = "auto",
     *,
     X: Any = None,
     y: Any = None,
-    exp: str = "libm",
+    exp: str = "polynomial",
     name: str = "model",
 ) -> CSource:
     """Write a machine as C99 source.
 
-    The code allocates no memory and computes in float. Its header documents the order of the
-    features, the names of the classes, the size, and what the storage costs in accuracy.
+    The code allocates no memory and computes in float. Its header has an example, names for
+    features and classes, the size, and what the storage costs in accuracy. Of a machine that
+    takes a table of columns, a second function turns the cells of a row into features.
 
     Parameters
     ----------
@@ -100,16 +126,18 @@ def to_c(
         See :func:`kernlet.save`.
     folder : str or path
         Created if it does not exist.
-    storage : {"float32", "float16", "int8", "stored"}, default="float32"
-        Format of the numbers. "stored" keeps the packed arrays of a compact machine.
+    storage : {"auto", "float32", "float16", "int8", "stored"}, default="auto"
+        Format of the numbers. "stored" keeps the packed arrays of a compact machine; "auto" is
+        "stored" for machines that have them, and "float32" for others.
     X : array-like of shape (n_samples, n_features), default=None
         Rows to compare on before and after, and for the test program; by default the centers of
         the machine, moved a little.
     y : array-like of shape (n_samples,), default=None
         Labels or targets of X, for the accuracy (or R2) before and after.
-    exp : {"libm", "polynomial"}, default="libm"
-        The exponential: expf, or a polynomial with a relative error below 3e-7 that needs no
-        library.
+    exp : {"polynomial", "libm"}, default="polynomial"
+        The exponential: a polynomial with a relative error below 3e-7 that needs no library, or
+        expf. Linked, the polynomial is the smaller one on every target of
+        :func:`kernlet.export.size_report`.
     name : str, default="model"
         Name of the files and prefix of all names in them.
 
@@ -134,21 +162,23 @@ def to_c(
     >>> source.table_bytes, source.rounding.agreement
     (80, 1.0)
     """
-    if exp not in ("libm", "polynomial"):
-        raise ValueError(f"exp={exp!r} is not one of libm, polynomial.")
+    if exp not in ("polynomial", "libm"):
+        raise ValueError(f"exp={exp!r} is not one of polynomial, libm.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise ValueError(f"name={name!r} is not a name in C: give letters, digits and underscores.")
     original = as_model(model)
+    if storage == "auto":
+        storage = "stored" if _is_packed(original.expansion) else "float32"
     rounded, packed = pack(original, storage)
     rounding, rows = compare(original, rounded, X, y)
-    require_float32(rounded, packed, rows)
-    code = _Code(name, storage, exp, original, rounded, packed, rounding, rows[:_TEST_ROWS])
+    sample, tolerance = require_float32(rounded, packed, rows)
+    code = _Code(name, storage, exp, original, rounded, packed, rounding, sample, tolerance)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    source = CSource(folder, name, storage, code.table_bytes, rounding)
+    source = CSource(folder, name, storage, exp, code.table_bytes, rounding, tolerance)
     for path, text in zip(source.files, _render(code), strict=True):
         with atomic_write(path) as temporary:
-            temporary.write_text(text, encoding="ascii")
+            temporary.write_text(text, encoding="utf-8")
     return source
 
 
@@ -163,6 +193,7 @@ def _render(code: _Code) -> list[str]:
         autoescape=False,
     )
     environment.filters |= {"comment": c_comment, "c_string": c_string, "number": c_float}
+    environment.filters |= {"wrapped": wrapped}
     templates = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "Makefile.jinja")
     return [environment.get_template(template).render(code=code) for template in templates]
 
@@ -187,7 +218,7 @@ def pack(model: Model, storage: str) -> tuple[Model, dict[str, PackedArray]]:
     """The model after its numbers were rounded, and these numbers: centers, coef, projection."""
     expansion = model.expansion
     expansion.kernel.to_dict()  # refuses a kernel without a name
-    if storage not in STORAGES:
+    if storage not in STORAGES[1:]:
         raise ValueError(f"storage={storage!r} is not one of {', '.join(STORAGES)}.")
     if not expansion.n_centers:
         raise ValueError("A machine without centers is a constant; there is nothing to export.")
@@ -209,6 +240,11 @@ def pack(model: Model, storage: str) -> tuple[Model, dict[str, PackedArray]]:
         map,
     )
     return replace(model, expansion=rounded, scaler=None), packed
+
+
+def _is_packed(expansion: KernelExpansion) -> bool:
+    """Whether a machine has packed arrays, and not only float32 numbers."""
+    return set(getattr(expansion, "storage", {}).values()) - {"float32"} != set()
 
 
 def _stored(expansion: KernelExpansion) -> dict[str, PackedArray]:
@@ -276,25 +312,39 @@ def _with_step(array: PackedArray, step: float) -> PackedArray:
     return replace(array, data=array.data * np.float32(step), step=1.0)
 
 
-def require_float32(rounded: Model, packed: dict[str, PackedArray], rows: Floats) -> None:
-    """Refuse a model that needs more than float32, by trying some hundreds of rows."""
+def require_float32(
+    rounded: Model, packed: dict[str, PackedArray], rows: Floats
+) -> tuple[Floats, float]:
+    """Refuse a model that needs more than float32, by trying some hundreds of rows.
+
+    Returns these rows, in float32, and how far scores of the code may be from exact ones.
+    """
     fewest, most = _CHECKED_ROWS
     work = math.prod(packed["centers"].shape)
     n_rows = min(most, max(fewest, _CHECKED_DIFFERENCES // max(1, work)))
     with np.errstate(over="ignore"):
         sample = rows[:: -(-len(rows) // n_rows)].astype(np.float32)
     exact = rounded.outputs(sample.astype(np.float64))
-    outputs = float32_outputs(rounded.expansion, packed, sample).astype(np.float64)
+    outputs, sizes = float32_outputs(rounded.expansion, packed, sample)
     same = rounded.kind != "classifier" or same_classes(
         rounded, exact, rounded.codes(outputs), rounded.codes(exact)
     )
-    require_close("code", outputs, exact, same, FLOAT32_TOLERANCE)
+    error = require_close("code", outputs.astype(np.float64), exact, same, FLOAT32_TOLERANCE)
+    # the exponential of the code is less exact than that of NumPy, relative to each term
+    tolerance = _ERROR_FACTOR * error + EXP_ERROR * float(sizes.max())
+    if rounded.votes:  # n + s / (3 (abs(s) + 1)), where s adds the outputs of n_classes - 1 pairs
+        n_classes = len(rounded.classes)
+        tolerance = n_classes * max(tolerance / 3, EXP_ERROR)
+    return sample, tolerance
 
 
 def float32_outputs(
     expansion: KernelExpansion, packed: dict[str, PackedArray], rows: Floats
-) -> Floats:
-    """Outputs of the expansion in float32, operation by operation as the code computes them."""
+) -> tuple[Floats, Floats]:
+    """Outputs of the expansion in float32, operation by operation as the code computes them.
+
+    Also the sizes of their terms, sum_j abs(coef_j k(x, z_j)) + abs(intercept).
+    """
     map = expansion.input_map
     with np.errstate(all="ignore"):
         if map is not None:
@@ -302,7 +352,8 @@ def float32_outputs(
             if "projection" in packed:
                 rows = _product(rows, packed["projection"], transpose=True)
         values = np.stack([_kernel_values(expansion.kernel, u, expansion.centers) for u in rows])
-        return _product(values, packed["coef"]) + expansion.intercept
+        sizes = np.abs(values) @ np.abs(expansion.coef.T) + np.abs(expansion.intercept)
+        return _product(values, packed["coef"]) + expansion.intercept, sizes
 
 
 def _kernel_values(kernel: Kernel, u: Floats, centers: Floats) -> Floats:
@@ -335,9 +386,15 @@ class _Code:
     rounded: Model
     packed: dict[str, PackedArray]
     rounding: Rounding
-    rows: Floats
+    sample: Floats
+    tolerance: float
 
     exp_error, version = EXP_ERROR, __version__
+
+    @property
+    def macro(self) -> str:
+        """Prefix of all macros."""
+        return self.name.upper()
 
     @property
     def expansion(self) -> KernelExpansion:
@@ -359,12 +416,29 @@ class _Code:
         return packed + 4 * sum(np.size(values) for values in numbers)
 
     @property
-    def features(self) -> list[str]:
-        """Names of the first features, numbers where they have none."""
-        names = self.model.feature_names
-        if names is None:
-            names = tuple(f"feature {i}" for i in range(self.model.n_features))
-        return list(names[:_LISTED_FEATURES])
+    def features(self) -> list[tuple[str, str]]:
+        """Macros and names of the first features, where they have names."""
+        return self._macros("FEATURE", (self.model.feature_names or ())[:_LISTED_FEATURES])
+
+    @property
+    def classes(self) -> list[tuple[str, str]]:
+        """Macros and names of the classes."""
+        return self._macros("CLASS", self.class_names)
+
+    def _macros(self, kind: str, names: Sequence[str]) -> list[tuple[str, str]]:
+        parts = distinct([plain_name(name) or "UNNAMED" for name in names])
+        macros = [f"{self.macro}_{kind}_{part.upper()}" for part in parts]
+        return list(zip(macros, names, strict=True))
+
+    @cached_property
+    def columns(self) -> list[RawColumn]:
+        """The columns of a row of the original table, where the model takes one."""
+        return [] if self.model.encoding is None else raw_columns(self.model.encoding)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether a row of the table has a column of texts."""
+        return any("is_text(" in f for column in self.columns for f in column.features)
 
     @property
     def class_names(self) -> list[str]:
@@ -379,7 +453,7 @@ class _Code:
     @cached_property
     def kernel_code(self) -> str:
         """Statements that return the kernel's value."""
-        return self.kernel.c_code("((a + b) + (c + d))")
+        return self.kernel.c_code("sum")
 
     @property
     def uses_tanh(self) -> bool:
@@ -402,7 +476,7 @@ class _Code:
     def arrays(self) -> list[tuple[str, str, list[str]]]:
         """Types, names and entries of constant arrays; a single shift or width is none of them."""
         arrays = [
-            (_C_TYPES.get(packed.format.name, "uint8_t"), name, c_entries(packed))
+            (_C_TYPES.get(packed.format.name, "uint8_t"), f"table_{name}", c_entries(packed))
             for name, packed in self.packed.items()
         ]
         map = self.expansion.input_map
@@ -410,25 +484,33 @@ class _Code:
         floats |= {n: v for n, v in self.kernel.to_dict().items() if isinstance(v, np.ndarray)}
         several = {name: values for name, values in floats.items() if np.size(values) > 1}
         several = {"intercept": self.expansion.intercept} | several
-        return arrays + [("float", n, [c_float(v) for v in vs]) for n, vs in several.items()]
+        return arrays + [
+            ("float", f"table_{name}", [c_float(value) for value in values])
+            for name, values in several.items()
+        ]
 
     def map_entry(self, name: str) -> str:
         """Shift or scale of feature i, as an expression."""
         values = getattr(self.expansion.input_map, name)
-        return c_float(values[0]) if len(values) == 1 else f"READ_FLOAT({name} + i)"
+        return c_float(values[0]) if len(values) == 1 else f"READ_FLOAT(table_{name} + i)"
 
     @cached_property
     def test(self) -> dict[str, Any]:
         """Rows of the test program, and what Python computes for them."""
-        rows = np.asarray(self.rows, dtype=np.float32)
-        outputs = self.rounded.outputs(rows.astype(np.float64))
-        scores = self.model.scores(outputs).reshape(len(rows), -1)
+        outputs = self.rounded.outputs(self.sample.astype(np.float64))
+        chosen = np.arange(len(outputs))
+        if self.model.kind == "classifier":  # rows whose class float arithmetic cannot change
+            clear = clear_rows(self.model, outputs, 2 * self.tolerance)
+            chosen = clear if len(clear) else chosen
+        spaced = np.linspace(0, len(chosen) - 1, min(_TEST_ROWS, len(chosen)))
+        chosen = chosen[spaced.astype(np.intp)]
+        outputs = outputs[chosen]
+        scores = self.model.scores(outputs).reshape(len(chosen), -1)
         codes = [] if self.model.classes is None else self.model.codes(outputs).tolist()
         return {
-            "rows": [", ".join(map(c_float, row)) for row in rows],
+            "rows": [", ".join(map(c_float, row)) for row in self.sample[chosen]],
             "scores": [", ".join(map(c_float, row)) for row in scores],
             "classes": ", ".join(map(str, codes)),
-            "tolerance": 1e-3 * max(1.0, float(np.abs(scores).max())),
         }
 
 
@@ -453,100 +535,112 @@ def c_string(text: str) -> str:
 
 
 def c_comment(text: Any, longest: int = 100) -> str:
-    """A line of text that can stand in a comment and cannot end it."""
-    line = " ".join(str(text).encode("ascii", "backslashreplace").decode().split())
-    line = line.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *")
+    """A line of text, in UTF-8, that can stand in a comment and cannot end it."""
+    characters = " ".join(str(text).split())
+    # control characters, and those that change the direction of writing, are escaped
+    line = "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in characters
+    )
     line = re.sub(r"\?(?=\?)", "? ", line)  # no trigraphs
-    line = line.replace("*/", "* /").replace("/*", "/ *")
+    for _ in range(2):  # "*/*" needs both
+        line = line.replace("*/", "* /").replace("/*", "/ *")
     return line if len(line) <= longest else line[: longest - 3] + "..."
 
 
-def c_identifier(text: str) -> str:
+def wrapped(text: str, indent: str, first: str = "") -> str:
+    """A comment in lines that begin with ``indent``, the first one with ``first``."""
+    return textwrap.fill(
+        text,
+        width=98,
+        initial_indent=first or indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def plain_name(text: str) -> str:
+    """Letters, digits and underscores made from a text, without accents; may be empty."""
+    letters = unicodedata.normalize("NFKD", text.casefold())
+    text = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    text = re.sub(r"^-(?=[.\d])", "minus_", text)
+    return re.sub(r"[^0-9a-z]+", "_", text).strip("_")
+
+
+def c_identifier(text: str, prefix: str = "model") -> str:
     """A C identifier made from a text."""
-    name = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_").lower()
+    name = plain_name(text)
     if not name:
-        return "model"
-    return f"model_{name}" if name[0].isdigit() else name
+        return prefix
+    return f"{prefix}_{name}" if name[0].isdigit() or name in _RESERVED.split() else name
 
 
-# -- Sizes -----------------------------------------------------------------------------------------
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names, those that occur more than once with their number appended."""
+    count = Counter(names)
+    taken = {name for name in names if count[name] == 1}
+    result = []
+    for number, name in enumerate(names):
+        unique = name
+        while count[name] > 1 and unique in taken | {name}:
+            unique = f"{unique}_{number}"
+        taken.add(unique)
+        result.append(unique)
+    return result
 
-#: target -> compiler, its size tool and its options
-TARGETS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "host": ("gcc", "size", ()),
-    "Cortex-M0": ("arm-none-eabi-gcc", "arm-none-eabi-size", ("-mcpu=cortex-m0", "-mthumb")),
-    "Cortex-M4F": (
-        "arm-none-eabi-gcc",
-        "arm-none-eabi-size",
-        ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"),
-    ),
-    "ATmega328P": ("avr-gcc", "avr-size", ("-mmcu=atmega328p",)),
-}
+
+# -- Rows of a table -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class CodeSize:
-    """Sizes for one target.
+class RawColumn:
+    """A column of a table in C: its field, what its cells are, and what they become."""
 
-    Parameters
-    ----------
-    target : str
-    compiler : str
-    flash : int or None
-        Bytes of code and constants in the object file; None where it does not compile.
-    ram : int or None
-        Bytes of variables in it, and on AVR of the constants that are copied there at the start.
-    stack : int or None
-        Bytes that a prediction takes on the stack: the sum over its functions, at most.
-    problem : str
-        Why there are no sizes.
-    """
-
-    target: str
-    compiler: str
-    flash: int | None
-    ram: int | None
-    stack: int | None
-    problem: str = ""
+    type: str
+    field: str
+    about: str
+    example: str
+    features: tuple[str, ...]  # an expression for each
 
 
-def size_report(source: str | PathLike[str]) -> list[CodeSize]:
-    """Compile a source file, beside its header, for every target whose compiler is installed."""
-    return [
-        _size(Path(source), target, compiler, size, options)
-        for target, (compiler, size, options) in TARGETS.items()
-        if shutil.which(compiler) and shutil.which(size)
-    ]
+def raw_columns(encoding: ColumnEncoding) -> list[RawColumn]:
+    """The fields of a row: a number or a text per column, and for each feature an expression."""
+    cells: list[Any] = []  # a column, or a feature that has to be computed elsewhere
+    for column in encoding.columns:
+        is_cell = isinstance(column, NumberColumn | CategoryColumn)
+        cells += [column] if is_cell else column.features
+    names = [cell if isinstance(cell, str) else cell.name for cell in cells]
+    fields = distinct([c_identifier(name, "column") for name in names])
+    return [_raw_column(cell, field) for cell, field in zip(cells, fields, strict=True)]
 
 
-def _size(
-    source: Path, target: str, compiler: str, size: str, options: tuple[str, ...]
-) -> CodeSize:
-    with tempfile.TemporaryDirectory() as folder:
-        object_file = Path(folder) / "model.o"
-        arguments = ["-std=c99", "-Os", *options, "-fstack-usage", "-c", str(source.absolute())]
-        run = subprocess.run(
-            [compiler, *arguments, "-o", str(object_file)],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if run.returncode:
-            errors = [line for line in run.stderr.splitlines() if "error" in line] or ["?"]
-            return CodeSize(target, compiler, None, None, None, errors[0].split("error: ")[-1])
-        text, data, bss = (int(number) for number in _output(size, str(object_file))[1].split()[:3])
-        copied = 0
-        if compiler == "avr-gcc":  # copies constants outside PROGMEM (texts) to RAM at the start
-            sections = [line.split() for line in _output(size, "-A", str(object_file))]
-            copied = sum(int(s[1]) for s in sections if s and s[0].startswith(".rodata"))
-        stack = sum(
-            int(line.split("\t")[1])
-            for usage in Path(folder).glob("*.su")
-            for line in usage.read_text("utf-8").splitlines()
-        )
-    return CodeSize(target, compiler, text + data, data + bss + copied, stack)
+def _raw_column(cell: Any, field: str) -> RawColumn:
+    value = f"raw->{field}"
+    if isinstance(cell, CategoryColumn):
+        texts = ", ".join(f'"{c_comment(category)}"' for category in cell.categories)
+        missing = "; NULL where it is missing" if cell.has_missing else ""
+        example = c_string(cell.categories[0]) if cell.categories else "NULL"
+        features = _category_features(cell, value)
+        about = f"{c_comment(cell.name)}: {texts}{missing}"
+        return RawColumn("const char *", field, about, example, features)
+    if isinstance(cell, NumberColumn):
+        about = f"{c_comment(cell.name)}; NAN becomes {cell.fill:g}"
+        example = c_float(f"{cell.fill:.3g}")
+        # NaN is the only number that differs from itself
+        feature = f"{value} != {value} ? {c_float(cell.fill)} : {value}"
+        return RawColumn("float ", field, about, example, (feature,))
+    return RawColumn("float ", field, c_comment(cell), "0.0f", (value,))
 
 
-def _output(*command: str) -> list[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+def _category_features(column: CategoryColumn, value: str) -> tuple[str, ...]:
+    """1 for the feature of a text, as the column encodes it, and 0 for the others."""
+    one_hot = column.encoded([*column.categories, None])
+    tests = [f"is_text({value}, TEXT({c_string(text)}))" for text in column.categories]
+    # a C string ends at a NUL and cannot be equal to a category that holds one
+    usable = ["\0" not in text for text in column.categories]
+    tests, usable = [*tests, f"({value} == NULL ? 1.0f : 0.0f)"], [*usable, True]
+    return tuple(
+        " + ".join(t for t, one, use in zip(tests, ones, usable, strict=True) if one and use)
+        or "0.0f"
+        for ones in one_hot.T
+    )

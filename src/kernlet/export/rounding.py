@@ -16,6 +16,8 @@ from kernlet.model.model import Model
 _LARGEST_DENSE = 10**9  # numbers
 _LARGEST_COMPARISON = 20_000  # rows
 FLOAT32_TOLERANCE = 1e-3  # largest error of a score, relative to the largest score
+_CENTERS = "rows near its centers"
+_GIVEN = "rows given, which may include training rows"
 _CLEAR_MARGIN = 1e-4  # two scores that differ by less may change places in float32
 
 
@@ -84,7 +86,7 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
         accuracies = tuple(float(r2_score(targets, model.scores(f))) for f in (before, after))
     rounding = Rounding(
         n_rows=len(rows),
-        rows="rows near its centers" if X is None else "given rows",
+        rows=_CENTERS if X is None else _GIVEN,
         largest_score_error=float(np.abs(before - after).max()),
         largest_score=float(np.abs(before).max()),
         agreement=agreement,
@@ -113,14 +115,14 @@ def same_classes(model: Model, outputs: Floats, predicted: Any, expected: Any) -
     return np.array_equal(predicted[clear], expected[clear])
 
 
-def clear_rows(model: Model, outputs: Floats) -> Indices:
+def clear_rows(model: Model, outputs: Floats, margin: float = _CLEAR_MARGIN) -> Indices:
     """Rows whose class cannot change when a number of a classifier is rounded."""
     if model.scheme == "one vs rest":
         ordered = np.sort(outputs, axis=1)
         margins = ordered[:, -1] - ordered[:, -2]
     else:
         margins = np.abs(outputs).min(axis=1)
-    return np.flatnonzero(~(margins < _CLEAR_MARGIN))  # NaN is clearly wrong
+    return np.flatnonzero(~(margins < margin))  # NaN is clearly wrong
 
 
 def feature_rows(model: Model, X: Any) -> Floats:

@@ -175,7 +175,9 @@ class Kernel:
     def c_parameter(self, name: str) -> str:
         """A parameter as a C expression: a constant, or the entry of center j."""
         value = getattr(self, name)
-        return c_float(np.ravel(value)[0]) if np.size(value) == 1 else f"READ_FLOAT({name} + j)"
+        return (
+            c_float(np.ravel(value)[0]) if np.size(value) == 1 else f"READ_FLOAT(table_{name} + j)"
+        )
 
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """Add the nodes of K(x, centers) to a :class:`kernlet.export.onnx.Graph`.

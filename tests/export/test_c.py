@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -35,6 +34,7 @@ from kernlet.kernels.rbf import RBF
 from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
+from kernlet.tables.dates import DateColumn
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
 from support.c_programs import SANITIZERS, STRICT, compiled, needs_gcc, run
 from support.exportable_models import (
@@ -427,11 +427,12 @@ def test_a_row_of_a_table_becomes_the_features_of_python(tmp_path):
     assert_array_equal(encoded, model.encoding.transform(table))
 
 
-def test_columns_of_other_kinds_are_given_as_features():
-    date = SimpleNamespace(name="when", features=("when: hour", "when: weekday"))
-    hour, weekday, size = raw_columns(ColumnEncoding((date, NumberColumn("size", 1.0))))
-    assert (hour.type, hour.field, hour.features) == ("float ", "when_hour", ("raw->when_hour",))
-    assert (weekday.field, size.field) == ("when_weekday", "size")
+def test_dates_are_given_by_their_parts():
+    date = DateColumn("when", "year-month-day", ("month", "hour"), (6.0, 12.5))
+    month, hour, size = raw_columns(ColumnEncoding((date, NumberColumn("size", 1.0))))
+    assert (month.type, month.field, size.field) == ("float ", "when_month", "size")
+    assert hour.features == ("raw->when_hour != raw->when_hour ? 12.5f : raw->when_hour",)
+    assert hour.about == "when_hour: 0 to 23; NAN becomes 12.5"
 
 
 @pytest.mark.parametrize("name", ["compact scaled", "compact int4 projected", "svc far away"])

@@ -35,6 +35,7 @@ from kernlet.export.rounding import (
 from kernlet.kernels.base import Kernel, c_float
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion, encode
+from kernlet.tables.dates import DATE_PARTS, DateColumn
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
 
 #: Relative error of the exponential that needs no library.
@@ -604,32 +605,40 @@ class RawColumn:
 
 
 def raw_columns(encoding: ColumnEncoding) -> list[RawColumn]:
-    """The fields of a row: a number or a text per column, and for each feature an expression."""
-    cells: list[Any] = []  # a column, or a feature that has to be computed elsewhere
-    for column in encoding.columns:
-        is_cell = isinstance(column, NumberColumn | CategoryColumn)
-        cells += [column] if is_cell else column.features
-    names = [cell if isinstance(cell, str) else cell.name for cell in cells]
-    fields = distinct([c_identifier(name, "column") for name in names])
-    return [_raw_column(cell, field) for cell, field in zip(cells, fields, strict=True)]
+    """The fields of a row: a text or a number per column, and for each feature an expression."""
+    cells = [cell for column in encoding.columns for cell in _cells(column)]
+    fields = distinct([c_identifier(column.name, "column") for column, _ in cells])
+    return [
+        _text_field(column, field)
+        if isinstance(column, CategoryColumn)
+        else _number_field(column, field, meaning)
+        for (column, meaning), field in zip(cells, fields, strict=True)
+    ]
 
 
-def _raw_column(cell: Any, field: str) -> RawColumn:
-    value = f"raw->{field}"
-    if isinstance(cell, CategoryColumn):
-        texts = ", ".join(f'"{c_comment(category)}"' for category in cell.categories)
-        missing = "; NULL where it is missing" if cell.has_missing else ""
-        example = c_string(cell.categories[0]) if cell.categories else "NULL"
-        features = _category_features(cell, value)
-        about = f"{c_comment(cell.name)}: {texts}{missing}"
-        return RawColumn("const char *", field, about, example, features)
-    if isinstance(cell, NumberColumn):
-        about = f"{c_comment(cell.name)}; NAN becomes {cell.fill:g}"
-        example = c_float(f"{cell.fill:.3g}")
-        # NaN is the only number that differs from itself
-        feature = f"{value} != {value} ? {c_float(cell.fill)} : {value}"
-        return RawColumn("float ", field, about, example, (feature,))
-    return RawColumn("float ", field, c_comment(cell), "0.0f", (value,))
+def _cells(column: Any) -> list[tuple[Any, str]]:
+    """A column of texts or numbers; of a date its parts and their meaning: C cannot parse dates."""
+    if not isinstance(column, DateColumn):
+        return [(column, "")]
+    numbers = map(NumberColumn, column.features, column.fills)
+    return [(n, f": {DATE_PARTS[part]}") for n, part in zip(numbers, column.parts, strict=True)]
+
+
+def _text_field(column: CategoryColumn, field: str) -> RawColumn:
+    texts = ", ".join(f'"{c_comment(category)}"' for category in column.categories)
+    missing = "; NULL where it is missing" if column.has_missing else ""
+    example = c_string(column.categories[0]) if column.categories else "NULL"
+    about = f"{c_comment(column.name)}: {texts}{missing}"
+    features = _category_features(column, f"raw->{field}")
+    return RawColumn("const char *", field, about, example, features)
+
+
+def _number_field(column: NumberColumn, field: str, meaning: str) -> RawColumn:
+    value, fill = f"raw->{field}", c_float(column.fill)
+    about = f"{c_comment(column.name)}{meaning}; NAN becomes {column.fill:g}"
+    # NaN is the only number that differs from itself
+    feature = f"{value} != {value} ? {fill} : {value}"
+    return RawColumn("float ", field, about, c_float(f"{column.fill:.3g}"), (feature,))
 
 
 def _category_features(column: CategoryColumn, value: str) -> tuple[str, ...]:

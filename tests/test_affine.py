@@ -16,8 +16,9 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from kernlet.affine import AffineMap, compose, fold_steps
+from kernlet.affine import AffineMap, ColumnRanges, compose, fold_steps, has_unlike_columns
 from kernlet.devices import Device
+from kernlet.kernels import gram as gram_module
 from support.exportable_models import IRIS
 
 CONTAINERS = [np.asarray, sparse.csr_matrix, sparse.csr_array]
@@ -150,3 +151,49 @@ def test_a_scaler_that_clips_is_refused():
     scaler = MinMaxScaler(clip=True).fit(IRIS)
     with pytest.raises(ValueError, match=r"'scaler' is a MinMaxScaler\(clip=True\)"):
         AffineMap.from_scaler(scaler)
+
+
+every_block = pytest.mark.parametrize("block_bytes", [1, 2**20])
+
+
+@every_container
+@every_block
+def test_ranges_and_deviations_are_those_of_numpy(container, block_bytes, monkeypatch):
+    monkeypatch.setattr(gram_module, "BLOCK_BYTES", block_bytes)
+    rows = np.column_stack([ROWS, ROWS[:, 0] > 0, np.full(6, 4.0), np.zeros(6), 1e6 + ROWS[:, 1]])
+    ranges = ColumnRanges.of(container(rows))
+    assert_allclose(ranges.low, rows.min(axis=0))
+    assert_allclose(ranges.high, rows.max(axis=0))
+    assert ranges.largest == np.abs(rows).max()
+    shift, scale = ranges.standardising(container(rows))
+    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+    mean[3], deviation[3], deviation[4] = 0, 1, 0  # two values become 0 and 1
+    assert_allclose(shift, mean, rtol=1e-12, atol=1e-12)
+    assert_allclose(scale, deviation, rtol=1e-8, atol=1e-12)
+
+
+@every_container
+def test_two_values_need_not_be_zero_and_one(container):
+    rows = np.array([[-1.0, -1.0, 5.0], [2.0, 2.0, 9.0], [-1.0, 0.0, 5.0], [2.0, 2.0, 5.0]])
+    shift, scale = ColumnRanges.of(container(rows)).standardising(container(rows))
+    assert_allclose(shift, [-1, rows[:, 1].mean(), 5])
+    assert_allclose(scale, [3, rows[:, 1].std(), 4])
+
+
+@every_container
+def test_unlike_columns_are_those_of_other_units(container):
+    random = np.random.default_rng(0)
+    normal = random.normal(size=(400, 8))
+    rare = random.random((400, 40)) < 0.01
+    border = normal * np.where(np.arange(8) < 3, 0.01, 1.0)
+    border[0], border[1] = 3.0, -3.0  # as pixels: the same range, hardly ever used
+    outliers = normal.copy()
+    outliers[0] *= np.arange(1, 9) * 4
+    outliers /= outliers.std(axis=0)
+    counts = random.poisson(1 / np.arange(1, 60), (400, 59))
+    for alike in (normal, rare, border, outliers, counts, np.hstack([normal, rare])):
+        assert not has_unlike_columns(container(alike.astype(float)))
+    assert has_unlike_columns(container(normal * 10.0 ** np.arange(8)))
+    assert has_unlike_columns(container(normal[:, :2] * [1, 100]))
+    assert has_unlike_columns(container(np.hstack([rare, 1000 * normal])))
+    assert not has_unlike_columns(container(np.full((5, 2), 3.0)))

@@ -1,4 +1,4 @@
-"""Affine maps of the input: a shift, a scale and a projection."""
+"""Affine maps of the input (a shift, a scale and a projection), and when columns need one."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sklearn.preprocessing import (
 
 from kernlet._typing import Floats
 from kernlet.devices import Device
+from kernlet.kernels.gram import canonical_csr, row_slices
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,3 +154,118 @@ _SCALERS: tuple[tuple[type, Callable[[Any], tuple[Any, Any]]], ...] = (
 def scaler_bytes(scaler: AffineMap | None) -> int:
     """Bytes of a shift and a scale in float32."""
     return 0 if scaler is None else 4 * (len(scaler.shift) + len(scaler.scale))
+
+
+# -- Columns of unlike ranges ------------------------------------------------------------------
+#
+# Whether columns should be standardised is judged twice, by their ranges and by what they would be
+# divided by (deviations; of a column with two values, their difference). Each alone is wrong:
+# pixels at the border of images and rare events have the range of the others and a small deviation;
+# a column of deviation 1 with outliers has a large range. Both are compared with the lower quartile
+# and not with the smallest, since a few nearly constant columns mean nothing.
+#
+# Largest over lower quartile (range, deviation) of raw tables: pixels 1.1, 16; word counts 7, 1;
+# standardised tables up to 59, 1; bupa 8, 9; pima 50, 34; cleveland 219, 52; wine 514, 550;
+# covertype 7173, 2084.
+
+_UNLIKE = 4.0
+# A column whose deviation is below this share of its mean is constant in float32.
+_CONSTANT = 2.0**-22
+
+
+def are_unlike(sizes: Floats, factor: float = _UNLIKE) -> bool:
+    """Whether the largest of positive sizes exceeds their lower quartile by a factor."""
+    return len(sizes) > 0 and bool(sizes.max() > factor * _lower_quartile(sizes))
+
+
+def _lower_quartile(sizes: Floats) -> float:
+    # Without interpolation: that of two sizes would be a quarter of the larger one.
+    return float(np.quantile(sizes, 0.25, method="lower"))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRanges:
+    """The least and the largest number of each column."""
+
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, X: Any) -> ColumnRanges:
+        """Those of an array, a sparse matrix or a row reader, in blocks; NaN stays NaN."""
+        X = canonical_csr(X)
+        low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+        for rows in row_slices(X.shape[0], 8 * X.shape[1]):
+            block = X[rows]
+            np.minimum(low, _dense_row(block.min(axis=0)), out=low)
+            np.maximum(high, _dense_row(block.max(axis=0)), out=high)
+        return cls(low, high)
+
+    @property
+    def sizes(self) -> Floats:
+        """The range of each column; 0 for constant ones."""
+        return self.high - self.low
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute number."""
+        return float(np.maximum(abs(self.low), abs(self.high)).max(initial=0.0))
+
+    def standardising(self, X: Any, weights: Any = None) -> tuple[Floats, Floats]:
+        """What to subtract from each column and to divide it by; 0 for constant columns.
+
+        Mean and deviation; a column of two values becomes 0 and 1.
+        """
+        X = canonical_csr(X)
+        shares = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=float)
+        shares = shares / shares.sum()
+        unit = np.maximum(abs(self.low), abs(self.high))
+        unit[unit == 0] = 1.0
+        slices = list(row_slices(X.shape[0], 8 * X.shape[1]))
+        mean, square = np.zeros((2, X.shape[1]))
+        is_binary = np.ones(X.shape[1], dtype=bool)
+        for rows in slices:
+            mean += np.asarray(shares[rows] @ X[rows])
+        for rows in slices:
+            block = X[rows]
+            square += _squares_about(block, mean, unit, shares[rows])
+            is_binary &= self._are_ends(block)
+        deviation = unit * np.sqrt(square)
+        is_constant = deviation <= _CONSTANT * abs(mean)
+        shift = np.where(is_binary & ~is_constant, self.low, mean)
+        scale = np.where(is_binary, self.sizes, deviation)
+        return shift, np.where(is_constant, 0.0, scale)
+
+    def _are_ends(self, block: Any) -> Any:
+        """Whether the numbers of each column are its least or its largest one."""
+        if not sparse.issparse(block):
+            return ((block == self.low) | (block == self.high)).all(axis=0)
+        columns, values = block.indices, block.data
+        is_inside = (values != self.low[columns]) & (values != self.high[columns])
+        n_inside = np.bincount(columns, is_inside, block.shape[1])
+        has_zero = np.bincount(columns, minlength=block.shape[1]) < block.shape[0]
+        return (n_inside == 0) & ~(has_zero & (self.low < 0) & (self.high > 0))
+
+
+def has_unlike_columns(X: Any, weights: Any = None, factor: float = _UNLIKE) -> bool:
+    """Whether columns differ in ranges and in deviations as units do, and pixels do not."""
+    ranges = ColumnRanges.of(X)
+    if not are_unlike(ranges.sizes[ranges.sizes > 0], factor):
+        return False
+    _, scale = ranges.standardising(X, weights)
+    return are_unlike(scale[scale > 0], factor)
+
+
+def _dense_row(values: Any) -> Floats:
+    return values.toarray().ravel() if sparse.issparse(values) else np.asarray(values)
+
+
+def _squares_about(block: Any, mean: Floats, unit: Floats, shares: Floats) -> Floats:
+    """Weighted sums over the rows of ((x - mean) / unit)^2, which neither cancels nor overflows."""
+    if not sparse.issparse(block):
+        return shares @ ((block - mean) / unit) ** 2
+    columns, n_columns = block.indices, block.shape[1]
+    of_stored = np.repeat(shares, np.diff(block.indptr))
+    squares = of_stored * ((block.data - mean[columns]) / unit[columns]) ** 2
+    of_zeros = shares.sum() - np.bincount(columns, of_stored, n_columns)
+    return np.bincount(columns, squares, n_columns) + of_zeros * (mean / unit) ** 2

@@ -22,6 +22,10 @@ _TRIT_VALUES = 3 ** np.arange(_TRITS)
 # rounding up cannot overflow.
 _LARGEST_FLOAT16 = 2.0**15
 _SAMPLE = 100_000  # numbers from which the best step of a large array is chosen
+_SCALAR_BYTES = 4  # a shift or a scale of all inputs is a float32
+# Errors of a shift, in deviations, and of a scale, as a share, that float16 may have. Training uses
+# the rounded numbers, so that columns need to be standardised about, not exactly.
+_SHIFT_ERROR, _SCALE_ERROR = 0.25, 1e-3
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,20 @@ def encode(values: Any, format: Format, step: float | None = None) -> PackedArra
     return PackedArray(format, values.shape, packed, step)
 
 
+def encode_columns(shift: Floats, scale: Floats) -> tuple[PackedArray, PackedArray]:
+    """Shifts and scales of columns in float16 where that is exact enough, else in float32."""
+    errors = (_SHIFT_ERROR * scale, _SCALE_ERROR * scale)
+    packed = []
+    for values, error in zip((shift, scale), errors, strict=True):
+        # The step is a power of 2, so that numbers which float16 holds exactly stay exact.
+        largest = float(np.abs(values).max())
+        step = 2.0 ** math.ceil(math.log2(largest / _LARGEST_FLOAT16)) if largest else 1.0
+        half = encode(values, FORMATS["float16"], step)
+        is_enough = (np.abs(half.decoded() - values) <= error).all()
+        packed.append(half if is_enough else encode(values, FORMATS["float32"]))
+    return packed[0], packed[1]
+
+
 def best_step(values: Any, n_levels: int) -> float:
     """The step of least squared rounding error, among forty fractions of the largest value."""
     values = np.asarray(values, dtype=np.float32).ravel()
@@ -173,7 +191,7 @@ class QuantizedExpansion(KernelExpansion):
 
     ``centers``, ``coef`` and ``input_map`` are the packed numbers decoded to float32: what is
     evaluated is what is stored. ``nbytes`` counts everything stored: packed arrays with their
-    steps, intercepts, widths, shift and scale. A pickle holds these alone.
+    steps, intercepts, widths, shifts and scales. A pickle holds these alone.
 
     Parameters
     ----------
@@ -183,8 +201,8 @@ class QuantizedExpansion(KernelExpansion):
     coef : PackedArray of shape (n_outputs, n_centers)
     intercept : ndarray of shape (n_outputs,)
         float64 stays float64, anything else is rounded to float32.
-    shift, scale : float
-        Of all inputs, x -> (x - shift) / scale; rounded to float32.
+    shift, scale : float or PackedArray of shape (n_features,)
+        Of all inputs, x -> (x - shift) / scale, rounded to float32; or of each feature.
     projection : PackedArray of shape (rank, n_features), default=None
 
     Examples
@@ -205,8 +223,8 @@ class QuantizedExpansion(KernelExpansion):
         centers: PackedArray,
         coef: PackedArray,
         intercept: Any,
-        shift: float = 0.0,
-        scale: float = 1.0,
+        shift: float | PackedArray = 0.0,
+        scale: float | PackedArray = 1.0,
         projection: PackedArray | None = None,
     ) -> None:
         widths: Floats = np.atleast_1d(np.asarray(gamma, dtype=np.float32))
@@ -221,20 +239,22 @@ class QuantizedExpansion(KernelExpansion):
         packed = {"centers": centers, "coef": coef, "projection": projection}
         object.__setattr__(self, "packed", packed)
         object.__setattr__(self, "gamma", widths)
+        object.__setattr__(self, "shift", _as_stored(shift))
+        object.__setattr__(self, "scale", _as_stored(scale))
         input_map = AffineMap(
-            np.array([shift], dtype=np.float32),
-            1 / np.array([scale], dtype=np.float32),
+            np.atleast_1d(np.asarray(as_numbers(shift), dtype=np.float32)),
+            1 / np.atleast_1d(np.asarray(as_numbers(scale), dtype=np.float32)),
             None if projection is None else projection.decoded(),
         )
         intercept = np.asarray(intercept)
         if intercept.dtype != np.float64:
             intercept = intercept.astype(np.float32)
         super().__init__(kernel, centers.decoded(), coef.decoded(), intercept, input_map)
-        object.__setattr__(self, "input_scale", float(np.float32(scale)))
 
     packed: dict[str, Any]
     gamma: Floats
-    input_scale: float
+    shift: float | PackedArray
+    scale: float | PackedArray
 
     @property
     def storage(self) -> dict[str, str]:
@@ -250,11 +270,24 @@ class QuantizedExpansion(KernelExpansion):
     def nbytes(self) -> int:
         """Bytes of everything stored."""
         packed = sum(array.nbytes for array in self.packed.values() if array is not None)
-        return packed + self.gamma.nbytes + self.intercept.nbytes + 8  # shift and scale
+        scaling = scaling_bytes(self.shift, self.scale)
+        return packed + self.gamma.nbytes + self.intercept.nbytes + scaling
 
     def __reduce__(self) -> Any:
-        assert self.input_map is not None
-        shift, packed = float(self.input_map.shift[0]), self.packed
-        centers, coef, projection = (packed[name] for name in ("centers", "coef", "projection"))
-        arguments = (self.gamma, centers, coef, self.intercept, shift, self.input_scale, projection)
-        return type(self), arguments
+        centers, coef, projection = (self.packed[n] for n in ("centers", "coef", "projection"))
+        shift, scale = self.shift, self.scale
+        return type(self), (self.gamma, centers, coef, self.intercept, shift, scale, projection)
+
+
+def as_numbers(value: float | PackedArray) -> Any:
+    """A shift or a scale: one number as it is, or those of the features in float32."""
+    return value.decoded() if isinstance(value, PackedArray) else value
+
+
+def _as_stored(value: float | PackedArray) -> float | PackedArray:
+    return value if isinstance(value, PackedArray) else float(np.float32(value))
+
+
+def scaling_bytes(shift: float | PackedArray, scale: float | PackedArray) -> int:
+    """Bytes of a shift and a scale, of all inputs or of each feature."""
+    return sum(v.nbytes if isinstance(v, PackedArray) else _SCALAR_BYTES for v in (shift, scale))

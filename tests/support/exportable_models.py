@@ -24,10 +24,16 @@ DIGITS, DIGIT_LABELS = load_digits(return_X_y=True)
 IRIS, IRIS_LABELS = load_iris(return_X_y=True)
 IRIS_NAMES = load_iris().target_names[IRIS_LABELS]
 COMPACT = {"n_epochs": 8, "random_state": 0}
+#: Irises in units that differ: nanometres, centimetres, metres, and one far from zero.
+UNLIKE = IRIS * [1e7, 1.0, 0.01, 1.0] + [0.0, 0.0, 0.0, 100.0]
 
 
 def _compact(**options):
     return CompactKernelClassifier(30, **(COMPACT | options)).fit(DIGITS, DIGIT_LABELS)
+
+
+def _unlike(**options):
+    return CompactKernelClassifier(12, **(COMPACT | options)).fit(UNLIKE, IRIS_NAMES)
 
 
 def _mixed_storage():
@@ -50,6 +56,9 @@ CLASSIFIERS = {
         ),
         DIGITS,
     ),
+    "compact unlike columns": lambda: (_unlike(), UNLIKE),
+    "compact unlike projected": lambda: (_unlike(storage="int4", projection=3), UNLIKE),
+    "compact unlike int8": lambda: (_unlike(storage="int8"), UNLIKE),
     "compact two classes": lambda: (
         CompactKernelClassifier(20, **COMPACT).fit(DIGITS, DIGIT_LABELS > 4),
         DIGITS,
@@ -108,6 +117,10 @@ REGRESSORS = {
     "flat": lambda: (
         CompactKernelRegressor(20, **COMPACT).fit(DIGITS, DIGIT_LABELS + 100.0),
         DIGITS,
+    ),
+    "unlike columns": lambda: (
+        CompactKernelRegressor(12, **COMPACT).fit(UNLIKE, IRIS_LABELS + 100.0),
+        UNLIKE,
     ),
     "two outputs": lambda: (
         make_pipeline(StandardScaler(), CompactKernelRegressor(20, **COMPACT)).fit(

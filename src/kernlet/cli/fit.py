@@ -101,6 +101,7 @@ def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
         return make(
             "auto" if options.auto else options.centers,
             max_bytes=_budget(options.max_bytes, data.scaler),
+            scale=False,  # --scale has done it, or was not to
             n_jobs=options.jobs,
             random_state=options.seed,
         )

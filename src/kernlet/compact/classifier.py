@@ -19,14 +19,17 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
+from kernlet.affine import ColumnRanges
 from kernlet.compact.initialise import InitialModel, initial_classifier
 from kernlet.compact.network import (
+    FLOAT32_RANGE,
     STORAGE,
     BatchLoader,
     CrossEntropy,
     SquaredHingeLoss,
     StoragePlan,
     TrainingSet,
+    column_scaling,
     mean_and_deviation,
 )
 from kernlet.compact.search import CompactPathDisplay, RunTrials, search_bytes, search_sizes
@@ -43,7 +46,7 @@ from kernlet.compact.train import (
 )
 from kernlet.devices import find_device, to_numpy
 from kernlet.model.calibration import best_temperature
-from kernlet.quantization import QuantizedExpansion
+from kernlet.quantization import QuantizedExpansion, scaling_bytes
 from kernlet.rows.source import RowReader, RowSource
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import (
@@ -60,8 +63,6 @@ from kernlet.threads import single_thread
 _DEFAULT_CENTERS = 100
 _MAX_CENTERS_IN_BUDGET = 4096  # more train slowly and gain little
 _MAX_CENTERS_IN_PATH = 1024
-# Deviations that float32 can hold together with their squares and reciprocals.
-_DEVIATION_RANGE = (1e-30, 1e30)
 # Difference between the initial outputs of the right class and of the others. Ridge regression
 # reaches about half of it, which is where cross-entropy neither saturates nor starts from nothing.
 _INITIAL_OUTPUT_GAP = 5.0
@@ -79,6 +80,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
         "storage": [StrOptions({*STORAGE, "auto"})],
         "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
+        "scale": [StrOptions({"auto"}), "boolean"],
         "width": [StrOptions({"shared", "per_center"})],
         "noise": [Interval(Real, 0, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -183,21 +185,21 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         )
         return Trainer(training, batches, initial, config, seed)
 
-    def _shift_and_scale(
-        self, training: TrainingSet, initial: InitialModel | None
-    ) -> tuple[float, float]:
-        """One mean and one deviation of all inputs, rounded to float32 as they are stored."""
+    def _shift_and_scale(self, training: TrainingSet, initial: InitialModel | None) -> Any:
+        """Means and deviations of the columns, or one of all inputs; rounded as they are stored."""
         if isinstance(initial, QuantizedExpansion):  # which carries its own
-            assert initial.input_map is not None
-            return float(initial.input_map.shift[0]), initial.input_scale
-        mean, deviation = mean_and_deviation(training.X, training.weights)
-        if np.isnan(deviation):
+            return initial.shift, initial.scale
+        ranges = ColumnRanges.of(training.X)
+        if not np.isfinite([ranges.low, ranges.high]).all():
             raise ValueError("Input X contains NaN or infinity.")
-        if not _DEVIATION_RANGE[0] < deviation < _DEVIATION_RANGE[1]:
-            raise ValueError(
-                f"The numbers in X have a deviation of {deviation:g}, beyond what float32 can "
-                "hold. Scale the features first, for example with StandardScaler."
-            )
+        _require_float32(max(ranges.largest, 1.0), "go up to")
+        is_auto, is_refined = self.scale == "auto", initial is not None and initial.expansion
+        if self.scale and not (is_auto and is_refined):
+            scaling = column_scaling(training.X, ranges, training.weights, always=not is_auto)
+            if scaling is not None:
+                return scaling
+        mean, deviation = mean_and_deviation(training.X, training.weights, ranges.largest)
+        _require_float32(deviation, "have a deviation of")
         return float(np.float32(mean)), float(np.float32(deviation))
 
     def _split(self, groups: Indices) -> tuple[Indices, Indices]:
@@ -218,7 +220,10 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         if isinstance(initial, QuantizedExpansion):
             plan, reason = self._plan_of(initial), "the size of the machine to start from"
             return self._train_one(trainer, plan, progress, monitor, reason)
-        plan = self._plan(trainer.training)
+        batches = trainer.batches
+        plan = replace(
+            self._plan(trainer.training), scaling_bytes=scaling_bytes(batches.shift, batches.scale)
+        )
         n_rows = len(trainer.training.train)
         max_centers = n_rows if initial is None else len(initial.points)
         if self.max_bytes is not None and self.n_centers == "auto":
@@ -306,6 +311,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             formats if self.storage == "auto" else STORAGE[self.storage],
             "per_center" if len(compact.gamma) > 1 else self.width,
             self._intercept_bytes,
+            scaling_bytes(compact.shift, compact.scale),
         )
         if isinstance(self.projection, Integral) and self.projection != plan.rank:
             raise ValueError(
@@ -332,6 +338,14 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             )
 
 
+def _require_float32(size: float, what: str) -> None:
+    if not FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]:
+        raise ValueError(
+            f"The numbers in X {what} {size:g}, beyond what float32 can hold. Scale the features "
+            "first, for example with StandardScaler."
+        )
+
+
 @single_thread()
 def _run_trial(trainer: Trainer, plan: StoragePlan, epochs: float, task: Progress) -> Trial:
     """A trial in any process; on one thread, so that its round-off is the same everywhere."""
@@ -346,8 +360,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     f_c(x) = sum_j W[c, j] exp(-gamma |P x - z_j|^2) + b_c. Centers z, coefficients W, intercepts b,
     width gamma and, where it pays, a projection P to few dimensions are trained together by Adam
     on mini-batches, from k-means centers; tables of few bits are rounded during training. The
-    numbers in X are shifted and scaled by one mean and one deviation, which the machine carries:
-    standardise features of different units first, for example with StandardScaler.
+    numbers in X are standardised, together or (see ``scale``) by columns; the machine carries the
+    means and deviations.
 
     Parameters
     ----------
@@ -365,6 +379,12 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     projection : "auto", int or None, default="auto"
         Rank of the projection. "auto" is none without ``max_bytes``, and chosen by validation with
         it.
+    scale : {"auto", True, False}, default="auto"
+        Whether each column is standardised inside the machine, by its mean and deviation, which
+        take about 4 bytes per column; columns of two values become 0 and 1. "auto" does so where
+        the ranges of the columns are unlike, as those of units are, and those of pixels are not;
+        not for an ``init`` that was trained on these columns as they are. Without, one mean and
+        one deviation serve all columns. A compact machine to start from keeps its own scale.
     width : {"shared", "per_center"}, default="shared"
         One gamma, or one per center (4 bytes each).
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
@@ -470,6 +490,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         max_bytes: int | None = None,
         storage: str = "auto",
         projection: Any = "auto",
+        scale: Any = "auto",
         width: str = "shared",
         loss: str = "cross_entropy",
         smoothing: float = 0.1,
@@ -492,6 +513,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self.max_bytes = max_bytes
         self.storage = storage
         self.projection = projection
+        self.scale = scale
         self.width = width
         self.loss = loss
         self.smoothing = smoothing

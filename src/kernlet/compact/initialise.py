@@ -22,7 +22,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import Gram, as_dense, row_slices
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import as_classifier
-from kernlet.quantization import QuantizedExpansion
+from kernlet.quantization import QuantizedExpansion, as_numbers
 
 # How this works
 # --------------
@@ -259,10 +259,12 @@ def initialise(
     if isinstance(model, QuantizedExpansion):
         return RBFNetwork.from_expansion(model)
     if model is not None:
+        shift, scale = as_numbers(batches.shift), as_numbers(batches.scale)
         is_plan = (plan.n_centers, plan.rank) == (len(model.points), None)
-        if is_plan and model.expansion is not None:
-            return RBFNetwork.from_expansion(model.expansion, batches.shift, batches.scale)
-        points = (model.points - batches.shift) / batches.scale
+        # Behind a scale per column, the kernel of the user's expansion has another shape.
+        if is_plan and model.expansion is not None and np.ndim(scale) == 0:
+            return RBFNetwork.from_expansion(model.expansion, shift, scale)
+        points = (model.points - shift) / scale
     return initial_network(sample, plan.n_centers, plan.rank, random, noise, points)
 
 

@@ -17,11 +17,19 @@ from array_api_compat import array_namespace
 from scipy import sparse
 
 from kernlet._typing import Array, Floats, Indices
+from kernlet.affine import ColumnRanges, are_unlike
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import as_dense, canonical_csr, row_slices
 from kernlet.kernels.rbf import augment_centers, augment_rows, gaussian_matmul, row_products
-from kernlet.quantization import FORMATS, QuantizedExpansion, encode
+from kernlet.quantization import (
+    FORMATS,
+    PackedArray,
+    QuantizedExpansion,
+    as_numbers,
+    encode,
+    encode_columns,
+)
 from kernlet.rows.source import RowReader
 
 Arrays = dict[str, Array]
@@ -238,7 +246,7 @@ PACKED = ("centers", "weights", "projection")
 # Formats with fewer levels than int8 are rounded during training: to 127 levels on either side of
 # zero, rounding afterwards costs no accuracy.
 _LEVELS_ROUNDED_AFTERWARDS = 127
-_SHIFT_AND_SCALE_BYTES = 8
+_SHIFT_AND_SCALE_BYTES = 8  # of all inputs together
 _LARGEST_LOG_GAMMA = 80.0  # exp(80) is about the largest number of float32
 
 
@@ -248,7 +256,7 @@ class StoragePlan:
 
     ``rank`` is that of the projection, None without one; ``formats`` are those of centers,
     coefficients and projection. An intercept takes 4 bytes, or 8 in regression, where targets may
-    lie far from zero.
+    lie far from zero; ``scaling_bytes`` are those of shift and scale.
     """
 
     n_features: int
@@ -258,6 +266,7 @@ class StoragePlan:
     formats: tuple[str, str, str] = STORAGE["float32"]
     width: str = "shared"
     intercept_bytes: int = 4
+    scaling_bytes: int = _SHIFT_AND_SCALE_BYTES
 
     @property
     def nbytes(self) -> int:
@@ -269,7 +278,7 @@ class StoragePlan:
         if self.rank is not None:
             tables += projection.n_bytes(self.rank * self.n_features)
         widths = 4 * self.n_centers if self.width == "per_center" else 4
-        return tables + widths + self.intercept_bytes * self.n_outputs + _SHIFT_AND_SCALE_BYTES
+        return tables + widths + self.intercept_bytes * self.n_outputs + self.scaling_bytes
 
     @property
     def levels(self) -> dict[str, int]:
@@ -285,7 +294,7 @@ class StoragePlan:
         return f"{self.n_centers} centers ({centers}), coefficients ({coef}), {input_map}"
 
     def pack(
-        self, arrays: Mapping[str, Array], steps: Mapping[str, float], shift: float, scale: float
+        self, arrays: Mapping[str, Array], steps: Mapping[str, float], shift: Any, scale: Any
     ) -> QuantizedExpansion:
         """Store the parameters of a network; ``steps`` are the rounding steps it has learned."""
         arrays = {name: to_numpy(array) for name, array in arrays.items()}
@@ -310,13 +319,16 @@ class StoragePlan:
 
 #: Rows that take at most this many bytes in float32 are converted once and cached.
 CACHED_BYTES = 2**30
+#: Deviations that float32 can hold together with their squares and reciprocals.
+FLOAT32_RANGE = (1e-30, 1e30)
 
 
 class BatchLoader:
     """Rows (x - shift) / scale in float32 on a device, with targets and weights.
 
-    ``targets`` are class numbers where ``table`` holds the targets of each class, otherwise the
-    targets themselves. Rows beyond ``CACHED_BYTES`` are converted at each use.
+    ``shift`` and ``scale`` are numbers, or packed arrays with one number per feature. ``targets``
+    are class numbers where ``table`` holds the targets of each class, otherwise the targets
+    themselves. Rows beyond ``CACHED_BYTES`` are converted at each use.
     """
 
     def __init__(
@@ -326,8 +338,8 @@ class BatchLoader:
         weights: Floats,
         *,
         table: Floats | None = None,
-        shift: float = 0.0,
-        scale: float = 1.0,
+        shift: float | PackedArray = 0.0,
+        scale: float | PackedArray = 1.0,
         device: Device = NUMPY,
     ) -> None:
         self.shift, self.scale, self.device = shift, scale, device
@@ -397,19 +409,43 @@ class BatchLoader:
         if dense.dtype == np.float16:
             dense = dense.astype(np.float32)
         # Subtracted in the precision of the data: in float32 a large mean would cancel.
-        scaled: Floats = (dense - self.shift).astype(np.float32, copy=False)
-        scaled *= np.float32(1 / self.scale)
+        scaled: Floats = (dense - as_numbers(self.shift)).astype(np.float32, copy=False)
+        scaled *= np.asarray(1 / as_numbers(self.scale), dtype=np.float32)
         return scaled
 
 
-def mean_and_deviation(X: Any, weights: Floats | None = None) -> tuple[float, float]:
-    """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1."""
+def column_scaling(
+    X: Any, ranges: ColumnRanges, weights: Floats, *, always: bool
+) -> tuple[PackedArray, PackedArray] | None:
+    """Shifts and scales that standardise the columns; None for columns alike, unless always."""
+    if not always and not are_unlike(ranges.sizes[ranges.sizes > 0]):
+        return None
+    shift, scale = ranges.standardising(X, weights)
+    scale[scale < FLOAT32_RANGE[0]] = 0.0
+    if not always and not are_unlike(scale[scale > 0]):
+        return None
+    # A constant column says nothing, and must not: divided by its size, whatever the shift loses
+    # to rounding stays small.
+    constants = np.maximum(np.abs(shift), scale.max(initial=0.0))
+    constants[constants == 0] = 1.0
+    return encode_columns(shift, np.where(scale > 0, scale, constants))
+
+
+def mean_and_deviation(
+    X: Any, weights: Floats | None = None, largest: float | None = None
+) -> tuple[float, float]:
+    """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1.
+
+    ``largest`` is the largest absolute number, where it is known.
+    """
     X = canonical_csr(X)
     n_rows, n_features = X.shape
     shares = np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
     slices = list(row_slices(n_rows, 8 * n_features))
     # Numbers are divided by the largest, so that their squares neither overflow nor underflow.
-    largest = max(float(abs(X[rows]).max()) for rows in slices) or 1.0
+    if largest is None:
+        largest = max(float(abs(X[rows]).max()) for rows in slices)
+    largest = largest or 1.0
     mean = square = 0.0
     for rows in slices:
         sums = np.asarray(X[rows].sum(axis=1, dtype=np.float64)).ravel()

@@ -37,6 +37,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     max_bytes : int, default=None
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
     projection : "auto", int or None, default="auto"
+    scale : {"auto", True, False}, default="auto"
     width : {"shared", "per_center"}, default="shared"
     loss : {"squared_error", "huber"}, default="squared_error"
         "huber" is the squared error up to ``delta`` and linear beyond: outliers in y count less.
@@ -108,6 +109,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         max_bytes: int | None = None,
         storage: str = "auto",
         projection: Any = "auto",
+        scale: Any = "auto",
         width: str = "shared",
         loss: str = "squared_error",
         delta: float = 1.0,
@@ -129,6 +131,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         self.max_bytes = max_bytes
         self.storage = storage
         self.projection = projection
+        self.scale = scale
         self.width = width
         self.loss = loss
         self.delta = delta
@@ -248,9 +251,8 @@ def mean_and_scale(y: Any, weights: Floats) -> tuple[Floats, float]:
 
 def rescaled(expansion: QuantizedExpansion, mean: Floats, scale: float) -> QuantizedExpansion:
     """The expansion with outputs scale * f(x) + mean, by the step of its coefficients if any."""
-    coef, input_map = expansion.packed["coef"], expansion.input_map
+    coef = expansion.packed["coef"]
     assert coef is not None
-    assert input_map is not None
     if coef.format.has_step:
         coef = replace(coef, step=float(np.float32(coef.step * scale)))
     else:
@@ -260,7 +262,7 @@ def rescaled(expansion: QuantizedExpansion, mean: Floats, scale: float) -> Quant
         expansion.packed["centers"],
         coef,
         expansion.intercept.astype(np.float64) * scale + mean,
-        float(input_map.shift[0]),
-        expansion.input_scale,
+        expansion.shift,
+        expansion.scale,
         expansion.packed["projection"],
     )

@@ -384,10 +384,11 @@ def compress(
     parameters = {name: getattr(small, name) for name in constraints}
     validate_parameter_constraints(constraints, parameters, caller_name="compress")
     small.estimator_ = model
-    original, data = as_classifier(model), None
+    original, data = as_classifier(model).unmapped(), None
     if X is not None:
         estimator = model if hasattr(model, "n_features_in_") else None
-        rows = original.features(X) if model is original else original.rows(X, estimator)
+        is_model = isinstance(model, Model)
+        rows = original.features(X) if is_model else original.rows(X, estimator)
         n_held_out = max(1, round(validation_fraction * rows.shape[0]))
         held_out = check_random_state(random_state).permutation(rows.shape[0])[:n_held_out]
         may_refit = not has_class_weight(model)
@@ -544,7 +545,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         with progress.task("trial estimator"):
             trial = clone(self.estimator)
             trial.fit(_safe_indexing(X, kept), _safe_indexing(y, kept), **kept_params)
-        model = as_classifier(trial)
+        model = as_classifier(trial).unmapped()
         weights, may_refit = params.get("sample_weight"), not has_class_weight(self.estimator)
         rows = model.rows(X, trial)
         data = ValidationData.of(model, rows, y, weights, held_out, may_refit)

@@ -189,17 +189,19 @@ def _describe_expansion(expansion: Any, tensors: dict[str, Any]) -> dict[str, An
 
 def _describe_packed(expansion: QuantizedExpansion, tensors: dict[str, Any]) -> dict[str, Any]:
     tensors["gamma"] = expansion.gamma
-    packed = {name: array for name, array in expansion.packed.items() if array is not None}
+    packed: dict[str, Any] = {
+        n: array for n, array in expansion.packed.items() if array is not None
+    }
+    numbers: dict[str, Any] = {}
+    for name, value in (("shift", expansion.shift), ("scale", expansion.scale)):
+        (packed if isinstance(value, PackedArray) else numbers)[name] = value
     tensors.update({name: array.data for name, array in packed.items()})
-    assert expansion.input_map is not None
     return {
         "tables": {
             name: {"format": a.format.name, "shape": list(a.shape), "step": float(a.step)}
             for name, a in packed.items()
         },
-        "shift": float(expansion.input_map.shift[0]),
-        "scale": expansion.input_scale,
-    }
+    } | numbers
 
 
 def _describe_map(name: str, map: AffineMap | None, tensors: dict[str, Any]) -> bool:
@@ -335,7 +337,20 @@ def _column(value: Any, path: str) -> NumberColumn | CategoryColumn | DateColumn
 
 def _machine(value: Any, path: str) -> Any:
     is_packed = "tables" in _object(value, path)
-    return (_QUANTIZED if is_packed else _EXPANSION)(value, path)
+    return (_quantized_machine if is_packed else _EXPANSION)(value, path)
+
+
+def _quantized_machine(value: Any, path: str) -> Any:
+    """A shift and a scale are numbers, or tables with one number per feature."""
+    tables = _TABLES(value["tables"], f"{path}.tables")
+    numbers = {"shift": _number(), "scale": _number(above=1e-30)}
+    numbers = {name: check for name, check in numbers.items() if tables[name] is None}
+    return {"tables": tables} | _record(**numbers)(value, path)
+
+
+def _packed_array(n_dimensions: int) -> Check:
+    shape = _list_of(_integer(0, 2**31 - 1), n_dimensions)
+    return _record(format=_choice(*FORMATS), shape=shape, step=_number(above=0))
 
 
 _DATE = _record(
@@ -344,11 +359,13 @@ _DATE = _record(
     parts=_list_of(_choice(*DATE_PARTS)),
     fills=_list_of(_number()),
 )
-_PACKED = _record(
-    format=_choice(*FORMATS), shape=_list_of(_integer(0, 2**31 - 1), 2), step=_number(above=0)
+_TABLES = _record(
+    centers=_packed_array(2),
+    coef=_packed_array(2),
+    projection=_optional(_packed_array(2)),
+    shift=_optional(_packed_array(1)),
+    scale=_optional(_packed_array(1)),
 )
-_TABLES = _record(centers=_PACKED, coef=_PACKED, projection=_optional(_PACKED))
-_QUANTIZED = _record(tables=_TABLES, shift=_number(), scale=_number(above=1e-30))
 _EXPANSION = _record(kernel=_object, front=_flag, n_features=_optional(_integer(1, 2**31 - 1)))
 _MODEL = _record(
     kind=_choice(*_PREDICTORS, "expansion"),
@@ -556,19 +573,24 @@ def _centers(n_features: int | None, tensors: _Tensors) -> Any:
 
 
 def _quantized(fields: dict[str, Any], tensors: _Tensors) -> QuantizedExpansion:
-    tables = fields["tables"]
-    expansion = QuantizedExpansion(
-        tensors.floats("gamma", 1),
-        _packed("centers", tables, tensors),
-        _packed("coef", tables, tensors),
-        tensors.floats("intercept", 1),
-        fields["shift"],
-        fields["scale"],
-        None if tables["projection"] is None else _packed("projection", tables, tensors),
-    )
-    if not all(np.isfinite(values).all() for values in (expansion.centers, expansion.coef)):
+    packed = {
+        name: _packed(name, fields["tables"], tensors)
+        for name, table in fields["tables"].items()
+        if table is not None
+    }
+    if not all(np.isfinite(array.decoded()).all() for array in packed.values()):
         raise _corrupt("its packed arrays hold NaN or infinity")
-    return expansion
+    if "scale" in packed and not (packed["scale"].decoded() > 0).all():
+        raise _corrupt("its scales are not positive")
+    return QuantizedExpansion(
+        tensors.floats("gamma", 1),
+        packed["centers"],
+        packed["coef"],
+        tensors.floats("intercept", 1),
+        packed["shift"] if "shift" in packed else fields["shift"],
+        packed["scale"] if "scale" in packed else fields["scale"],
+        packed.get("projection"),
+    )
 
 
 def _packed(name: str, tables: dict[str, Any], tensors: _Tensors) -> PackedArray:

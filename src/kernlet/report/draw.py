@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from kernlet._typing import Floats
+from kernlet.affine import ColumnRanges, are_unlike
 from kernlet.condense.base import draw_image_rows
 from kernlet.expansion import KernelExpansion
 from kernlet.export.rounding import dense_points
 from kernlet.model.model import Model
 from kernlet.report.evaluate import Size, Sizes
-from kernlet.tables.encode import are_unlike, column_ranges
 
 _BLUE, _ORANGE, _INK, _GRAY = "#2b6cb0", "#dd6b20", "#1a202c", "#718096"
 _LIGHT_BLUE, _LIGHT_ORANGE = "#dbeafe", "#feebc8"
@@ -165,7 +165,8 @@ def image_side(model: Model, X: Any) -> int | None:
         return None
     if model.encoding is not None and model.encoding.is_category.any():
         return None
-    ranges = column_ranges(X)
+    ranges = ColumnRanges.of(X).sizes
+    ranges = ranges[ranges > 0]
     return side if len(ranges) and not are_unlike(ranges) else None
 
 

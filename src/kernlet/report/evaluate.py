@@ -13,6 +13,7 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support, r
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.svm import SVC
 
+from kernlet.affine import AffineMap, compose
 from kernlet.compact.classifier import CompactKernelClassifier
 from kernlet.datasets import Dataset
 from kernlet.model.model import Model
@@ -243,8 +244,11 @@ def try_sizes(
     X_train, y_train, X, y = X_train[rows], y_train[rows], X[:_MAX_SIZE_ROWS], y[:_MAX_SIZE_ROWS]
     accuracy = float(np.mean(model.classes[model.codes(model.outputs(X))] == y))
     chosen = Size(model.expansion.n_centers, model.nbytes, accuracy)
-    if model.scaler is not None:
-        X_train, X = model.scaler(X_train), model.scaler(X)
+    scaler, map = model.scaler, model.expansion.input_map
+    if map is not None and len(map.scale) > 1:  # a scale per column inside the machine
+        scaler = compose(scaler, AffineMap(map.shift, map.scale))
+    if scaler is not None:
+        X_train, X = scaler(X_train), scaler(X)
     machines = []
     for n_centers in _numbers_of_centers(chosen.n_centers, len(X_train), len(labels)):
         say(f"training {n_centers} centers on {len(X_train):,} rows")

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from kernlet._typing import Floats
-from kernlet.affine import AffineMap
+from kernlet.affine import AffineMap, has_unlike_columns
 
 MAX_CATEGORIES = 200
 MISSING = "(missing)"
 _MAX_NUMBER = 1e30  # the square of a larger one overflows float32
-# Columns have unlike ranges where the largest exceeds this many times the lower quartile of all.
-# Pixels differ by less, although some are nearly constant; units differ by more.
-_UNLIKE_RANGES = 4.0
 
 
 @dataclass(frozen=True)
@@ -237,10 +234,9 @@ def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMa
     if scale == "none" or not is_number.any():
         return None, "none"
     if scale == "auto":
-        ranges = column_ranges(X)
         # beside categories, whose range is 1, numbers of a larger range would outweigh them
-        outweigh = not is_number.all() and len(ranges) > 0 and ranges.max() > 1
-        if not (outweigh or are_unlike(ranges)):
+        outweigh = not is_number.all() and np.ptp(X, axis=0).max() > 1
+        if not (outweigh or has_unlike_columns(X)):
             return None, "none: the columns are of like range"
     shift, factor = np.zeros(X.shape[1]), np.ones(X.shape[1])
     columns = np.flatnonzero(is_number)
@@ -251,14 +247,3 @@ def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMa
     factor[columns] = 1 / np.where(constant | (deviation == 0), 1.0, deviation)
     kept = " (categories stay 0 and 1)" if not is_number.all() else ""
     return AffineMap(shift, factor), f"numbers to mean 0 and deviation 1{kept}"
-
-
-def column_ranges(X: Any) -> Floats:
-    """The ranges of the columns that are not constant."""
-    ranges = np.ptp(X, axis=0).astype(np.float64)
-    return ranges[ranges > 0]
-
-
-def are_unlike(ranges: Floats) -> bool:
-    """Whether ranges differ as those of units do; those of pixels are alike."""
-    return len(ranges) > 0 and ranges.max() > _UNLIKE_RANGES * np.quantile(ranges, 0.25)

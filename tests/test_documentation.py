@@ -7,8 +7,10 @@ import warnings
 from pathlib import Path
 
 import pytest
+import yaml
 
 import kernlet
+from papers.reproduce import PAPERS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -37,6 +39,10 @@ def test_examples_run(example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # matplotlib 3.9 with a newer pyparsing
+        warnings.filterwarnings(
+            "ignore", category=DeprecationWarning, module="matplotlib|pyparsing"
+        )
         runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out
 
@@ -62,3 +68,14 @@ def test_included_results_are_there(page):
 def test_the_table_in_the_readme_is_the_one_that_was_measured():
     measured = (ROOT / "docs" / "results" / "demo.md").read_text("utf-8")
     assert measured in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_five_papers_are_cited_alike():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    page = (ROOT / "docs" / "references.md").read_text("utf-8").replace("{SVM}", "SVM")
+    entries = dict(re.findall(r"^@\w+\{(\w+),\n  title +=(.*?)^\}", page, re.MULTILINE | re.DOTALL))
+    assert set(entries) == {"kernlet", *PAPERS}
+    for paper in citation["references"]:
+        (entry,) = [text for text in entries.values() if f"{{{paper['title']}}}" in text]
+        assert f"{{{paper['year']}}}" in entry
+        assert len(paper["authors"]) == 1 + entry.count(" and ")

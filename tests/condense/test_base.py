@@ -207,7 +207,7 @@ def test_one_column_for_each_class(condenser, kind, digits):
 
 @pytest.mark.parametrize("condenser", [TypicalCondenser(), BoundaryCondenser()])
 def test_sums_too_large_get_a_sentence(condenser):
-    X = sparse.random_array((20, 60_000), density=1e-3, format="csr", rng=0)
+    X = sparse.random_array((20, 60_000), density=1e-3, format="csr", random_state=0)
     with pytest.raises(ValueError, match=r"each of 3 classes take 80 GB.*CentroidCondenser"):
         condenser.fit(X, np.arange(20) % 3)
 

@@ -493,7 +493,7 @@ def test_the_middle_is_near_the_rows():
 
 
 def test_blocks_of_sparse_rows(monkeypatch):
-    few = sparse.random_array((1000, 400), density=0.01, format="csr", rng=0)
+    few = sparse.random_array((1000, 400), density=0.01, format="csr", random_state=0)
     features = RowFeatures(few)
     assert sum(1 for _ in features.blocks()) == 1  # by their entries, not by their width
     monkeypatch.setattr("kernlet.kernels.gram.BLOCK_BYTES", 2**20)

@@ -310,7 +310,7 @@ def test_no_blocks_get_a_sentence():
 
 
 def test_sums_too_large_get_a_sentence():
-    X = sparse.random_array((20, 60_000), density=1e-3, format="csr", rng=0)
+    X = sparse.random_array((20, 60_000), density=1e-3, format="csr", random_state=0)
     with pytest.raises(ValueError, match=r"each of 3 classes take 80 GB.*landmarks"):
         ProximalClassifier(kernel="linear").fit(X, np.arange(20) % 3)
     with pytest.raises(ValueError, match=r"all classes together take 27 GB.*landmarks"):

@@ -44,6 +44,8 @@ def orthonormalized(coef: Floats, products: Floats) -> Floats:
     # Gram-Schmidt by Cholesky: coef' products coef = L L', so coef L'^-1 is orthonormal. Forming
     # the inner products squares the condition number; a second round removes the error of the
     # first ("twice is enough").
+    if not coef.size:  # which scipy before 1.14 cannot solve
+        return coef
     for _ in range(2):
         inner = coef.T @ products @ coef
         try:

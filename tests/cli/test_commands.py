@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from sklearn.svm import SVC
 
 import kernlet
 from kernlet.cli import ByteCount, main
+from kernlet.cli.fit import _advice
 from kernlet.tables.encode import choose_scaler
 from kernlet.tables.read import read_table
 from support.exportable_models import IRIS, IRIS_LABELS
@@ -317,6 +319,108 @@ def test_regression_with_scaling_and_bytes(tmp_path):
     assert loaded.model_.scaler is not None
     said = kernlet_command("predict", tmp_path / "m", table)
     assert "prediction\n" in said
+
+
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory):
+    """A table with a class of one row in twelve, and what kernlet fit says about it."""
+    path = tmp_path_factory.mktemp("rare") / "rare.csv"
+    random = np.random.RandomState(0)
+    X = random.randn(600, 2)
+    score = X[:, 0] * X[:, 1] + 0.4 * random.randn(600)
+    labels = np.where(score > 1.2, "hot", np.where(score > 0, "ok", "low"))
+    lines = [f"{a:.4f},{b:.4f},{label}" for (a, b), label in zip(X, labels, strict=True)]
+    path.write_text("a,b,y\n" + "\n".join(lines))
+    return path
+
+
+def test_fit_says_more_than_the_accuracy(rare, tmp_path):
+    words = ["fit", rare, "--target", "y", "--centers", 3, "-o", tmp_path / "m"]
+    said = kernlet_command(*words)
+    test = kernlet.load(tmp_path / "m").summary_["test"]
+    labels = pd.read_csv(rare).y
+    assert test["majority"] == pytest.approx(labels.value_counts(normalize=True).max(), abs=0.01)
+    assert test["balanced_accuracy"] < test["score"]
+    assert f"the largest class is {100 * test['majority']:.2f} % of them" in said
+    assert f"balanced accuracy {100 * test['balanced_accuracy']:.2f} %" in said
+    assert "rare classes are often missed: try --balanced" in said
+    metric = ["--metric", "f1_macro", "--balanced"]
+    said = kernlet_command(*words, *metric)
+    better = kernlet.load(tmp_path / "m").summary_
+    assert better["parameters"]["class_weight"] == "balanced"
+    assert better["test"]["balanced_accuracy"] > test["balanced_accuracy"]
+    assert f"f1_macro {better['test']['metric_score']:.4f}" in said
+    assert better["svc"]["metric_score"] > 0.5
+    assert "rare classes" not in said
+    said = kernlet_command(*words, "--metric", "neg_log_loss")  # an SVC has no probabilities
+    assert "neg_log_loss -0." in said
+    assert "neg_log_loss unknown" in said
+
+
+def test_metrics_that_cannot_be_computed(rare, tmp_path):
+    words = ["fit", rare, "--target", "y", *QUICK, "-o", tmp_path / "m"]
+    assert "--metric best is not a scorer" in kernlet_command(*words, "--metric", "best", status=1)
+    words = ["fit", rare, "--target", "a", "--regression", *QUICK[1:], "-o", tmp_path / "m"]
+    assert "weighs classes" in kernlet_command(*words, "--balanced", status=1)
+    said = kernlet_command(*words, "--metric", "neg_mean_absolute_error", "--drop", "y")
+    assert re.search(r"test R2 \S+ on 120 held-out rows, neg_mean_absolute_error -0\.\d+", said)
+
+
+@pytest.mark.parametrize(
+    ("score", "options", "message"),
+    [
+        (0.80, {}, "advice: 10.0 points below the SVC: try --centers 24 or --machine minimal"),
+        (0.80, {"max_bytes": 1000}, "try --auto, --bytes 2000 or --machine minimal"),
+        (0.80, {"machine": "l1"}, "try more --centers, another --C, or --machine compact"),
+        (0.895, {}, "as good as the SVC at 1/50 of its size"),
+        (0.95, {}, "better than the SVC at 1/50 of its size"),
+        (0.89, {"rows": 1}, "caution: a test on 1 row says little"),
+    ],
+)
+def test_advice_follows_from_the_figures(score, options, message):
+    rows = options.pop("rows", 1000)
+    model = SimpleNamespace(
+        kind="classifier",
+        nbytes=100,
+        expansion=SimpleNamespace(n_centers=12),
+        summary={
+            "test": {"score": score, "balanced_accuracy": score, "rows": rows},
+            "svc": {"accuracy": 0.9, "nbytes": 5000},
+        },
+    )
+    defaults = {"machine": "compact", "centers": None, "max_bytes": None, "balanced": False}
+    assert message in _advice(model, SimpleNamespace(**defaults | options))
+
+
+def test_a_table_of_five_rows_is_learned_with_a_caution(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,u\n2,u\n3,v\n4,v\n5,v\n")
+    words = ("fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m")
+    said = kernlet_command(*words)
+    assert "on 1 held-out row;" in said
+    assert "caution: a test on 1 row says little" in said
+    words = ("report", tmp_path / "m", tmp_path / "t.csv", "--no-sizes", "-o", tmp_path / "r.html")
+    assert "on 1 rows, too few to say much" in kernlet_command(*words)
+
+
+def test_accuracies_on_training_rows_are_labelled(iris, tmp_path):
+    table, model, _ = iris
+    note = "note: the machine was trained on 120 of these 150 rows"
+    for words in (
+        ("compress", model, table, "--centers", 3, "-o", tmp_path / "small"),
+        ("export", model, "--to", "c", "--table", table, "-o", tmp_path / "c"),
+    ):
+        assert note in kernlet_command(*words)
+    options = ["--target", "species", *QUICK, "--test", 0, "-o", tmp_path / "all"]
+    kernlet_command("fit", table, *options)
+    words = ("report", tmp_path / "all", table, "--no-sizes", "-o", tmp_path / "r.html")
+    assert "on 150 rows that it was trained on, which is too optimistic" in kernlet_command(*words)
+    assert "rows of iris.csv, on which it was trained" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_a_target_that_is_named_must_be_there(iris, tmp_path):
+    table, model, _ = iris
+    words = ("export", model, "--to", "c", "--table", table, "--target", "no", "-o", tmp_path / "c")
+    assert "There is no column 'no' among" in kernlet_command(*words, status=1)
 
 
 def test_an_svc_stands_beside_the_machine(tmp_path):

@@ -192,6 +192,12 @@ def run_demo(folder: Path) -> None:
 @click.option(
     "--test", type=click.FloatRange(0, 0.9), default=0.2, help="Share of the rows to hold out."
 )
+@click.option(
+    "--metric",
+    metavar="NAME",
+    help="Compare by a scorer of scikit-learn, such as balanced_accuracy, f1_macro or roc_auc.",
+)
+@click.option("--balanced", is_flag=True, help="Weigh classes inversely to their numbers of rows.")
 @click.option("--svc/--no-svc", default=True, help="Compare with an SVC on at most 5,000 rows.")
 @_seed
 @click.option("--jobs", type=int, help="Parallel trials; -1 for all cores.")

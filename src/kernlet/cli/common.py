@@ -20,9 +20,11 @@ from kernlet.tables.read import (
     TableFile,
     column_name,
     errors_in,
+    file_digest,
     is_number_type,
     read_table,
 )
+from kernlet.tables.split import split_rows
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -101,15 +103,22 @@ def read_for(
 
 
 def labelled_rows(
-    model: Model, file: TableFile | None, target: str | None, *, required: bool = True
+    model: Model,
+    file: TableFile | None,
+    target: str | None,
+    *,
+    required: bool = True,
+    note: bool = True,
 ) -> tuple[Any, Any]:
     """Rows of a table as a machine takes them, and their labels or, if not required, None.
 
-    The column of the labels is by default that of the training. Without a table, both are None.
+    The column of the labels is by default that of the training; one that is named is required.
+    Without a table, both are None. A note says if the machine was trained on some of the rows.
     """
     if file is None:
         return None, None
     known = trained_on(model).get("target")
+    required = required or target is not None
     target = target or (known if isinstance(known, str) else None)
     table = read_for(model, file, target)
     has_labels = table.y is not None
@@ -120,7 +129,34 @@ def labelled_rows(
             return rows_for(model, table.batch(0)), None
         features, classes, codes = table.split_target(target, file.skip_unlabelled)
         labelled = codes >= 0
-        return rows_for(model, features.batch(0))[labelled], classes[codes[labelled]]
+        X, y = rows_for(model, features.batch(0))[labelled], classes[codes[labelled]]
+    if note:
+        _note_training_rows(model, file.path, y)
+    return X, y
+
+
+def training_split(model: Model, path: Path, y: Any) -> tuple[Any, Any] | None:
+    """Training rows and held-out rows of a table, if kernlet fit was given this very file."""
+    split = model.summary.get("split")
+    if not isinstance(split, dict) or trained_on(model).get("sha256") != file_digest(path):
+        return None
+    test, seed = split.get("test", 0.0), split.get("seed", 0)
+    # a model file may state anything: do not pass it on unchecked
+    if type(test) not in (int, float) or not 0 <= test < 1:
+        return None
+    if type(seed) is not int or not 0 <= seed < 2**32:
+        return None
+    return split_rows(y, test, seed, model.kind == "regressor")
+
+
+def _note_training_rows(model: Model, path: Path, y: Any) -> None:
+    """Label accuracies of a table that the machine was trained on."""
+    split = training_split(model, path, y)
+    if split is not None:
+        say(
+            f"note: the machine was trained on {len(split[0]):,} of these {len(y):,} rows: the "
+            "accuracy on them is too optimistic"
+        )
 
 
 def rows_for(model: Model, batch: Any) -> Any:

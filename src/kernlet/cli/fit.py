@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import numpy as np
+from sklearn.metrics import get_scorer_names
 
 from kernlet.affine import AffineMap, scaler_bytes
 from kernlet.cli.common import show_training
@@ -20,7 +21,15 @@ from kernlet.export.file import save
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
 from kernlet.model.model import Model, as_model
-from kernlet.report.evaluate import fit_svc, measure_svc
+from kernlet.report.evaluate import (
+    MIN_TEST_ROWS,
+    balanced_accuracy,
+    fit_svc,
+    majority_share,
+    measure_svc,
+    scorer_value,
+    standard_error,
+)
 from kernlet.rows.source import RowSource
 from kernlet.tables.read import errors_in, file_digest, read_table
 from kernlet.tables.split import Prepared, prepare
@@ -33,6 +42,7 @@ _C_TIMES_ROWS = 5000.0
 _MAX_C = 3.0
 _CHECKPOINT = "streaming.npz"
 _DEFAULT_MEMORY = 2 * 2**30  # bytes, where the system does not report its memory (Windows)
+_RARE_CLASSES_MISSED = 0.1  # balanced accuracy below the accuracy
 _SVC_ROWS, _SVC_TEST_ROWS = 5_000, 20_000  # read from a table that is not in memory
 
 
@@ -46,6 +56,9 @@ def run(options: SimpleNamespace) -> None:
             f"--machine {options.machine} takes --centers, the number of rows that may become "
             "centers, but not --regression, --bytes or --auto."
         )
+    if options.regression and options.balanced:
+        raise ValueError("--balanced weighs classes, which --regression does not have.")
+    _check_metric(options.metric)
     with plain_warnings():
         data = _read(options)
         estimator = _estimator(options, data)
@@ -53,9 +66,17 @@ def run(options: SimpleNamespace) -> None:
         _train(estimator, data, options.checkpoint)
         model = _with_table(as_model(estimator), data)
         if len(data.y_test):
-            _test(model, data, options.svc and not options.regression, options.seed)
+            _test(model, estimator, data, options)
         save(model, options.output)
-    _print_results(model, options.output)
+    _print_results(model, options)
+
+
+def _check_metric(name: str | None) -> None:
+    if name is not None and name not in get_scorer_names():
+        raise ValueError(
+            f"--metric {name} is not a scorer of scikit-learn, such as balanced_accuracy, f1_macro "
+            "or roc_auc."
+        )
 
 
 def _read(options: SimpleNamespace) -> Prepared:
@@ -96,6 +117,7 @@ def _read(options: SimpleNamespace) -> Prepared:
 
 def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
     """The machine that the options ask for, not fitted."""
+    weights: dict[str, Any] = {"class_weight": "balanced"} if options.balanced else {}
     if options.machine == "compact":
         make = CompactKernelRegressor if options.regression else CompactKernelClassifier
         return make(
@@ -104,6 +126,7 @@ def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
             scale=False,  # --scale has done it, or was not to
             n_jobs=options.jobs,
             random_state=options.seed,
+            **weights,
         )
     n_rows = len(data.y)
     return _LP_MACHINES[options.machine](
@@ -113,6 +136,7 @@ def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
         checkpoint=options.checkpoint,
         n_jobs=options.jobs,
         random_state=options.seed,
+        **weights,
     )
 
 
@@ -164,23 +188,32 @@ def _with_table(model: Model, data: Prepared) -> Model:
     )
 
 
-def _test(model: Model, data: Prepared, with_svc: bool, seed: int) -> None:
+def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace) -> None:
     """Measure the machine, and an SVC, on the held-out rows; into the summary."""
     say(f"testing on {len(data.y_test):,} rows")
     outputs = _outputs(model, data.X_test)
+    test: dict[str, Any] = {"rows": len(data.y_test)}
     if data.classes is None:
         # R2, without a division by zero for a constant target
         error = np.mean((outputs[:, 0] - data.y_test) ** 2)
-        score = 1 - error / max(np.var(data.y_test), 1e-300)
+        test["score"] = float(1 - error / max(np.var(data.y_test), 1e-300))
     else:
-        score = np.mean(model.classes[model.codes(outputs)] == data.classes[data.y_test])
-    model.summary["test"] = {"score": float(score), "rows": len(data.y_test)}
-    if with_svc:
+        truth, predicted = data.classes[data.y_test], model.classes[model.codes(outputs)]
+        test["score"] = float(np.mean(predicted == truth))
+        test["majority"] = majority_share(truth)
+        test["balanced_accuracy"] = balanced_accuracy(truth, predicted)
+    if options.metric is not None:
+        test["metric"] = options.metric
+        test["metric_score"] = scorer_value(options.metric, estimator, data.X_test, data.y_test)
+    model.summary["test"] = test
+    if options.svc and data.classes is not None:
         say("training an SVC for comparison")
         X, y = _sample(data.X, data.y, _SVC_ROWS)
-        svc = fit_svc(X, y, random_state=seed)
+        weight = "balanced" if options.balanced else None
+        svc = fit_svc(X, y, class_weight=weight, scoring=options.metric, random_state=options.seed)
         X_test, y_test = _sample(data.X_test, data.y_test, _SVC_TEST_ROWS)
         model.summary["svc"] = measure_svc(svc, X_test, y_test)
+        model.summary["svc"]["metric_score"] = scorer_value(options.metric, svc, X_test, y_test)
 
 
 def _outputs(model: Model, X: Any) -> Any:
@@ -198,22 +231,88 @@ def _sample(X: Any, y: Any, max_rows: int) -> tuple[Any, Any]:
     return X.take(numbers), y[numbers]
 
 
-def _print_results(model: Model, output: Path) -> None:
+def _print_results(model: Model, options: SimpleNamespace) -> None:
     summary = model.summary
     # linear programs have a certificate; a compact machine has a reason for its size
     if "duality_gap" in summary:
         click.echo(f"relative duality gap {summary['duality_gap']:.1e}")
     else:
         click.echo(summary.get("choice", ""))
-    if "test" in summary:
-        score, rows = summary["test"]["score"], summary["test"]["rows"]
-        value = f"R2 {score:.4f}" if model.kind == "regressor" else f"accuracy {100 * score:.2f} %"
-        click.echo(f"test {value} on {rows:,} held-out rows")
+    test, peer = summary.get("test"), summary.get("svc")
+    if test is not None:
+        rows = f"{test['rows']:,} held-out row{'s' if test['rows'] != 1 else ''}"
+        if model.kind == "regressor":
+            click.echo(f"test R2 {test['score']:.4f} on {rows}{_metric(options.metric, test)}")
+        else:
+            majority = f"the largest class is {100 * test['majority']:.2f} % of them"
+            click.echo(f"test accuracy {100 * test['score']:.2f} % on {rows}; {majority}")
+            click.echo(_balanced(test) + _metric(options.metric, test))
     click.echo(f"{model.expansion.n_centers} centers, {model.nbytes:,} bytes of tables")
-    if "svc" in summary:
-        peer = summary["svc"]
+    if peer is not None:
         click.echo(
             f"an SVC of {peer['training_rows']:,} rows: {100 * peer['accuracy']:.2f} %, "
-            f"{peer['centers']:,} centers, {peer['nbytes']:,} bytes"
+            f"{_balanced(peer)}{_metric(options.metric, peer)}, {peer['centers']:,} centers, "
+            f"{peer['nbytes']:,} bytes"
         )
-    click.echo(f"wrote {output}")
+    if advice := _advice(model, options):
+        click.echo(advice)
+    click.echo(f"wrote {options.output}")
+
+
+def _balanced(scores: dict[str, Any]) -> str:
+    return f"balanced accuracy {100 * scores['balanced_accuracy']:.2f} %"
+
+
+def _metric(name: str | None, scores: dict[str, Any]) -> str:
+    value = scores.get("metric_score")
+    return "" if name is None else f", {name} {'unknown' if value is None else f'{value:.4f}'}"
+
+
+def _advice(model: Model, options: SimpleNamespace) -> str:
+    """What the figures suggest to do next, or nothing."""
+    test, peer = model.summary.get("test"), model.summary.get("svc")
+    if test is None:
+        return ""
+    n_rows = test["rows"]
+    if n_rows < MIN_TEST_ROWS:
+        rows = "1 row says" if n_rows == 1 else f"{n_rows} rows say"
+        return f"caution: a test on {rows} little about other rows; collect more rows to be sure"
+    if model.kind == "regressor":
+        useless = "advice: no better than predicting the mean; check --target and --drop"
+        return useless if test["score"] <= 0 else ""
+    advice = "" if peer is None else _comparison(test, peer, model, options)
+    if not options.balanced and test["balanced_accuracy"] < test["score"] - _RARE_CLASSES_MISSED:
+        rare = "rare classes are often missed: try --balanced and --metric balanced_accuracy"
+        advice = f"{advice}; {rare}" if advice else f"advice: {rare}"
+    return advice
+
+
+def _comparison(
+    test: dict[str, Any], peer: dict[str, Any], model: Model, options: SimpleNamespace
+) -> str:
+    """The machine beside the SVC, by the metric that was asked for or else the accuracy."""
+    score, other = test.get("metric_score"), peer.get("metric_score")
+    if score is None or other is None:
+        score, other = test["score"], peer["accuracy"]
+    gap, share = other - score, peer["nbytes"] / model.nbytes
+    error = standard_error(test["score"], test["rows"])
+    if gap > error:
+        points = f"{100 * gap:.1f} points below the SVC"
+        return f"advice: {points}: try {_alternatives(model, options)}"
+    if share < 2:
+        return ""
+    better = "better than" if -gap > error else "as good as"
+    return f"{better} the SVC at 1/{share:,.0f} of its size"
+
+
+def _alternatives(model: Model, options: SimpleNamespace) -> str:
+    if options.machine != "compact":
+        return "more --centers, another --C, or --machine compact"
+    other = []
+    if options.centers or options.max_bytes:
+        other.append("--auto")
+    if options.max_bytes:
+        other.append(f"--bytes {2 * options.max_bytes}")
+    else:
+        other.append(f"--centers {2 * model.expansion.n_centers}")
+    return f"{', '.join(other)} or --machine minimal"

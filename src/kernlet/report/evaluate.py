@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support, r2_score
+from sklearn.metrics import confusion_matrix, get_scorer, precision_recall_fscore_support, r2_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.svm import SVC
 
@@ -24,6 +24,7 @@ _MAX_TUNING_ROWS = 1500
 _SVC_COSTS = (1.0, 10.0, 100.0)
 _SVC_WIDTHS = (0.3, 1.0, 3.0)  # times gamma="scale"
 _MAX_SIZE_ROWS = 4000
+MIN_TEST_ROWS = 30  # fewer say little: the standard error of an accuracy of 80 % is then 7 points
 _SIZE_FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the centers of the machine
 
 
@@ -101,8 +102,10 @@ def _svc_tables(svc: Any) -> tuple[Any, ...]:
 
 def measure_svc(svc: Any, X: Any, y: Any) -> dict[str, Any]:
     """Accuracy of a fitted SVC on a test part, its size (bytes in float32) and parameters."""
+    predicted = svc.predict(X)
     return {
-        "accuracy": float(svc.score(X, y)),
+        "accuracy": float(np.mean(predicted == y)),
+        "balanced_accuracy": balanced_accuracy(y, predicted),
         "centers": len(svc.support_),
         "nbytes": sum(4 * int(table.size) for table in _svc_tables(svc)),
         "training_rows": svc.shape_fit_[0],
@@ -111,10 +114,13 @@ def measure_svc(svc: Any, X: Any, y: Any) -> dict[str, Any]:
     }
 
 
-def fit_svc(X: Any, y: Any, *, random_state: int = 0) -> SVC:
+def fit_svc(
+    X: Any, y: Any, *, class_weight: Any = None, scoring: str | None = None, random_state: int = 0
+) -> SVC:
     """Tune and fit an SVC on at most 5,000 rows, which are scaled already.
 
     C and gamma come from a grid of nine, by three-fold cross-validation on at most 1,500 rows.
+    Scorers of probabilities, which an SVC does not have, are replaced by the accuracy.
     """
     random = np.random.RandomState(random_state)
     rows = random.permutation(len(y))[:_MAX_SVC_ROWS]
@@ -126,9 +132,31 @@ def fit_svc(X: Any, y: Any, *, random_state: int = 0) -> SVC:
     if len(counts) > 1 and counts.min() >= 3:  # else too few for three folds
         grid = {"C": _SVC_COSTS, "gamma": gammas}
         folds = StratifiedKFold(3, shuffle=True, random_state=random_state)
-        search = GridSearchCV(SVC(), grid, cv=folds, refit=False).fit(X[tuning], y[tuning])
-        parameters = search.best_params_
-    return SVC(**parameters).fit(X[rows], y[rows])
+        svc = SVC(class_weight=class_weight)
+        if scorer_value(scoring, svc.fit(X[tuning], y[tuning]), X[tuning], y[tuning]) is None:
+            scoring = None
+        search = GridSearchCV(svc, grid, scoring=scoring, cv=folds, refit=False)
+        parameters = search.fit(X[tuning], y[tuning]).best_params_
+    return SVC(**parameters, class_weight=class_weight).fit(X[rows], y[rows])
+
+
+def scorer_value(scoring: str | None, machine: Any, X: Any, y: Any) -> float | None:
+    """The score of a machine by the name of a scorer; None if it cannot be computed."""
+    try:
+        return None if scoring is None else float(get_scorer(scoring)(machine, X, y))
+    except (AttributeError, ValueError):  # such as a log loss without probabilities
+        return None
+
+
+def balanced_accuracy(truth: Any, predicted: Any) -> float:
+    """The mean over the classes that occur of the share of their rows that are right."""
+    classes = np.unique(truth)
+    return float(np.mean([np.mean(predicted[truth == label] == label) for label in classes]))
+
+
+def majority_share(truth: Any) -> float:
+    """The accuracy of always predicting the largest class."""
+    return float(np.unique(truth, return_counts=True)[1].max() / len(truth))
 
 
 @dataclass(frozen=True)
@@ -154,6 +182,8 @@ class Evaluation:
     n_batch: int
     rmse: float | None = None
     standard_error: float | None = None  # of the accuracy
+    majority: float | None = None  # accuracy of the largest class alone
+    balanced_accuracy: float | None = None
     labels: tuple[str, ...] = ()  # classes of the machine and of the rows
     confusion: Any = None  # true class by predicted class
     classes: tuple[ClassScores, ...] = ()
@@ -187,15 +217,17 @@ def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
         alone,
         in_batch,
         len(batch),
-        standard_error=_standard_error(accuracy, len(y)),
+        standard_error=standard_error(accuracy, len(y)),
+        majority=majority_share(truth),
+        balanced_accuracy=balanced_accuracy(truth, guess),
         labels=tuple(names.tolist()),
         confusion=confusion_matrix(truth, guess, labels=names),
         classes=tuple(map(ClassScores, names, counts, precision, recall, f1)),
     )
 
 
-def _standard_error(accuracy: float, n_rows: int) -> float:
-    # of a share of n independent rows: sqrt(p (1 - p) / n)
+def standard_error(accuracy: float, n_rows: int) -> float:
+    """Of a share of n independent rows: sqrt(p (1 - p) / n)."""
     return float(np.sqrt(accuracy * (1 - accuracy) / n_rows))
 
 
@@ -259,7 +291,7 @@ def try_sizes(
     say("training an SVC")
     peer = measure_svc(fit_svc(X_train, y_train), X, y)
     svc = Size(peer["centers"], peer["nbytes"], peer["accuracy"])
-    error = _standard_error(accuracy, len(X))
+    error = standard_error(accuracy, len(X))
     return Sizes(len(X_train), len(X), tuple(machines), svc, chosen, error)
 
 

@@ -24,7 +24,7 @@ from kernlet.tables.encode import (
     distinct_texts,
     learned_categories,
 )
-from kernlet.tables.read import DataTable, errors_in, is_number_type
+from kernlet.tables.read import DataTable, column_name, errors_in, is_number_type
 from kernlet.tables.sniff import is_date
 
 # How this works
@@ -90,7 +90,8 @@ def prepare(
     if len(labelled) < len(codes):
         target_summary["unlabelled"] = len(codes) - len(labelled)
         say(f"note: {len(codes) - len(labelled):,} rows without a label are left out")
-    summary: dict[str, Any] = {"rows": table.n_rows, "target": target}
+    name = None if target is None else column_name(table.names, target)
+    summary: dict[str, Any] = {"rows": table.n_rows, "target": name or target}
     y = classes[codes] if regression else codes
     if features.has_columns and not features.names:
         raise ValueError("The table has no column besides the target.")

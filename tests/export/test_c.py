@@ -17,15 +17,11 @@ from sklearn.svm import SVC
 from kernlet import CompactKernelClassifier, KernelExpansion, to_c
 from kernlet.export.c import (
     EXP_ERROR,
-    c_comment,
-    c_identifier,
-    c_string,
-    distinct,
     float32_outputs,
     pack,
-    plain_name,
     raw_columns,
 )
+from kernlet.export.c_names import c_comment, c_identifier, c_string, distinct, plain_name
 from kernlet.export.code_size import TARGETS, size_report
 from kernlet.export.rounding import likely_rows
 from kernlet.kernels.base import c_float
@@ -35,7 +31,7 @@ from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.tables.dates import DateColumn
-from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
+from kernlet.tables.encode import ColumnEncoding, NumberColumn
 from support.c_programs import SANITIZERS, STRICT, compiled, needs_gcc, run
 from support.exportable_models import (
     CLASSIFIERS,
@@ -361,7 +357,7 @@ def test_the_header_says_features_classes_and_encoding(tmp_path):
         '/* site: "* / ? ?/", "Berlin", "K\u00f6ln", "a "quote""; NULL where it is missing */',
         '/* int: "False", "True" */',
         "const char *column_int;",
-        "is 0 in all features of its column. */",
+        "other texts and NULL are 0 in all features of their column. */",
     ):
         assert words in header
 
@@ -387,15 +383,44 @@ def test_any_names_compile(compiler, tmp_path):
 
 def c_cell(column, value):
     """A cell of a table as a constant of C."""
-    if isinstance(column, CategoryColumn):
-        return "NULL" if value is None else c_string(str(value))
-    return "NAN" if value is None or math.isnan(value) else c_float(value)
+    if isinstance(column, NumberColumn):
+        return "NAN" if value is None or math.isnan(value) else c_float(value)
+    return "NULL" if value is None else c_string(str(value))
+
+
+def c_features(folder, model, table):
+    """The features of the rows of a table by the code, and what it returned for each row."""
+    columns = model.encoding.columns
+    cells = [[c_cell(column, cell) for cell in table[column.name]] for column in columns]
+    rows = ",\n".join(f"{{ {', '.join(row)} }}" for row in zip(*cells, strict=True))
+    main = f"""
+    #include "model.h"
+    #include <math.h>
+    #include <stdio.h>
+    static const struct model_raw rows[] = {{ {rows} }};
+    int main(void) {{
+        float x[MODEL_FEATURES];
+        unsigned i, j;
+        for (i = 0; i < sizeof rows / sizeof rows[0]; ++i) {{
+            printf("%d", model_encode(rows + i, x));
+            for (j = 0; j < MODEL_FEATURES; ++j) printf(" %.9g", (double)x[j]);
+            printf("\\n");
+        }}
+        return 0;
+    }}
+    """
+    (folder / "main.c").write_text(main, "utf-8")
+    command = ["gcc", *STRICT, *SANITIZERS, "main.c", "model.c", "-o", "main", "-lm"]
+    subprocess.run(command, cwd=folder, check=True)
+    said = subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout
+    numbers = np.array([line.split() for line in said.splitlines()], dtype=np.float32)
+    return numbers[:, 1:], numbers[:, 0]
 
 
 @needs_gcc
 def test_a_row_of_a_table_becomes_the_features_of_python(tmp_path):
     model = table_model()
-    source = to_c(model, tmp_path)
+    to_c(model, tmp_path)
     new = {
         "Temp [\u00b0C]": [None, 0.1, -3e8, 5.0],
         "site": ["Paris", "berlin", None, "*/ ??/"],
@@ -405,33 +430,62 @@ def test_a_row_of_a_table_becomes_the_features_of_python(tmp_path):
         "code": [None, "", "9" * 119, "7"],
     }
     table = {name: [*TABLE[name], *new[name]] for name in TABLE}
+    # a string of C cannot hold a NUL
     table["code"] = ["7" if cell == "a\0b" else cell for cell in table["code"]]
-    columns = model.encoding.columns
-    rows = ",\n".join(
-        "{" + ", ".join(c_cell(column, table[column.name][i]) for column in columns) + "}"
-        for i in range(len(table["code"]))
-    )
-    (tmp_path / "main.c").write_text(
-        '#include "model.h"\n#include <math.h>\n#include <stdio.h>\n'
-        f"static const struct model_raw rows[] = {{ {rows} }};\n"
-        "int main(void) { float x[MODEL_FEATURES]; unsigned i, j;\n"
-        "for (i = 0; i < sizeof rows / sizeof rows[0]; ++i) { model_encode(rows + i, x);\n"
-        'for (j = 0; j < MODEL_FEATURES; ++j) printf("%.9g ", (double)x[j]);\nputs(""); }\n'
-        "return 0; }",
-        "utf-8",
-    )
-    command = ["gcc", *STRICT, *SANITIZERS, "main.c", "model.c", "-o", "main"]
-    subprocess.run(command, cwd=source.folder, check=True)
-    said = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
-    encoded = np.array([line.split() for line in said.splitlines()], dtype=np.float32)
-    assert_array_equal(encoded, model.encoding.transform(table))
+    features, refused = c_features(tmp_path, model, table)
+    assert_array_equal(features, model.encoding.transform(table))
+    assert not refused.any()
+
+
+class Grades:
+    """A column of texts as one number; some cells may be refused."""
+
+    features = ("grade",)
+
+    def __init__(self, name, numbers):
+        self.name, self.numbers = name, numbers
+        self.categories = tuple(text for text in numbers if text not in (None, "other"))
+
+    def encoded(self, values):
+        known = self.numbers
+        found = [known[v] if v in known else known.get("other") for v in values]
+        if None in found:
+            raise ValueError("refused")
+        return np.array(found, dtype=float)[:, None]
+
+
+@needs_gcc
+@pytest.mark.parametrize("missing", [None, 7.0])
+@pytest.mark.parametrize("other", [None, 0.0, 9.0])
+def test_cells_that_python_refuses_are_refused(missing, other, tmp_path):
+    numbers = {"a": 1.0, "b": 2.5, "zero": 0.0, None: missing, "other": other}
+    columns = (Grades("first", numbers), NumberColumn("x", 3.0), Grades("second", numbers))
+    texts = ["a", "b", "zero", "c", None]
+    table = {"first": texts, "x": [1.0, None, 2.0, 0.5, 1.0], "second": texts[::-1]}
+    machine = as_model(SVC().fit(np.eye(3), [0, 1, 1]))
+    model = replace(machine, encoding=ColumnEncoding(columns))
+    to_c(model, tmp_path)
+    features, refused = c_features(tmp_path, model, table)
+    for i in range(5):
+        row = {name: [cells[i]] for name, cells in table.items()}
+        try:
+            assert_array_equal(features[i], model.encoding.transform(row)[0])
+        except ValueError:
+            assert refused[i]
+        else:
+            assert not refused[i]
+    header = (tmp_path / "model.h").read_text("utf-8")
+    assert ("other texts are refused" in header) == (other is None)
+    assert ("NULL is refused" in header) == (missing is None)
+    assert ("other texts give grade = 9" in header) == (other == 9.0)
 
 
 def test_dates_are_given_by_their_parts():
     date = DateColumn("when", "year-month-day", ("month", "hour"), (6.0, 12.5))
     month, hour, size = raw_columns(ColumnEncoding((date, NumberColumn("size", 1.0))))
     assert (month.type, month.field, size.field) == ("float ", "when_month", "size")
-    assert hour.features == ("raw->when_hour != raw->when_hour ? 12.5f : raw->when_hour",)
+    rule = "features[1] = raw->when_hour != raw->when_hour ? 12.5f : raw->when_hour;"
+    assert hour.statements == (rule,)
     assert hour.about == "when_hour: 0 to 23; NAN becomes 12.5"
 
 

@@ -10,7 +10,8 @@ import click
 
 from kernlet.atomic import atomic_write
 from kernlet.cli.common import labelled_rows, read_model
-from kernlet.export.c import CSource, c_identifier, to_c
+from kernlet.export.c import CSource, to_c
+from kernlet.export.c_names import c_identifier
 from kernlet.export.code_size import CodeSize
 from kernlet.export.onnx import to_onnx
 from kernlet.tables.read import TableFile

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import textwrap
-import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +19,14 @@ from kernlet._typing import Floats
 from kernlet.affine import AffineMap, compose
 from kernlet.atomic import atomic_write
 from kernlet.expansion import KernelExpansion
+from kernlet.export.c_names import (
+    c_comment,
+    c_identifier,
+    c_string,
+    distinct,
+    plain_name,
+    wrapped,
+)
 from kernlet.export.code_size import CodeSize, size_report
 from kernlet.export.rounding import (
     FLOAT32_TOLERANCE,
@@ -36,24 +41,13 @@ from kernlet.kernels.base import Kernel, c_float
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion, encode
 from kernlet.tables.dates import DATE_PARTS, DateColumn
-from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
+from kernlet.tables.encode import ColumnEncoding, NumberColumn
 
 #: Relative error of the exponential that needs no library.
 EXP_ERROR = 3e-7
 STORAGES = ("auto", "float32", "float16", "int8", "stored")
 _C_TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}  # bytes otherwise
 _MATH_CALL = re.compile(r"\b[a-z]\w*f\(")  # float functions of <math.h> end in f
-# Words that a field cannot be called: keywords of C and C++, and macros in lower case.
-_RESERVED = """
-alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char class compl
-concept const constexpr const_cast continue decltype default delete do double dynamic_cast else
-enum errno explicit export extern false far float for friend goto huge i386 if inline int interrupt
-linux long mutable namespace near new noexcept not not_eq nullptr operator or or_eq private
-protected public register reinterpret_cast requires restrict return short signed sizeof static
-static_assert static_cast stderr stdin stdout struct switch template this thread_local throw true
-try typedef typeid typename typeof union unix unsigned using virtual void volatile wchar_t while
-xor xor_eq
-"""
 _TEST_ROWS = 16
 _LISTED_FEATURES = 1000
 # NumPy adds the same float32 numbers in another order than the code: their errors are of the same
@@ -437,9 +431,18 @@ class _Code:
         return [] if self.model.encoding is None else raw_columns(self.model.encoding)
 
     @property
-    def has_texts(self) -> bool:
-        """Whether a row of the table has a column of texts."""
-        return any("is_text(" in f for column in self.columns for f in column.features)
+    def encoding_lines(self) -> list[str]:
+        """Statements that encode a row of the table."""
+        return [line for column in self.columns for line in column.statements]
+
+    def encoding_uses(self, word: str) -> bool:
+        """Whether one of them has a word."""
+        return any(word in line for line in self.encoding_lines)
+
+    @property
+    def fields(self) -> list[RawColumn]:
+        """Columns with fields of different names."""
+        return list({column.field: column for column in reversed(self.columns)}.values())[::-1]
 
     @property
     def class_names(self) -> list[str]:
@@ -526,94 +529,44 @@ def c_entries(array: PackedArray) -> list[str]:
     return [f"{byte}u" for byte in array.data.tolist()]
 
 
-def c_string(text: str) -> str:
-    """A string constant, in UTF-8, of printable ASCII alone."""
-    characters = [
-        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
-        for byte in text.encode("utf-8", "replace")
-    ]
-    return '"' + "".join(characters) + '"'
-
-
-def c_comment(text: Any, longest: int = 100) -> str:
-    """A line of text, in UTF-8, that can stand in a comment and cannot end it."""
-    characters = " ".join(str(text).split())
-    # control characters, and those that change the direction of writing, are escaped
-    line = "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in characters
-    )
-    line = re.sub(r"\?(?=\?)", "? ", line)  # no trigraphs
-    for _ in range(2):  # "*/*" needs both
-        line = line.replace("*/", "* /").replace("/*", "/ *")
-    return line if len(line) <= longest else line[: longest - 3] + "..."
-
-
-def wrapped(text: str, indent: str, first: str = "") -> str:
-    """A comment in lines that begin with ``indent``, the first one with ``first``."""
-    return textwrap.fill(
-        text,
-        width=98,
-        initial_indent=first or indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def plain_name(text: str) -> str:
-    """Letters, digits and underscores made from a text, without accents; may be empty."""
-    letters = unicodedata.normalize("NFKD", text.casefold())
-    text = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    text = re.sub(r"^-(?=[.\d])", "minus_", text)
-    return re.sub(r"[^0-9a-z]+", "_", text).strip("_")
-
-
-def c_identifier(text: str, prefix: str = "model") -> str:
-    """A C identifier made from a text."""
-    name = plain_name(text)
-    if not name:
-        return prefix
-    return f"{prefix}_{name}" if name[0].isdigit() or name in _RESERVED.split() else name
-
-
-def distinct(names: Sequence[str]) -> list[str]:
-    """Names, those that occur more than once with their number appended."""
-    count = Counter(names)
-    taken = {name for name in names if count[name] == 1}
-    result = []
-    for number, name in enumerate(names):
-        unique = name
-        while count[name] > 1 and unique in taken | {name}:
-            unique = f"{unique}_{number}"
-        taken.add(unique)
-        result.append(unique)
-    return result
-
-
 # -- Rows of a table -------------------------------------------------------------------------------
+#
+# A text column may encode known, unknown and missing cells in any way, or refuse them. The code
+# first assigns what unknown texts become, and then, for each known text, the numbers that differ.
 
 
 @dataclass(frozen=True)
 class RawColumn:
-    """A column of a table in C: its field, what its cells are, and what they become."""
+    """A column of a table in C: its field, what its cells are, and statements that encode them."""
 
     type: str
     field: str
     about: str
     example: str
-    features: tuple[str, ...]  # an expression for each
+    statements: tuple[str, ...]
 
 
 def raw_columns(encoding: ColumnEncoding) -> list[RawColumn]:
-    """The fields of a row: a text or a number per column, and for each feature an expression."""
+    """The columns of a table as fields of a struct."""
     cells = [cell for column in encoding.columns for cell in _cells(column)]
-    fields = distinct([c_identifier(column.name, "column") for column, _ in cells])
-    return [
-        _text_field(column, field)
-        if isinstance(column, CategoryColumn)
-        else _number_field(column, field, meaning)
-        for (column, meaning), field in zip(cells, fields, strict=True)
-    ]
+    # a table column that is encoded twice is one field
+    keys = list(dict.fromkeys((column.name, _is_text(column)) for column, _ in cells))
+    names = distinct([c_identifier(name, "column") for name, _ in keys])
+    fields = dict(zip(keys, names, strict=True))
+    columns, start = [], 0
+    for column, meaning in cells:
+        field = fields[column.name, _is_text(column)]
+        columns.append(
+            _text_column(column, field, start)
+            if _is_text(column)
+            else _number_column(column, field, start, meaning)
+        )
+        start += len(column.features)
+    return columns
+
+
+def _is_text(column: Any) -> bool:
+    return hasattr(column, "categories")
 
 
 def _cells(column: Any) -> list[tuple[Any, str]]:
@@ -624,32 +577,71 @@ def _cells(column: Any) -> list[tuple[Any, str]]:
     return [(n, f": {DATE_PARTS[part]}") for n, part in zip(numbers, column.parts, strict=True)]
 
 
-def _text_field(column: CategoryColumn, field: str) -> RawColumn:
-    texts = ", ".join(f'"{c_comment(category)}"' for category in column.categories)
-    missing = "; NULL where it is missing" if column.has_missing else ""
-    example = c_string(column.categories[0]) if column.categories else "NULL"
-    about = f"{c_comment(column.name)}: {texts}{missing}"
-    features = _category_features(column, f"raw->{field}")
-    return RawColumn("const char *", field, about, example, features)
-
-
-def _number_field(column: NumberColumn, field: str, meaning: str) -> RawColumn:
-    value, fill = f"raw->{field}", c_float(column.fill)
-    about = f"{c_comment(column.name)}{meaning}; NAN becomes {column.fill:g}"
+def _number_column(column: Any, field: str, start: int, meaning: str) -> RawColumn:
     # NaN is the only number that differs from itself
-    feature = f"{value} != {value} ? {fill} : {value}"
-    return RawColumn("float ", field, about, c_float(f"{column.fill:.3g}"), (feature,))
+    value, is_missing = f"raw->{field}", f"raw->{field} != raw->{field}"
+    about = f"{c_comment(column.name)}{meaning}"
+    if column.fill is None:
+        refuse = f"refused |= {is_missing};"
+        lines = (f"features[{start}] = {value};", refuse)
+        return RawColumn("float ", field, f"{about}; NAN is refused", "0.0f", lines)
+    line = f"features[{start}] = {is_missing} ? {c_float(column.fill)} : {value};"
+    about, example = f"{about}; NAN becomes {column.fill:g}", c_float(f"{column.fill:.3g}")
+    return RawColumn("float ", field, about, example, (line,))
 
 
-def _category_features(column: CategoryColumn, value: str) -> tuple[str, ...]:
-    """1 for the feature of a text, as the column encodes it, and 0 for the others."""
-    one_hot = column.encoded([*column.categories, None])
-    tests = [f"is_text({value}, TEXT({c_string(text)}))" for text in column.categories]
-    # a C string ends at a NUL and cannot be equal to a category that holds one
-    usable = ["\0" not in text for text in column.categories]
-    tests, usable = [*tests, f"({value} == NULL ? 1.0f : 0.0f)"], [*usable, True]
-    return tuple(
-        " + ".join(t for t, one, use in zip(tests, ones, usable, strict=True) if one and use)
-        or "0.0f"
-        for ones in one_hot.T
-    )
+def _text_column(column: Any, field: str, start: int) -> RawColumn:
+    value, n_features = f"raw->{field}", len(column.features)
+    missing, other = _encoded(column, None), _encoded(column, "\0")  # no category is "\0"
+    lines = _assignments(other or [0.0] * n_features, [np.nan] * n_features, start)
+    lines += ["known = 0;"] if other is None else []
+    cells = [(f"{value} == NULL", missing)]
+    for text in column.categories:
+        if "\0" not in text:  # which a string of C cannot hold
+            cells.append((f"is_text({value}, TEXT({c_string(text)}))", _encoded(column, text)))
+    for condition, row in cells:
+        changes = [] if row is None else _assignments(row, other or [0.0] * n_features, start)
+        if row is not None and other is None:
+            changes.append("known = 1;")
+        if row is None and other is not None:
+            changes.append("refused = 1;")
+        if changes:
+            lines += [f"if ({condition}) {{", *(f"    {change}" for change in changes), "}"]
+    lines += ["refused |= !known;"] if other is None else []
+    about = _about_texts(column, missing, other)
+    example = c_string(column.categories[0]) if column.categories else "NULL"
+    return RawColumn("const char *", field, about, example, tuple(lines))
+
+
+def _encoded(column: Any, text: str | None) -> list[float] | None:
+    """The features of a cell; None where the column refuses it."""
+    try:
+        return column.encoded([text])[0].tolist()
+    except ValueError:
+        return None
+
+
+def _assignments(row: Sequence[float], before: Sequence[float], start: int) -> list[str]:
+    """Statements that change the features of a column to a row."""
+    pairs = enumerate(zip(row, before, strict=True), start)
+    return [f"features[{i}] = {c_float(new)};" for i, (new, old) in pairs if new != old]
+
+
+def _about_texts(column: Any, missing: list[float] | None, other: list[float] | None) -> str:
+    """The texts of a column, and what becomes of other cells."""
+    texts = ", ".join(f'"{c_comment(text)}"' for text in column.categories)
+    about = f"{c_comment(column.name)}: {texts}"
+    if missing is None:
+        about += "; NULL is refused"
+    elif missing != other:
+        about += "; NULL where it is missing"
+    if other is None:
+        return f"{about}; other texts are refused"
+    if not any(other):
+        return about
+    as_other = [
+        f"{c_comment(feature)} = {number:g}"
+        for feature, number in zip(column.features, other, strict=True)
+        if number
+    ]
+    return f"{about}; other texts give {', '.join(as_other)}"

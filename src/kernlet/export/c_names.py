@@ -1,0 +1,86 @@
+"""Texts of any language as names, comments and strings of C."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+# Words that a field cannot be called: keywords of C and C++, and macros in lower case.
+_RESERVED = """
+alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char class compl
+concept const constexpr const_cast continue decltype default delete do double dynamic_cast else
+enum errno explicit export extern false far float for friend goto huge i386 if inline int interrupt
+linux long mutable namespace near new noexcept not not_eq nullptr operator or or_eq private
+protected public register reinterpret_cast requires restrict return short signed sizeof static
+static_assert static_cast stderr stdin stdout struct switch template this thread_local throw true
+try typedef typeid typename typeof union unix unsigned using virtual void volatile wchar_t while
+xor xor_eq
+"""
+
+
+def c_string(text: str) -> str:
+    """A string constant, in UTF-8, of printable ASCII alone."""
+    characters = [
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
+        for byte in text.encode("utf-8", "replace")
+    ]
+    return '"' + "".join(characters) + '"'
+
+
+def c_comment(text: Any, longest: int = 100) -> str:
+    """A line of text, in UTF-8, that can stand in a comment and cannot end it."""
+    characters = " ".join(str(text).split())
+    # control characters, and those that change the direction of writing, are escaped
+    line = "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in characters
+    )
+    line = re.sub(r"\?(?=\?)", "? ", line)  # no trigraphs
+    for _ in range(2):  # "*/*" needs both
+        line = line.replace("*/", "* /").replace("/*", "/ *")
+    return line if len(line) <= longest else line[: longest - 3] + "..."
+
+
+def wrapped(text: str, indent: str, first: str = "") -> str:
+    """A comment in lines that begin with ``indent``, the first one with ``first``."""
+    return textwrap.fill(
+        text,
+        width=98,
+        initial_indent=first or indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def plain_name(text: str) -> str:
+    """Letters, digits and underscores made from a text, without accents; may be empty."""
+    letters = unicodedata.normalize("NFKD", text.casefold())
+    text = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    text = re.sub(r"^-(?=[.\d])", "minus_", text)
+    return re.sub(r"[^0-9a-z]+", "_", text).strip("_")
+
+
+def c_identifier(text: str, prefix: str = "model") -> str:
+    """A C identifier made from a text."""
+    name = plain_name(text)
+    if not name:
+        return prefix
+    return f"{prefix}_{name}" if name[0].isdigit() or name in _RESERVED.split() else name
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names, those that occur more than once with their number appended."""
+    count = Counter(names)
+    taken = {name for name in names if count[name] == 1}
+    result = []
+    for number, name in enumerate(names):
+        unique = name
+        while count[name] > 1 and unique in taken | {name}:
+            unique = f"{unique}_{number}"
+        taken.add(unique)
+        result.append(unique)
+    return result

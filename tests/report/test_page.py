@@ -11,7 +11,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
 from kernlet.report.draw import as_drawn, image_side
-from kernlet.report.evaluate import evaluate, try_sizes
+from kernlet.report.evaluate import Size, Sizes, evaluate, try_sizes
 from kernlet.report.page import write_report
 from support.exportable_models import (
     DIGIT_LABELS,
@@ -52,13 +52,36 @@ def sections(page):
 
 def test_every_section_is_there(pages):
     digits = (pages / "digits.html").read_text("utf-8")
-    assert sections(digits) == [*SECTIONS[:3], "images", *SECTIONS[3:]]
+    assert sections(digits) == [*SECTIONS[:3], "images", *SECTIONS[4:]]  # without a certificate
     moons = (pages / "moons.html").read_text("utf-8")
     assert sections(moons) == [*SECTIONS[:3], "boundary", *SECTIONS[3:]]
     assert "leave-one-out error, at most" in moons
     assert "duality gap" in moons
     numbers = (pages / "numbers.html").read_text("utf-8")
-    assert sections(numbers) == ["sizes", "predictions", *SECTIONS[3:]]
+    assert sections(numbers) == ["sizes", "predictions", *SECTIONS[4:]]
+    assert "balanced accuracy" in digits
+    assert "\u00b1&nbsp;" in digits
+    assert "says little" not in digits
+
+
+def test_few_rows_get_a_caution(tmp_path):
+    model, X = classifier("svc")
+    write_report(as_model(model), X[:1], IRIS_NAMES[:1], tmp_path / "r.html")
+    assert "1 row says little about other rows" in (tmp_path / "r.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "words"), [(0.95, "do better"), (0.9, "do as well"), (0.89, None)]
+)
+def test_the_page_says_if_fewer_centers_are_enough(accuracy, words, tmp_path, monkeypatch):
+    model, X = classifier("compact two classes")
+    chosen = Size(20, 800, 0.9)
+    sizes = Sizes(100, 200, (Size(5, 200, accuracy), Size(40, 1600, 0.99)), chosen, chosen, 0.02)
+    monkeypatch.setattr("kernlet.report.page.try_sizes", lambda *rows, **options: sizes)
+    write_report(as_model(model), X[:100], DIGIT_LABELS[:100] > 4, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert ("Fewer centers" in page) == (words is not None)
+    assert f"Fewer centers {words or ''}" in page or words is None
 
 
 def test_pages_load_nothing_from_elsewhere(pages):

@@ -22,6 +22,7 @@ from kernlet.report.evaluate import Size, Sizes
 
 _BLUE, _ORANGE, _INK, _GRAY = "#2b6cb0", "#dd6b20", "#1a202c", "#718096"
 _LIGHT_BLUE, _LIGHT_ORANGE = "#dbeafe", "#feebc8"
+_LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 9}
 _MAX_POINTS = 1500  # of a scatter plot: more make the page heavy and hide each other
 _MAX_NAME_LENGTH = 24  # characters
 _MIN_IMAGE_SIDE = 6  # pixels; 16 or 25 features are more often a table than an image
@@ -113,7 +114,7 @@ def as_drawn(text: Any) -> str:
 
 def draw_sizes(sizes: Sizes) -> Figure:
     """Accuracy against centers and against bytes."""
-    figure, (left, right) = _figure(9.2, 3.4, 2)
+    figure, (left, right) = _figure(9.2, 3.6, 2)
     for axes, name, label in ((left, "n_centers", "centers"), (right, "nbytes", "bytes of tables")):
         _draw_path(axes, sizes, name)
         axes.set(xscale="log", xlabel=label)
@@ -123,7 +124,8 @@ def draw_sizes(sizes: Sizes) -> Figure:
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     left.set_ylabel("accuracy, %")
-    left.legend(frameon=False, fontsize=9, loc="lower right")
+    # above the axes: inside, it would hide points
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=3, **_LEGEND)
     return figure
 
 
@@ -220,7 +222,7 @@ def draw_boundary(model: Model, X: Any, y: Any, n_grid: int = 300) -> Figure:
         axes.plot(*centers.T, "*", color=_INK, ms=9, mew=0, label="centers")
     names = model.feature_names or ("feature 0", "feature 1")
     axes.set(xlabel=as_drawn(names[0]), ylabel=as_drawn(names[1]), xlim=extent[:2], ylim=extent[2:])
-    axes.legend(frameon=True, fontsize=8, loc="best")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=4, **_LEGEND)
     return figure
 
 

@@ -251,6 +251,14 @@ class Sizes:
     chosen: Size
     standard_error: float  # of the accuracies, about
 
+    @property
+    def smaller(self) -> Size | None:
+        """The most accurate of the machines with fewer centers that are no less accurate."""
+        chosen = self.chosen
+        fewer = [size for size in self.machines if size.n_centers < chosen.n_centers]
+        better = [size for size in fewer if size.accuracy >= chosen.accuracy]
+        return max(better, key=lambda size: size.accuracy, default=None)
+
 
 def try_sizes(
     model: Model,

@@ -13,7 +13,7 @@ from kernlet import __version__
 from kernlet.atomic import atomic_write
 from kernlet.model.model import Model
 from kernlet.report import draw
-from kernlet.report.evaluate import Evaluation, Sizes, evaluate, try_sizes
+from kernlet.report.evaluate import MIN_TEST_ROWS, Evaluation, Sizes, evaluate, try_sizes
 
 _MAX_CONFUSION_CLASSES = 30  # a larger matrix is unreadable
 _MAX_LISTED_COLUMNS = 300  # characters
@@ -73,6 +73,8 @@ def write_report(
         figures=dict(_figures(model, evaluation, tried, X, y)),
         confusion=_confusion(evaluation),
         certificate=list(_certificate(model.summary)),
+        smaller=tried.smaller if tried is not None else None,
+        few_rows=evaluation.n_rows < MIN_TEST_ROWS,
         n_multiplications=_n_multiplications(model),
         parameters=list(_parameters(model)),
         facts=list(_facts(model, X, y, data)),
@@ -130,14 +132,10 @@ def _certificate(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
         ("duality_gap", "largest relative duality gap", "{:.1e}"),
         ("gap", "relative gap", "{:.1e}"),
         ("loo_error_bound", "leave-one-out error, at most", "{:.1%}"),
-        ("validation_score", "score on the validation part", "{:.4f}"),
     )
     for key, description, form in known:
         if isinstance(summary.get(key), int | float):
             yield description, form.format(summary[key])
-    test = summary.get("test")
-    if isinstance(test, dict) and isinstance(test.get("score"), float):
-        yield "score on held-out rows after training", f"{test['score']:.4f}"
 
 
 def _n_multiplications(model: Model) -> int:
@@ -169,6 +167,12 @@ def _facts(model: Model, X: Any, y: Any, name: str) -> Iterator[tuple[str, str]]
     if model.encoding is not None:
         yield "columns", ", ".join(model.encoding.names)[:_MAX_LISTED_COLUMNS]
     # a model file may state anything: take nothing for granted
+    test = model.summary.get("test")
+    test = test.get("score") if isinstance(test, dict) else None
+    validation = model.summary.get("validation_score")
+    for key, score in (("validation score", validation), ("score on held-out rows", test)):
+        if isinstance(score, float):
+            yield f"training: {key}", f"{score:.4f}"
     trained = model.summary.get("data")
     for key, value in trained.items() if isinstance(trained, dict) else ():
         if value not in (None, {}) and key != "sha256":

@@ -1,7 +1,10 @@
 """A core install: nothing of an extra is imported, and a missing one gets one sentence."""
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 from sklearn.datasets import load_iris
@@ -110,3 +113,18 @@ def test_plots_name_the_extra(monkeypatch):
         CompactPathDisplay.from_estimator(machine)
     with pytest.raises(ImportError, match=f"^DeletedImagesDisplay{sentence}"):
         DeletedImagesDisplay.from_estimator(condenser, X, image_shape=(2, 2))
+
+
+def test_extras_and_dependencies_are_those_of_the_page():
+    root = Path(__file__).parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    page = (root / "docs" / "dependencies.md").read_text("utf-8")
+    core, extras = page.split("| extra |")
+    assert set(re.findall(r"^\| `(\w+)`", extras, re.MULTILINE)) == set(
+        project["optional-dependencies"]
+    )
+    names = " ".join(re.findall(r"^\| ([a-z][^|]*) \|", core, re.MULTILINE)).replace(",", "")
+    for requirement in project["dependencies"]:
+        assert requirement.partition(">=")[0] in names.split()
+    pages = "".join(file.read_text("utf-8") for file in (root / "docs").glob("*.md"))
+    assert set(re.findall(r"kernlet\[(\w+)\]", pages)) <= set(project["optional-dependencies"])

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,16 @@ import click
 import numpy as np
 import onnxruntime
 import skl2onnx
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from benchmarks.tables import Table
 from benchmarks.timing import median_seconds
 from kernlet import CompactKernelClassifier, to_c, to_onnx
 from kernlet.datasets import load
+from kernlet.export.code_size import TARGETS
 from kernlet.export.rounding import clear_rows
 from kernlet.kernels.base import c_float
 from kernlet.model.model import as_model
@@ -98,6 +103,31 @@ def c_source(quick: bool) -> Iterator[Table]:
         slow, large = _svc_line(table, svc, task, folder)
         for storage in ("float32", "float16", "int8"):
             _machine_line(table, machine, task, folder / storage, storage, slow, large)
+    yield table
+
+
+def flash(quick: bool) -> Iterator[Table]:
+    """Linked sizes of a machine of 1,000 bytes, by storage and exponential."""
+    table = Table(
+        "CompactKernelClassifier(max_bytes=1000) in C (gcc -Os): bytes of code and tables, and of "
+        "flash with the run-time library",
+        ["data", "storage", "exp", "tables", *(t for t in TARGETS if t != "host"), "accuracy"],
+    )
+    for name in ["pima"] if quick else ["pima", "pendigits", "satimage"]:
+        data = load(name)
+        X, X_test, y, y_test = data.X, data.X_test, data.y, data.y_test
+        if X_test is None:
+            X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+        scaler = StandardScaler().fit(X)
+        machine = CompactKernelClassifier(max_bytes=1000, random_state=0)
+        model = make_pipeline(scaler, machine.fit(scaler.transform(X), y))
+        for storage, exp in product(("float32", "auto"), ("libm", "polynomial")):
+            with tempfile.TemporaryDirectory() as folder:
+                source = to_c(model, folder, storage, X=X_test, y=y_test, exp=exp)
+                sizes = [size for size in source.size_report() if size.target != "host"]
+            cells = [f"{size.own:,} / {size.flash:,}" for size in sizes]
+            accuracy = f"{100 * (source.rounding.accuracy_after or 0):.2f} %"
+            table.add(name, source.storage, exp, f"{source.table_bytes:,}", *cells, accuracy)
     yield table
 
 
@@ -344,5 +374,6 @@ def _fit_line(path: Path, options: list[str]) -> Iterator[str]:
 BENCHMARKS = {
     "ship-onnx": onnx_graphs,
     "ship-c": c_source,
+    "ship-flash": flash,
     "ship-fit": fit_memory,
 }

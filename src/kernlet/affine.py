@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import (
-    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     RobustScaler,
@@ -89,22 +88,29 @@ class AffineMap:
         return ((X - shift) * scale) @ matrix.T
 
     def __matmul__(self, first: AffineMap) -> AffineMap:
-        """The composition x -> self(first(x)), where ``first`` has no matrix.
+        """The composition x -> self(first(x)).
 
-        ((x - s1) a1 - s2) a2 = (x - (s1 + s2 / a1)) a1 a2.
+        ((x - s1) a1 - s2) a2 = (x - (s1 + s2 / a1)) a1 a2. Behind a matrix M1, s2 is M1 (d a1) for
+        some shift d of the features, if the outputs of M1 are independent.
         """
-        if first.matrix is not None:
-            raise ValueError("Only a map without a matrix can be composed with a later one.")
-        shift = first.shift + self.shift.astype(float) / first.scale
-        return AffineMap(shift, first.scale * self.scale.astype(float), self.matrix)
+        moved, scale = self.shift.astype(float), self.scale.astype(float)
+        if first.matrix is None:
+            return AffineMap(first.shift + moved / first.scale, first.scale * scale, self.matrix)
+        if self.width not in (None, len(first.matrix)):
+            raise ValueError(
+                f"A map of {self.width} features cannot follow one to {len(first.matrix)}."
+            )
+        behind = np.broadcast_to(moved, len(first.matrix))
+        moved = np.linalg.lstsq(first.matrix.astype(float), behind)[0]
+        if not np.abs(first.matrix @ moved - behind).max() <= 1e-9 * np.abs(behind).max():
+            raise ValueError("Features that are not independent cannot be shifted in one map.")
+        matrix = np.broadcast_to(scale, len(first.matrix))[:, None] * first.matrix
+        matrix = matrix if self.matrix is None else self.matrix @ matrix
+        return AffineMap(first.shift + moved / first.scale, first.scale, matrix)
 
     @classmethod
-    def from_scaler(cls, step: Any, name: str = "scaler") -> AffineMap | None:
-        """The map of a fitted scaler; None for one that changes nothing."""
-        if step is None or step == "passthrough":
-            return None
-        if isinstance(step, FunctionTransformer) and step.func is None:
-            return None
+    def from_scaler(cls, step: Any, name: str = "scaler") -> AffineMap:
+        """The map of a fitted scaler."""
         for kind, shift_and_scale in _SCALERS:
             if isinstance(step, kind):
                 if getattr(step, "clip", False):
@@ -113,21 +119,12 @@ class AffineMap:
                         "is not affine: fit it with clip=False."
                     )
                 return cls(*(np.asarray(v, dtype=float) for v in shift_and_scale(step)))
-        raise ValueError(
-            f"The step {name!r} ({type(step).__name__}) cannot be exported with the model: only "
-            "shifts and scales can, as of StandardScaler, MinMaxScaler, MaxAbsScaler and "
-            "RobustScaler. Apply it to the data beforehand and give the model behind it."
-        )
+        raise ValueError(f"The step {name!r} ({type(step).__name__}) is not a scaler.")
 
     def on(self, device: Device, X: Any) -> Any:
         """Map rows that are on a device."""
         rows = (X - device.send(self.shift)) * device.send(self.scale)
         return rows if self.matrix is None else rows @ device.send(self.matrix).T
-
-
-def fold_steps(steps: Iterable[tuple[str, Any]]) -> AffineMap | None:
-    """One map without a matrix in place of fitted scalers, None if they change nothing."""
-    return compose(*(AffineMap.from_scaler(step, name) for name, step in steps))
 
 
 def compose(*maps: AffineMap | None) -> AffineMap | None:
@@ -152,8 +149,10 @@ _SCALERS: tuple[tuple[type, Callable[[Any], tuple[Any, Any]]], ...] = (
 
 
 def scaler_bytes(scaler: AffineMap | None) -> int:
-    """Bytes of a shift and a scale in float32."""
-    return 0 if scaler is None else 4 * (len(scaler.shift) + len(scaler.scale))
+    """Bytes of a shift, a scale and a matrix in float32."""
+    if scaler is None:
+        return 0
+    return 4 * sum(np.size(v) for v in (scaler.shift, scaler.scale, scaler.matrix) if v is not None)
 
 
 # -- Columns of unlike ranges ------------------------------------------------------------------

@@ -221,7 +221,7 @@ class OwnKernel(Kernel):
             make_pipeline(MinMaxScaler(clip=True), SVC()),
             r"clip=True.*fit it with clip=False",
         ),
-        (make_pipeline(PolynomialFeatures(2), SVC()), "cannot be exported"),
+        (make_pipeline(PolynomialFeatures(2), SVC()), "cannot be stored with the model: only"),
         (L1KernelClassifier(kernel=OwnKernel()), "is code, and a file holds none"),
     ],
 )

@@ -136,7 +136,7 @@ def test_facts_travel_with_the_graph():
     graph = to_onnx(model, X=table)
     facts = {entry.key: entry.value for entry in graph.metadata_props}
     assert facts["features"].splitlines() == list(encoding.feature_names)
-    assert "size 3" in facts["encoding"]
+    assert "size: the number, 3 where it is missing." in facts["encoding"]
     assert facts["centers"] == str(machine.expansion.n_centers)
 
 

@@ -14,7 +14,7 @@ from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
 from kernlet.sklearn_base import ProgressBar
 from kernlet.tables.dates import DateColumn
-from kernlet.tables.encode import CategoryColumn
+from kernlet.tables.encode import CategoryColumn, OrdinalColumn
 from kernlet.tables.read import (
     DataTable,
     TableFile,
@@ -85,7 +85,7 @@ def read_for(
     whose classes are texts.
     """
     columns = model.encoding.columns if model.encoding is not None else ()
-    texts = CategoryColumn | DateColumn
+    texts = CategoryColumn | DateColumn | OrdinalColumn
     category = [column.name for column in columns if isinstance(column, texts)]
     if target is not None and model.classes is not None and model.classes.dtype.kind in "OU":
         category.append(target)
@@ -167,7 +167,7 @@ def rows_for(model: Model, batch: Any) -> Any:
             raise ValueError(
                 "The machine takes a table with named columns: a CSV, TSV or Parquet file."
             )
-        return model.encoding.transform(batch)
+        return model.encoding.transform(batch, np.float64)
     rows = _numbers(model, batch) if has_columns else batch
     if rows.shape[1] != model.n_features:
         raise ValueError(

@@ -220,6 +220,9 @@ def pack(model: Model, storage: str) -> tuple[Model, dict[str, PackedArray]]:
     own = getattr(expansion, "storage", {})
     if storage == "stored" or set(own.values()) == {storage} != {"float32"}:
         map, kernel, packed = model.input_map, expansion.kernel, _stored(expansion)
+        if map is not None and model.scaler is not None and model.scaler.matrix is not None:
+            # one matrix for that of the scaler and that of the machine, which is packed
+            packed["projection"] = encode(map.matrix, FORMATS["float32"])
     else:
         map, centers, kernel = _frame(model, storage)
         arrays = {"centers": centers, "coef": expansion.coef.T}

@@ -31,7 +31,12 @@ from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, Scheme, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion
 from kernlet.tables.dates import DATE_ORDERS, DATE_PARTS, DateColumn
-from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn
+from kernlet.tables.encode import (
+    CategoryColumn,
+    ColumnEncoding,
+    NumberColumn,
+    OrdinalColumn,
+)
 
 FORMAT_VERSION = 1
 METADATA_KEY, DIGEST_KEY = "kernlet", "sha256"
@@ -71,8 +76,9 @@ def save(model: Any, path: str | PathLike[str], X: Any = None, y: Any = None) ->
     ----------
     model : fitted estimator, KernelExpansion or the path of a LIBSVM model file
         A kernlet estimator, an SVC or NuSVC, a OneVsRestClassifier or OneVsOneClassifier of
-        them, or a Pipeline of StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler and one
-        of these, whose scaler is folded in.
+        them, or a Pipeline that ends in one of these. Its imputers, one-hot and ordinal encoders,
+        scalers, selectors and linear maps such as PCA are saved too, also from a
+        ColumnTransformer.
     path : str or path
     X, y : array-like, default=None
         Rows as the machine takes them, preferably not those of the training, and their classes.
@@ -161,6 +167,7 @@ def _describe(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
         "is_flat": model.is_flat,
         "feature_names": None if model.feature_names is None else list(model.feature_names),
         "encoding": None if model.encoding is None else _describe_encoding(model.encoding),
+        "positions": None if model.encoding is None else _describe_positions(model.encoding),
         "scaler": _describe_map("scaler", model.scaler, tensors),
         "summary": model.summary,
     }
@@ -235,11 +242,28 @@ def _describe_column(column: Any) -> dict[str, Any]:
     if isinstance(column, DateColumn):
         parts = [list(column.parts), list(column.fills)]
         return {"date": column.name, "order": column.order, "parts": parts[0], "fills": parts[1]}
+    if isinstance(column, OrdinalColumn):
+        return {
+            "ordinal": column.name,
+            "categories": list(column.categories),
+            "values": list(column.values),
+            "missing": column.missing,
+            "unknown": column.unknown,
+        }
     return {
         "category": column.name,
         "values": list(column.categories),
         "has_missing": column.has_missing,
+        "codes": list(column.codes) or None,
+        "unknown": column.unknown,
+        "refuses_unknown": column.unknown is None,
     }
+
+
+def _describe_positions(encoding: ColumnEncoding) -> dict[str, Any] | None:
+    if not encoding.positions:
+        return None
+    return {"columns": list(encoding.positions), "n_columns": encoding.n_columns}
 
 
 def _floats(values: Any) -> Any:
@@ -323,16 +347,34 @@ def _record(**fields: Check) -> Check:
     return check
 
 
-def _column(value: Any, path: str) -> NumberColumn | CategoryColumn | DateColumn:
+def _column(value: Any, path: str) -> Any:
     if "date" in _object(value, path):
         column = DateColumn(*_DATE(value, path).values())
         if len(column.fills) != len(column.parts) or not column.parts:
             raise ModelFileError(f"has {path} without parts, or with other numbers than parts.")
         return column
     if "number" in _object(value, path):
-        return NumberColumn(*_record(number=_text, fill=_number())(value, path).values())
-    fields = _record(category=_text, values=_list_of(_text), has_missing=_flag)
-    return CategoryColumn(*fields(value, path).values())
+        return NumberColumn(*_record(number=_text, fill=_optional(_number()))(value, path).values())
+    if "ordinal" in value:
+        return _ordinal_column(_ORDINAL(value, path), path)
+    fields = _CATEGORY(value, path)
+    name, categories, has_missing, codes, unknown, refuses = fields.values()
+    n_texts = len(categories) + has_missing
+    codes = codes or ()
+    unknown = None if refuses else -1 if unknown is None else unknown
+    if len(set(categories)) < len(categories) or len(codes) not in (0, n_texts):
+        raise _corrupt(f"{path} has a category twice, or without a code")
+    used = {*(codes or range(n_texts)), -1 if unknown is None else unknown} - {-1}
+    if used != set(range(len(used))):
+        raise _corrupt(f"{path} has features without a category")
+    return CategoryColumn(name, categories, has_missing, codes, unknown)
+
+
+def _ordinal_column(fields: dict[str, Any], path: str) -> OrdinalColumn:
+    column = OrdinalColumn(*fields.values())
+    if len(column.values) != len(column.categories):
+        raise _corrupt(f"{path} has another number of values than of categories")
+    return column
 
 
 def _machine(value: Any, path: str) -> Any:
@@ -359,6 +401,22 @@ _DATE = _record(
     parts=_list_of(_choice(*DATE_PARTS)),
     fills=_list_of(_number()),
 )
+_CATEGORY = _record(
+    category=_text,
+    values=_list_of(_text),
+    has_missing=_flag,
+    codes=_optional(_list_of(_integer(-1))),
+    unknown=_optional(_integer(-1)),
+    refuses_unknown=_optional(_flag),
+)
+_ORDINAL = _record(
+    ordinal=_text,
+    categories=_list_of(_text),
+    values=_list_of(_number()),
+    missing=_optional(_number()),
+    unknown=_optional(_number()),
+)
+_POSITIONS = _record(columns=_list_of(_integer(0, 2**31 - 1)), n_columns=_integer(1, 2**31 - 1))
 _TABLES = _record(
     centers=_packed_array(2),
     coef=_packed_array(2),
@@ -379,6 +437,7 @@ _MODEL = _record(
     is_flat=_flag,
     feature_names=_optional(_list_of(_text)),
     encoding=_optional(_list_of(_column)),
+    positions=_optional(_POSITIONS),
     scaler=_flag,
     summary=_object,
 )
@@ -516,7 +575,7 @@ def _model(fields: dict[str, Any], tensors: _Tensors) -> Model:
     fields["expansion"] = expansion = _expansion(fields.pop("machine"), tensors)
     fields["scaler"] = tensors.affine_map("scaler") if fields["scaler"] else None
     fields["offset"] = fields["offset"] or 0.0
-    fields["encoding"] = encoding = _encoding(fields["encoding"])
+    fields["encoding"] = encoding = _encoding(fields["encoding"], fields.pop("positions"))
     if encoding is not None:
         fields["feature_names"] = encoding.feature_names
     if fields["kind"] == "classifier":
@@ -529,6 +588,9 @@ def _model(fields: dict[str, Any], tensors: _Tensors) -> Model:
         raise ModelFileError(f"has {len(names)} feature names for {n_features} features.")
     if model.scaler is not None and model.scaler.width not in (None, n_features):
         raise ModelFileError(f"has a scaler for {model.scaler.width} of {n_features} features.")
+    matrix = None if model.scaler is None else model.scaler.matrix
+    if matrix is not None and len(matrix) != model.expansion.n_features:
+        raise ModelFileError("has a scaler that gives another number of features than it takes.")
     if model.kind == "regressor" and model.is_flat and model.expansion.n_outputs != 1:
         raise ModelFileError("has several outputs where one is expected.")
     return model
@@ -635,16 +697,23 @@ def _classes(fields: dict[str, Any] | None, scheme: str, n_outputs: int) -> Any:
     return classes
 
 
-def _encoding(columns: tuple[Any, ...] | None) -> ColumnEncoding | None:
+def _encoding(
+    columns: tuple[Any, ...] | None, positions: dict[str, Any] | None
+) -> ColumnEncoding | None:
     if columns is None:
         return None
-    encoding = ColumnEncoding(columns)
-    if len(set(encoding.names)) < len(columns) or not columns:
-        raise ModelFileError("has a repeated column, or none.")
     # The name of a category column is part of the names of all its features, so that a small file
     # could claim many long names.
-    sizes = [len(c.categories) + 1 if isinstance(c, CategoryColumn) else 1 for c in columns]
+    sizes = [len(c.categories) + 2 if isinstance(c, CategoryColumn) else 1 for c in columns]
     lengths = (len(column.name) * size for column, size in zip(columns, sizes, strict=True))
     if sum(lengths) > _LARGEST_METADATA:
         raise ModelFileError("has column names that are too long.")
-    return encoding
+    kinds = {(column.name, isinstance(column, CategoryColumn)) for column in columns}
+    if len(kinds) < len(columns) or not columns:
+        raise ModelFileError("has a repeated column, or none.")
+    if positions is None:
+        return ColumnEncoding(columns)
+    places, n_columns = positions.values()
+    if len(places) != len(columns) or max(places) >= n_columns:
+        raise ModelFileError("has columns without a position, or out of range.")
+    return ColumnEncoding(columns, places, n_columns)

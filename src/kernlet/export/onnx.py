@@ -306,9 +306,5 @@ def _facts(model: Model) -> dict[str, str]:
     if model.feature_names is not None:
         facts["features"] = "\n".join(model.feature_names)
     if model.encoding is not None:
-        numbers = [column for column in model.encoding.columns if hasattr(column, "fill")]
-        facts["encoding"] = (
-            "Features named column=category are 1 for the category of the column and 0 for the "
-            "others; missing numbers are: " + ", ".join(f"{c.name} {c.fill:g}" for c in numbers)
-        )
+        facts["encoding"] = "\n".join(column.rule for column in model.encoding.columns)
     return facts

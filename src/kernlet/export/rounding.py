@@ -127,9 +127,10 @@ def clear_rows(model: Model, outputs: Floats, margin: float = _CLEAR_MARGIN) -> 
 
 def feature_rows(model: Model, X: Any) -> Floats:
     """Rows of features from an array, a sparse matrix or a table, as dense float64."""
-    is_encoded = isinstance(X, np.ndarray) and X.dtype.kind == "f"
-    if model.encoding is not None and not is_encoded:
-        X = model.encoding.transform(X)
+    encoding = model.encoding
+    if encoding is not None:  # an array of numbers is encoded already, where tables are encoded
+        is_encoded = isinstance(X, np.ndarray) and X.dtype.kind == "f" and not encoding.positions
+        X = X if is_encoded else encoding.transform(X, np.float64)
     rows = dense_points(X)
     if rows.ndim != 2 or rows.shape[1] != model.n_features or not len(rows):
         raise ValueError(

@@ -26,13 +26,14 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernlet._typing import Floats, Indices
-from kernlet.affine import AffineMap, compose, fold_steps, scaler_bytes
+from kernlet.affine import AffineMap, compose, scaler_bytes
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.bandwidth import KERNEL_NAMES
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import as_dense
 from kernlet.model.calibration import link, with_probabilities_of
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
+from kernlet.model.pipeline import fold_steps
 from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer
 from kernlet.tables.encode import ColumnEncoding
 
@@ -43,8 +44,8 @@ from kernlet.tables.encode import ColumnEncoding
 #
 #     x -> steps -> encoding -> scaler -> expansion -> rule
 #
-# `steps` are fitted transformers of a Pipeline, untouched; `as_model` folds them into `scaler`,
-# one shift and one scale per feature, because a file or a C function cannot run a transformer.
+# `steps` are fitted transformers of a Pipeline, untouched; `as_model` folds them into `encoding`
+# and `scaler`, because a file or a C function cannot run a transformer.
 # `as_classifier` leaves them, because compression only needs the rows behind them.
 #
 # The outputs of the expansion follow one of three schemes:
@@ -157,7 +158,7 @@ class Model:
     offset : float
         Of two classes; see there.
     scaler : AffineMap or None
-        A shift and a scale per feature, before the expansion.
+        A shift and a scale per feature before the expansion and, behind PCA and the like, a matrix.
     encoding : ColumnEncoding or None
         How a table becomes rows of features.
     steps : tuple of (str, transformer)
@@ -190,7 +191,9 @@ class Model:
 
     @property
     def n_features(self) -> int:
-        """Features of a row, after the steps."""
+        """Features of a row, after the steps and the encoding."""
+        if self.scaler is not None and self.scaler.matrix is not None:
+            return int(self.scaler.matrix.shape[1])
         return self.expansion.n_features
 
     @property
@@ -198,14 +201,16 @@ class Model:
         """Columns of the raw input; None where it is not a table, but text for example."""
         if self.steps:
             return getattr(self.steps[0][1], "n_features_in_", None)
-        return self.n_features if self.encoding is None else len(self.encoding.names)
+        if self.encoding is None:
+            return self.n_features
+        return self.encoding.n_columns or len(self.encoding.names)
 
     @property
     def feature_names_in(self) -> tuple[str, ...] | None:
         """Names of these columns, where they are known."""
         if self.steps or self.encoding is None:
             return self.feature_names
-        return tuple(self.encoding.names)
+        return None if self.encoding.positions else self.encoding.names
 
     @property
     def nbytes(self) -> int:
@@ -218,12 +223,15 @@ class Model:
         return compose(self.scaler, self.expansion.input_map)
 
     def folded(self) -> Model:
-        """The same model with its steps folded into the scaler; ValueError where they cannot be."""
+        """The same model with its steps in encoding and scaler; ValueError where they cannot be."""
         if not self.steps:
             return self
         if self.encoding is not None:
             raise ValueError("A model that takes a table of columns can have no step before it.")
-        return replace(self, steps=(), scaler=compose(fold_steps(self.steps), self.scaler))
+        encoding, scaler = fold_steps(self.steps)
+        names = self.feature_names if encoding is None else encoding.feature_names
+        scaler = compose(scaler, self.scaler)
+        return replace(self, steps=(), encoding=encoding, scaler=scaler, feature_names=names)
 
     def unmapped(self) -> Model:
         """The same model with the scale per feature of its expansion, if any, in the scaler."""
@@ -238,7 +246,8 @@ class Model:
             return self.features(X, estimator)
         for _, step in self.steps:
             X = step.transform(X)
-        return self.features(X if self.encoding is None else self.encoding.transform(X))
+        encoding = self.encoding
+        return self.features(X if encoding is None else encoding.transform(X, np.float64))
 
     def features(self, X: Any, estimator: Any = None) -> Any:
         """Validated rows of features, as many (and of the names) as ``estimator`` was fitted to."""
@@ -294,9 +303,10 @@ def as_model(model: Any) -> Model:
     ----------
     model : fitted estimator, KernelExpansion, Model, or the path of a LIBSVM model file
         A kernlet estimator, what :func:`kernlet.load` returned; an SVC or NuSVC; a
-        OneVsRestClassifier or OneVsOneClassifier of them; a search or a Pipeline of scalers
-        around one of these. ``read_libsvm(path, n_features)`` reads a file whose support
-        vectors have fewer features than the data.
+        OneVsRestClassifier or OneVsOneClassifier of them; a search around one of these, or a
+        Pipeline of imputers, encoders, scalers, selectors and linear maps such as PCA, also in a
+        ColumnTransformer, in front of one. ``read_libsvm(path, n_features)`` reads a file whose
+        support vectors have fewer features than the data.
 
     Returns
     -------
@@ -308,7 +318,7 @@ def as_model(model: Any) -> Model:
         For an estimator that has no support vectors.
     ValueError
         For a kernel that is a function or precomputed, a corrupt file, and a step of a Pipeline
-        that is not a scaler.
+        that a model cannot hold.
     NotFittedError
 
     Notes

@@ -2,75 +2,189 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap, has_unlike_columns
 
 MAX_CATEGORIES = 200
-MISSING = "(missing)"
+MISSING, OTHER = "(missing)", "(other)"
+_BOOLEANS: dict[str | None, str] = {"False": "0", "True": "1"}  # which scikit-learn compares equal
 _MAX_NUMBER = 1e30  # the square of a larger one overflows float32
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers; missing ones are replaced by ``fill``, the median."""
+    """A column of numbers; missing ones are replaced by ``fill``, or refused where it is None."""
 
     name: str
-    fill: float
+    fill: float | None
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features that it becomes."""
         return (self.name,)
 
+    @property
+    def rule(self) -> str:
+        """What it becomes, for people who encode rows in another language."""
+        fill = "never missing" if self.fill is None else f"{self.fill:g} where it is missing"
+        return f"{self.name}: the number, {fill}."
+
     def encoded(self, values: Any) -> Floats:
         """One column of numbers."""
         numbers = as_numbers(values, self.name)
-        return np.where(np.isnan(numbers), self.fill, numbers)[:, None]
+        is_missing = np.isnan(numbers)
+        if self.fill is None and is_missing.any():
+            raise ValueError(
+                f"Row {is_missing.argmax() + 1}, column {self.name!r}: the number is missing, and "
+                "the model has no value for missing numbers, which a SimpleImputer would give it."
+            )
+        return np.where(is_missing, self.fill or 0.0, numbers)[:, None]
 
 
 @dataclass(frozen=True)
 class CategoryColumn:
     """A column of categories, one-hot encoded.
 
-    A category that did not occur in training is 0 everywhere. Missing cells are a category where
-    training had some.
+    A category that did not occur in training is 0 everywhere, unless ``unknown`` says otherwise.
+    Missing cells are a category where ``has_missing`` says so, and unknown elsewhere.
+
+    ``codes`` has the number of the feature of each category, and of missing cells last: several
+    may share one, and those of -1 are 0 everywhere. Without codes each has its own. ``unknown`` is
+    the number of the feature of all other cells: -1 for none, None where they are refused.
     """
 
     name: str
     categories: tuple[str, ...]
     has_missing: bool
+    codes: tuple[int, ...] = ()
+    unknown: int | None = -1
+
+    @property
+    def index(self) -> dict[str | None, int]:
+        """The feature of each text, and of missing cells (None) where they are a category."""
+        texts: tuple[str | None, ...] = self.categories
+        texts = (*texts, None) if self.has_missing else texts
+        return dict(zip(texts, self.codes or range(len(texts)), strict=True))
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features that it becomes."""
-        all_names = (*self.categories, MISSING) if self.has_missing else self.categories
-        return tuple(f"{self.name}={category}" for category in all_names)
+        index = self.index
+        n_features = 1 + max(-1 if self.unknown is None else self.unknown, *index.values(), -1)
+        members: list[list[str]] = [[] for _ in range(n_features)]
+        for text, code in index.items():
+            is_other_spelling = text in _BOOLEANS and index.get(_BOOLEANS[text]) == code
+            if code >= 0 and text is not None and not is_other_spelling:
+                members[code].append(text)
+        missing = index.get(None, -1)
+        if self.unknown is not None and self.unknown >= 0:
+            members[self.unknown] = []
+        labels = [texts[0] if len(texts) == 1 else OTHER for texts in members]
+        if missing >= 0 and not members[missing] and missing != self.unknown:
+            labels[missing] = MISSING
+        return tuple(f"{self.name}={label}" for label in labels)
+
+    @property
+    def rule(self) -> str:
+        """What it becomes, for people who encode rows in another language."""
+        names = self.features
+        members: dict[int, list[str]] = {}
+        for text, code in self.index.items():
+            members.setdefault(code, []).append("a missing cell" if text is None else text)
+        parts = [
+            f"{names[code]} is 1 for {', '.join(texts)}"
+            for code, texts in sorted(members.items())
+            if code >= 0
+        ]
+        others = "0 in all of these"
+        if self.unknown is None or self.unknown >= 0:
+            others = "refused" if self.unknown is None else f"1 in {names[self.unknown]}"
+        return f"{self.name}: {'; '.join(parts)}; 0 elsewhere. Other cells are {others}."
 
     def encoded(self, values: Any) -> Floats:
         """One column of 0 and 1 per category."""
-        texts, codes = distinct_texts(values)
-        index: dict[str | None, int] = {category: i for i, category in enumerate(self.categories)}
-        if self.has_missing:
-            index[None] = len(self.categories)
-        # encode each distinct text once, then repeat its row for every cell
-        one_hot = np.zeros((len(texts), len(self.features)), dtype=np.float32)
-        for row, text in enumerate(texts):
-            if text in index:
-                one_hot[row, index[text]] = 1.0
-        return one_hot[codes]
+        n_features = len(self.features)
+        one_hot = np.zeros((n_features + 1, n_features), dtype=np.float32)  # a last row for -1
+        np.fill_diagonal(one_hot, 1.0)
+        codes = _looked_up(values, self.index, self.unknown, self.name)
+        return one_hot[codes.astype(np.intp)]
+
+
+@dataclass(frozen=True)
+class OrdinalColumn:
+    """A column of categories as one number: the one of ``values`` for each of ``categories``.
+
+    ``missing`` is the number of missing cells, ``unknown`` of other texts; None refuses them.
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    values: tuple[float, ...]
+    missing: float | None = None
+    unknown: float | None = None
+
+    @property
+    def index(self) -> dict[str | None, float]:
+        """The number of each text, and of missing cells (None) where they have one."""
+        index: dict[str | None, float] = dict(zip(self.categories, self.values, strict=True))
+        return index if self.missing is None else index | {None: self.missing}
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that it becomes."""
+        return (self.name,)
+
+    @property
+    def rule(self) -> str:
+        """What it becomes, for people who encode rows in another language."""
+        cells = [*self.categories, "a missing cell", "any other text"]
+        numbers = [*self.values, self.missing, self.unknown]
+        pairs = zip(cells, numbers, strict=True)
+        parts = [f"{cell} is {number:g}" for cell, number in pairs if number is not None]
+        return f"{self.name}: {', '.join(parts)}."
+
+    def encoded(self, values: Any) -> Floats:
+        """One column of numbers."""
+        return _looked_up(values, self.index, self.unknown, self.name).astype(np.float64)[:, None]
+
+
+def _looked_up(values: Any, index: Mapping[Any, Any], unknown: Any, name: str) -> Any:
+    """What the index has for each cell, or ``unknown``; None refuses the cell."""
+    texts, codes = distinct_texts(values)
+    # look each distinct text up once, then repeat it for every cell
+    found = [index.get(text, unknown) for text in texts]
+    refused = np.array([entry is None for entry in found], dtype=bool)[codes]
+    if refused.any():
+        row = int(refused.argmax())
+        text = texts[codes[row]]
+        what = "the cell is missing" if text is None else f"{text[:40]!r} is an unknown category"
+        raise ValueError(
+            f"Row {row + 1}, column {name!r}: {what}, and the encoder of the model refuses such "
+            'cells: fit it with handle_unknown="ignore", or correct the cell.'
+        )
+    known = [0 if entry is None else entry for entry in found]
+    return np.array(known)[codes]
 
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """How the columns of a table become rows of numbers."""
+    """How the columns of a table become rows of numbers.
 
-    columns: tuple[Any, ...]  # NumberColumn, CategoryColumn or DateColumn
+    ``positions`` are the places of the columns in an array of ``n_columns`` columns, where the
+    model was trained on an array: it then takes arrays, and tables by these places if they lack
+    the names.
+    """
+
+    columns: tuple[Any, ...]  # NumberColumn, CategoryColumn, OrdinalColumn or DateColumn
+    positions: tuple[int, ...] = ()
+    n_columns: int = 0
 
     @classmethod
     def learned(cls, table: Any) -> ColumnEncoding:
@@ -83,7 +197,7 @@ class ColumnEncoding:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that a table must have."""
-        return tuple(column.name for column in self.columns)
+        return tuple(dict.fromkeys(column.name for column in self.columns))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -96,20 +210,36 @@ class ColumnEncoding:
         kinds = [isinstance(c, CategoryColumn) for c in self.columns for _ in c.features]
         return np.array(kinds, dtype=bool)
 
-    def transform(self, table: Any) -> Floats:
-        """Rows of float32 from a table that has the columns of the encoding, and maybe others."""
-        available = set(_column_names(table))
-        missing = [name for name in self.names if name not in available]
+    def transform(self, table: Any, dtype: Any = np.float32) -> Floats:
+        """Rows of numbers from a table that has the columns of the encoding, and maybe others."""
+        cells = self._cells(table)
+        blocks = [column.encoded(cells(number)) for number, column in enumerate(self.columns)]
+        X = np.empty((len(blocks[0]), len(self.feature_names)), dtype=dtype)
+        with np.errstate(over="ignore"):
+            np.concatenate(blocks, axis=1, out=X, casting="same_kind")
+        return X
+
+    def _cells(self, table: Any) -> Callable[[int], Any]:
+        """The cells of a column of the encoding, by its number."""
+        if self.positions and not _has_columns(table):
+            table = table.tocsc() if sparse.issparse(table) else _as_array(table)
+            self._require_width(table.shape[1])
+            return lambda number: _array_column(table, self.positions[number])
+        available = _column_names(table)
+        missing = [name for name in self.names if name not in set(available)]
+        if missing and self.positions:
+            self._require_width(len(available))
+            return lambda number: _cells(table, available[self.positions[number]])
         if missing:
             raise ValueError(
                 f"The table lacks {listed(missing)}; the machine was trained on "
                 f"{listed(self.names)}."
             )
-        blocks = [column.encoded(_cells(table, column.name)) for column in self.columns]
-        X = np.empty((len(blocks[0]), len(self.feature_names)), dtype=np.float32)
-        with np.errstate(over="ignore"):
-            np.concatenate(blocks, axis=1, out=X, casting="same_kind")
-        return X
+        return lambda number: _cells(table, self.columns[number].name)
+
+    def _require_width(self, n_columns: int) -> None:
+        if n_columns != self.n_columns:
+            raise ValueError(f"X has {n_columns} columns, but the model takes {self.n_columns}.")
 
 
 def as_numbers(values: Any, name: str) -> Floats:
@@ -126,7 +256,7 @@ def as_numbers(values: Any, name: str) -> Floats:
 
 
 def _number(value: Any, row: int, name: str) -> float:
-    if _is_missing(value):
+    if is_missing(value):
         return np.nan
     try:
         return float(value)
@@ -136,13 +266,16 @@ def _number(value: Any, row: int, name: str) -> float:
         ) from None
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float | np.floating) and value != value)
+def is_missing(value: Any) -> bool:
+    """Whether a cell is None, NaN, or one of pandas' NA and NaT."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and value != value
 
 
-def _category(value: Any) -> str | None:
+def category_text(value: Any) -> str | None:
     """The text of a cell; 10.0 is 10, because a missing cell elsewhere makes integers floats."""
-    if _is_missing(value):
+    if is_missing(value):
         return None
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
@@ -153,7 +286,7 @@ def distinct_texts(values: Any) -> tuple[Sequence[str | None], Any]:
     """The distinct texts of a column, None for missing cells, and the index of each cell's text."""
     if not hasattr(values, "dictionary_encode"):
         index: dict[str | None, int] = {}
-        codes = [index.setdefault(_category(value), len(index)) for value in values]
+        codes = [index.setdefault(category_text(value), len(index)) for value in values]
         return list(index), np.array(codes, dtype=np.intp)
     # Arrow finds the distinct cells itself, without a Python object for each cell
     try:
@@ -162,7 +295,7 @@ def distinct_texts(values: Any) -> tuple[Sequence[str | None], Any]:
         return distinct_texts(values.to_pylist())
     if hasattr(encoded, "chunks"):
         encoded = encoded.unify_dictionaries().combine_chunks()
-    texts = [_category(value) for value in encoded.dictionary.to_pylist()]
+    texts = [category_text(value) for value in encoded.dictionary.to_pylist()]
     codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     return [*texts, None], codes.astype(np.intp)
 
@@ -198,9 +331,27 @@ def _holds_numbers(values: Any) -> bool:
     return all(v is None or (isinstance(v, kinds) and not isinstance(v, bool)) for v in values)
 
 
+def _has_columns(table: Any) -> bool:
+    is_frame = any(hasattr(table, name) for name in ("column_names", "columns"))
+    return is_frame or isinstance(table, Mapping)
+
+
+def _as_array(rows: Any) -> Any:
+    """Rows of an array or of lists, whose cells keep their types."""
+    rows = rows if isinstance(rows, np.ndarray) else np.asarray(rows, dtype=object)
+    if rows.ndim != 2:
+        raise ValueError(f"X must be rows of a 2-d array, not of {rows.ndim} dimensions.")
+    return rows
+
+
+def _array_column(X: Any, position: int) -> Any:
+    return X[:, [position]].toarray()[:, 0] if sparse.issparse(X) else X[:, position]
+
+
 def _column_names(table: Any) -> Sequence[str]:
-    names = getattr(table, "column_names", None) or getattr(table, "columns", None)
-    if names is None and not isinstance(table, Mapping):
+    names = getattr(table, "column_names", None)
+    names = getattr(table, "columns", None) if names is None else names
+    if not _has_columns(table):
         raise TypeError(
             "The machine takes a table with named columns, such as a pandas frame or a dict of "
             f"columns, not {type(table).__name__}."

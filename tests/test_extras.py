@@ -115,6 +115,11 @@ def test_plots_name_the_extra(monkeypatch):
         DeletedImagesDisplay.from_estimator(condenser, X, image_shape=(2, 2))
 
 
+def test_the_report_names_the_extra():
+    code = "try:\n    import kernlet.report.page\nexcept ImportError as error:\n    print(error)"
+    assert run(code).endswith('pip install "kernlet[cli]".\n')
+
+
 def test_extras_and_dependencies_are_those_of_the_page():
     root = Path(__file__).parents[1]
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]

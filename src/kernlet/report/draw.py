@@ -6,19 +6,24 @@ import io
 import re
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from kernlet._typing import Floats
 from kernlet.affine import ColumnRanges, are_unlike
 from kernlet.condense.base import draw_image_rows
 from kernlet.expansion import KernelExpansion
 from kernlet.export.rounding import dense_points
+from kernlet.extras import missing
 from kernlet.model.model import Model
 from kernlet.report.evaluate import Size, Sizes
+
+try:
+    import matplotlib
+    from matplotlib.colors import ListedColormap
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+except ModuleNotFoundError:
+    raise missing("kernlet.report", "matplotlib", "cli") from None
 
 _BLUE, _ORANGE, _INK, _GRAY = "#2b6cb0", "#dd6b20", "#1a202c", "#718096"
 _LIGHT_BLUE, _LIGHT_ORANGE = "#dbeafe", "#feebc8"

@@ -5,6 +5,7 @@ from typing import Any
 from benchmarks.competitors import (
     chunking_synthetic,
     compact,
+    compact_call,
     compressed_svc,
     hist_gradient_boosting,
     knn,
@@ -20,6 +21,7 @@ from benchmarks.competitors import (
 
 _MODULES = (
     compact,
+    compact_call,
     compressed_svc,
     minimal_kernel,
     chunking_synthetic,

@@ -1,4 +1,4 @@
-"""CompactKernelClassifier: the storage plans that ``max_bytes`` selects from, as settings."""
+"""CompactKernelClassifier: storage plans that fill a budget, with losses and noise, as settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from benchmarks.competitors.contract import N_SETTINGS, Shape
 from benchmarks.competitors.expansions import ExpansionMachine
 from kernlet import CompactKernelClassifier
 from kernlet.compact.network import StoragePlan
-from kernlet.compact.search import largest_within, plans_within
+from kernlet.compact.search import fair_ranks, largest_within, usual_formats
+from kernlet.compact.train import Candidate
 
 TITLE = "compact"
 IS_KERNLET = True
@@ -21,6 +22,7 @@ MOST_CENTERS = 2000
 _FEW_ROWS = 1000  # with at most these, few centers and much noise are tried
 _ENTROPY, _HINGE = "cross_entropy", "squared_hinge"
 _NARROW = ("int4", "int4", "ternary")
+_MOST_RANKS = 5
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
@@ -57,10 +59,18 @@ def _few_centers(shape: Shape, max_bytes: int, usual: StoragePlan) -> list[Stora
 
 
 def _plans(shape: Shape, max_bytes: int) -> tuple[list[StoragePlan], list[StoragePlan]]:
-    """What ``max_bytes`` tries; if a projection does not fit, also projections of low rank."""
+    """Plans of several ranks, and of other formats; of low ranks if no projection fits."""
     plan = StoragePlan(shape.n_features, shape.n_outputs, 1)
     most = min(MOST_CENTERS, shape.n_rows // 2)
-    first, second = plans_within(plan, max_bytes, most, "auto", "auto")
+    ranks = fair_ranks(shape.n_features, max_bytes)
+    ranks = ranks[-1 :: -max(1, -(-len(ranks) // _MOST_RANKS))][::-1]
+    first: list[StoragePlan] = []
+    second: list[StoragePlan] = []
+    for rank in [None, *ranks]:
+        for number, formats in enumerate(_formats(rank, shape.n_features)):
+            of = largest_within(replace(plan, rank=rank, formats=formats), max_bytes, most)
+            if of is not None:
+                (second if number else first).append(of)
     if all(of.rank is None for of in first):
         narrow = [replace(plan, rank=r, formats=_NARROW) for r in (2, 3, 4, 6)]
         filled = [
@@ -68,6 +78,14 @@ def _plans(shape: Shape, max_bytes: int) -> tuple[list[StoragePlan], list[Storag
         ]
         first += [of for of in filled if of is not None]
     return first, second
+
+
+def _formats(rank: int | None, n_features: int) -> list[tuple[str, str, str]]:
+    """Formats to try, the usual ones first."""
+    usual = usual_formats(rank, n_features)
+    if rank is None:
+        return [usual, ("int8", "int8", "int8"), ("int6", "int4", "int4")]
+    return [usual, ("int6", "int4", usual[2]), ("int4", "int4", "int4")]
 
 
 def _setting(plan: StoragePlan, noise: float, loss: str) -> dict[str, Any]:
@@ -84,6 +102,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachin
     machine = OnePlan(
         noise=setting["noise"],
         loss=setting["loss"],
+        smoothing=0.1,
         validation_fraction=None,
         random_state=seed,
     )
@@ -105,4 +124,4 @@ class OnePlan(CompactKernelClassifier):
             self.setting["rank"],
             tuple(self.setting["formats"]),
         )
-        return self._train_one(trainer, plan, progress, monitor)
+        return self._train_one(trainer, Candidate(plan, self.noise), progress, monitor)

@@ -14,8 +14,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernlet.compact import classifier
-from kernlet.datasets import make_checkerboard
 from support.compact_machines import machine
 
 
@@ -43,8 +41,8 @@ def test_losses_widths_and_projections(digits, loss, width, projection):
 @pytest.mark.parametrize("max_bytes", [1000, 2000, 4000])
 def test_everything_fits_in_the_bytes(digits, max_bytes):
     X, X_test, y, y_test = digits
-    small = machine(None, max_bytes=max_bytes, n_epochs=6).fit(X, y)
-    assert 0.9 * max_bytes < small.nbytes_ <= max_bytes
+    small = machine("auto", max_bytes=max_bytes, n_epochs=6).fit(X, y)
+    assert small.nbytes_ <= max_bytes
     assert small.score(X_test, y_test) > 0.93
     assert f"of {max_bytes} bytes" in small.choice_
     assert small.path_
@@ -56,7 +54,7 @@ def test_everything_fits_in_the_bytes(digits, max_bytes):
 def test_bytes_with_storage_and_projection_given(digits, storage):
     X, _, y, _ = digits
     small = machine(
-        None, max_bytes=5000, storage=storage, projection=8, validation_fraction=None, n_epochs=2
+        "auto", max_bytes=5000, storage=storage, projection=8, validation_fraction=None, n_epochs=2
     ).fit(X, y)
     assert small.nbytes_ <= 5000
     assert small.expansion_.rank == 8
@@ -73,26 +71,24 @@ def test_a_number_of_centers_limits_what_fills_the_bytes(moons):
 def test_the_path_tells_what_was_tried(digits):
     X, X_test, y, y_test = digits
     small = machine("auto", n_epochs=8).fit(X, y)
-    sizes = [point.n_centers for point in small.path_]
-    assert sizes[:3] == [10, 20, 40]
-    assert small.n_centers_ in sizes
-    assert small.choice_.startswith(f"{small.n_centers_} centers: the smallest of {sizes}")
+    assert small.choice_.startswith(f"{small.n_centers_} centers (float32)")
+    assert "the smallest within one standard error of the least log loss" in small.choice_
     for point in small.path_:
+        assert point.n_centers in (10, 20, 40, 80, 160, 224)
         assert 0 <= point.score <= 1
         assert 0 < point.standard_error < 0.05
-        assert (point.rank, point.n_epochs) == (None, 8)
-        assert point.storage == ("float32", "float32")
+        assert point.rank in (None, 8, 16)
+        assert set(point.storage) == {"float32"}
     assert small.score(X_test, y_test) > 0.95
-    chosen = next(point for point in small.path_ if point.n_centers == small.n_centers_)
-    assert small.validation_score_ == chosen.score
-    assert small.nbytes_ == chosen.nbytes
+    chosen = [point for point in small.path_ if point.nbytes == small.nbytes_]
+    assert round(small.validation_score_, 6) in [point.score for point in chosen]
 
 
 def test_one_size_is_a_path_of_one(moons):
     X, _, y, _ = moons
     small = machine().fit(X, y)
     assert [point.n_centers for point in small.path_] == [10]
-    assert "as the parameters say" in small.choice_
+    assert "n_centers was given" in small.choice_
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [-1, 1], [3.0, 7.0]])
@@ -222,7 +218,7 @@ def test_the_temperature_makes_new_rows_likelier(digits, loss):
 
 def test_without_a_validation_part_there_is_no_temperature(moons):
     X, X_test, y, y_test = moons
-    small = machine(validation_fraction=None).fit(X, y)
+    small = machine(validation_fraction=None, keep_history=True).fit(X, y)
     assert small.temperature_ == 1.0
     assert np.isnan(small.validation_score_)
     assert small.n_iter_ == len(small.history_) == 20
@@ -234,7 +230,7 @@ def test_without_a_validation_part_there_is_no_temperature(moons):
     [
         {"n_centers": 10},
         pytest.param({"n_centers": "auto"}, marks=pytest.mark.slow),
-        {"n_centers": None, "max_bytes": 300},
+        {"n_centers": "auto", "max_bytes": 300},
     ],
     ids=["one size", "auto", "bytes"],
 )
@@ -355,15 +351,7 @@ def test_not_a_number_and_one_class_are_refused(moons):
 def test_parameters_that_make_no_sense(moons, parameters, message):
     X, _, y, _ = moons
     with pytest.raises(ValueError, match=message):
-        machine(**{"n_centers": None, **parameters}).fit(X, y)
-
-
-def test_a_data_set_that_does_not_compress_is_warned_about(monkeypatch):
-    board = make_checkerboard(random_state=0)
-    monkeypatch.setattr(classifier, "_MAX_CENTERS_IN_PATH", 16)
-    with pytest.warns(UserWarning, match="does not compress.*at 16 centers"):
-        small = machine("auto", n_epochs=30).fit(board.X, board.y)
-    assert small.n_centers_ == 16
+        machine(**{"n_centers": "auto", **parameters}).fit(X, y)
 
 
 def test_wild_rates_end_in_a_warning_and_not_in_numbers_that_are_none(moons):
@@ -381,17 +369,11 @@ def test_numbers_beyond_float32_are_refused(moons, scale):
         machine().fit(scale * X, y)
 
 
-def test_both_ways_to_choose_a_size_are_one_too_many(moons):
-    X, _, y, _ = moons
-    with pytest.raises(ValueError, match="both choose a size"):
-        machine("auto", max_bytes=500).fit(X, y)
-
-
-def test_budgets_larger_than_the_data_say_so(moons):
-    X, _, y, _ = moons
-    small = machine(max_bytes=100_000, n_epochs=2).fit(X, y)
-    assert small.n_centers_ <= 120
-    assert "bytes are left over" in small.choice_ or small.n_centers_ < 120
+def test_a_large_budget_is_not_filled_with_more_than_the_data_support(moons):
+    X, X_test, y, y_test = moons
+    small = machine("auto", max_bytes="100k").fit(X, y)
+    assert small.n_centers_ <= 300 // 4
+    assert small.score(X_test, y_test) > 0.93
 
 
 # -- Devices ----------------------------------------------------------------------------------
@@ -422,7 +404,7 @@ def test_torch_trains_about_the_same_machine(digits, parameters):
 def test_torch_chooses_and_goes_on(moons):
     pytest.importorskip("torch")
     X, X_test, y, y_test = moons
-    small = machine(None, max_bytes=200, device="torch", warm_start=True).fit(X, y)
+    small = machine("auto", max_bytes=200, device="torch", warm_start=True).fit(X, y)
     small.set_params(early_stopping=True).fit(X, y)
     assert small.nbytes_ <= 200
     assert small.score(X_test, y_test) > 0.9

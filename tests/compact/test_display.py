@@ -34,8 +34,9 @@ def budget(moons):
 
 def test_every_size_of_a_path_is_drawn(auto):
     display = auto.plot_path()
-    assert display.sizes.tolist() == [point.n_centers for point in auto.path_]
-    assert display.scores.tolist() == [point.score for point in auto.path_]
+    full = sorted((p for p in auto.path_ if p.is_full), key=lambda point: point.n_centers)
+    assert display.sizes.tolist() == [point.n_centers for point in full]
+    assert display.scores.tolist() == [point.score for point in full]
     assert display.chosen == auto.n_centers_
     assert display.ax_.get_xlabel() == "Centers"
     assert display.ax_.get_ylabel() == "Validated accuracy"
@@ -48,7 +49,6 @@ def test_full_trials_of_a_budget_are_drawn_and_short_ones_are_not(budget):
     display = budget.plot_path(by="nbytes")
     full = [point for point in budget.path_ if point.is_full]
     assert 0 < len(full) < len(budget.path_)
-    assert {point.n_epochs for point in full} <= {12, 18}
     assert display.sizes.tolist() == sorted(point.nbytes for point in full)
     assert display.chosen == budget.nbytes_
     assert display.chosen in display.sizes

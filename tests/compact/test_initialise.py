@@ -196,20 +196,20 @@ def test_samples_are_all_rows_of_few_and_distinct_rows_of_many():
 
 def test_warm_start_goes_on(digits):
     X, _, y, _ = digits
-    small = machine(15, n_epochs=5, warm_start=True).fit(X, y)
+    small = machine(15, n_epochs=5, warm_start=True, keep_history=True).fit(X, y)
     first, gamma = small.history_, small.expansion_.gamma
     small.fit(X, y)
     assert small.n_centers_ == 15
     assert small.history_[0]["loss"] < first[0]["loss"]
     assert not np.array_equal(small.expansion_.gamma, gamma)
-    small.set_params(n_centers=None, storage="int8").fit(X, y)
+    small.set_params(n_centers="auto", storage="int8").fit(X, y)
     assert small.expansion_.storage == {"centers": "int8", "coef": "int8"}
     assert small.n_centers_ == 15
 
 
 def test_warm_start_keeps_what_was_chosen(digits):
     X, _, y, _ = digits
-    small = machine(None, max_bytes=1000, n_epochs=2, warm_start=True).fit(X, y)
+    small = machine("auto", max_bytes=1000, n_epochs=2, warm_start=True).fit(X, y)
     before = small.nbytes_, small.expansion_.storage
     small.fit(X, y)
     assert (small.nbytes_, small.expansion_.storage) == before
@@ -262,7 +262,7 @@ def test_starting_from_what_is_there(digits, make, n_classes):
 def test_support_vectors_of_many_classes_are_a_good_start(digits):
     X, X_test, y, y_test = (part[:300] for part in digits)
     svm = SVC(C=10).fit(X, y)
-    small = machine(None, init=svm).fit(X, y)
+    small = machine("auto", init=svm).fit(X, y)
     assert small.n_centers_ == len(svm.support_)
     assert small.score(X_test, y_test) > 0.85
 
@@ -270,7 +270,7 @@ def test_support_vectors_of_many_classes_are_a_good_start(digits):
 def test_a_start_from_a_machine_is_that_machine(digits):
     X, X_test, y, _ = digits
     before = machine(15, n_epochs=5).fit(X, y)
-    after = machine(None, init=before, learning_rate=1e-9, n_epochs=1).fit(X, y)
+    after = machine("auto", init=before, learning_rate=1e-9, n_epochs=1).fit(X, y)
     np.testing.assert_allclose(
         after.decision_function(X_test), before.decision_function(X_test), atol=1e-3
     )
@@ -288,7 +288,7 @@ def test_fewer_centers_than_there_are_to_start_from(moons):
 @pytest.mark.parametrize("make", [lambda X, y: X[:50], lambda X, y: SVC().fit(X, y)])
 def test_a_start_keeps_to_the_bytes(moons, make):
     X, _, y, _ = moons
-    small = machine(None, init=make(X, y), max_bytes=100, n_epochs=2).fit(X, y)
+    small = machine("auto", init=make(X, y), max_bytes=100, n_epochs=2).fit(X, y)
     assert small.nbytes_ <= 100
 
 
@@ -296,7 +296,7 @@ def test_a_start_from_a_compact_machine_keeps_to_the_bytes_or_is_refused(moons):
     X, _, y, _ = moons
     large = machine(50, n_epochs=2).fit(X, y)
     with pytest.raises(ValueError, match="max_bytes"):
-        machine(None, init=large, max_bytes=100, n_epochs=2).fit(X, y)
+        machine("auto", init=large, max_bytes=100, n_epochs=2).fit(X, y)
 
 
 def test_starts_that_do_not_fit_are_refused(moons):
@@ -313,7 +313,7 @@ def test_starts_that_do_not_fit_are_refused(moons):
         ("somewhere", InvalidParameterError, "init"),
     ):
         with pytest.raises(kind, match=message):
-            machine(None, init=init).fit(X, y)
+            machine("auto", init=init).fit(X, y)
 
 
 def test_a_frozen_machine_can_be_started_from_inside_a_search(moons):

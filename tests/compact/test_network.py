@@ -184,30 +184,31 @@ def test_derivatives_are_those_of_learned_step_sizes(multiples, log_step, n_leve
     step = float(np.exp(log_step[0]))
     values = multiples * step
     grad = np.random.default_rng(0).normal(size=len(values))
-    grad_values, grad_log_step = straight_through_grad(grad, values, log_step, n_levels)
-    expected, grad_step = lsq_by_hand(grad, values, np.exp(log_step)[0], n_levels)
-    np.testing.assert_array_equal(grad_values, expected)
-    assert grad_log_step.shape == (1,)
-    np.testing.assert_allclose(grad_log_step, [grad_step * step], rtol=1e-9, atol=1e-12)
+    log_step = log_step[:, None]
+    grad_values, grad_log_step = straight_through_grad(grad[None], values[None], log_step, n_levels)
+    expected, grad_step = lsq_by_hand(grad, values, step, n_levels)
+    np.testing.assert_array_equal(grad_values, [expected])
+    assert grad_log_step.shape == (1, 1)
+    np.testing.assert_allclose(grad_log_step, [[grad_step * step]], rtol=1e-9, atol=1e-12)
 
 
 def test_derivatives_vanish_beyond_the_last_level_and_the_step_takes_them():
-    grad, values = np.array([1.0, 3.0, 1.0]), np.array([0.5, 2.6, -9.0])
-    grad_values, grad_log_step = straight_through_grad(grad, values, np.log([0.5]), 3)
-    np.testing.assert_array_equal(grad_values, [1.0, 0.0, 0.0])
-    np.testing.assert_allclose(grad_log_step, [0.5 * (0.0 + 3 * 3 - 3)])
+    grad, values = np.array([[1.0, 3.0, 1.0]]), np.array([[0.5, 2.6, -9.0]])
+    grad_values, grad_log_step = straight_through_grad(grad, values, np.log([[0.5]]), 3)
+    np.testing.assert_array_equal(grad_values, [[1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(grad_log_step, [[0.5 * (0.0 + 3 * 3 - 3)]])
 
 
 def test_derivative_by_the_step_of_numbers_beyond_the_range_is_exact():
     """There the rounded number is n_levels times the step."""
-    values, grad, at = np.array([50.0, -80.0]), np.array([2.0, 0.3]), 0.4
-    _, grad_log_step = straight_through_grad(grad, values, np.array([at]), 7)
-    low, high = (grad @ quantize(values, np.array([at + h]), 7) for h in (-1e-6, 1e-6))
-    assert grad_log_step[0] == pytest.approx((high - low) / 2e-6, rel=1e-6)
+    values, grad, at = np.array([[50.0, -80.0]]), np.array([2.0, 0.3]), 0.4
+    _, grad_log_step = straight_through_grad(grad[None], values, np.array([[at]]), 7)
+    low, high = (grad @ quantize(values, np.array([[at + h]]), 7)[0] for h in (-1e-6, 1e-6))
+    assert grad_log_step[0, 0] == pytest.approx((high - low) / 2e-6, rel=1e-6)
 
 
 def test_rounding_keeps_float32():
-    values, log_step = np.ones((2, 3), dtype=np.float32), np.zeros(1, dtype=np.float32)
+    values, log_step = np.ones((2, 3), dtype=np.float32), np.zeros((1, 1), dtype=np.float32)
     assert quantize(values, log_step, 7).dtype == np.float32
     assert {a.dtype for a in straight_through_grad(values, values, log_step, 7)} == {np.dtype("f4")}
 
@@ -216,7 +217,7 @@ def test_rounding_keeps_float32():
 def test_rounding_of_strict_arrays_is_that_of_numpy(dtype):
     random = np.random.default_rng(1)
     grad, values = (random.normal(size=(4, 3)).astype(dtype) for _ in range(2))
-    log_step = np.array([-1.0], dtype=dtype)
+    log_step = np.array([[-1.0]], dtype=dtype)
     theirs = [array_api_strict.asarray(a) for a in (grad, values, log_step)]
     np.testing.assert_array_equal(
         np.from_dlpack(quantize(*theirs[1:], 3)), quantize(values, log_step, 3)

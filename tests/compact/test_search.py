@@ -1,4 +1,4 @@
-"""Plans that fill a number of bytes, and the search among them with made-up scores."""
+"""Candidates within a number of bytes, and the choice among them with made-up scores."""
 
 import warnings
 from dataclasses import replace
@@ -8,9 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernlet.compact import search
 from kernlet.compact.network import STORAGE, RBFNetwork, StoragePlan
-from kernlet.compact.search import largest_within, plans_within, search_bytes, search_sizes
-from kernlet.compact.train import Trial
+from kernlet.compact.scoring import Validation
+from kernlet.compact.search import (
+    Space,
+    choose_by_folds,
+    choose_held_out,
+    choose_size,
+    largest_within,
+    layouts,
+    pack_path,
+    small_candidates,
+    unpack_path,
+)
+from kernlet.compact.train import PathPoint, Trial
 from kernlet.quantization import FORMATS
 
 # -- Plans -----------------------------------------------------------------------------------
@@ -76,46 +88,91 @@ def test_filling_takes_the_most_centers_that_fit(plan, max_bytes, most):
         assert replace(filled, n_centers=filled.n_centers + 1).nbytes > max_bytes
 
 
-@given(
-    n_features=st.integers(1, 300),
-    n_outputs=st.integers(1, 20),
-    width=widths,
+spaces = st.builds(
+    Space,
+    plan=st.builds(StoragePlan, st.integers(1, 300), st.integers(1, 20), st.just(1), width=widths),
+    noise=st.sampled_from([0.0, 0.1]),
+    n_rows=st.integers(2, 5000),
+    max_centers=st.integers(1, 500),
     max_bytes=budgets,
-    most=st.integers(1, 500),
     storage=st.sampled_from([*STORAGE, "auto"]),
     projection=st.none() | st.just("auto"),
 )
-def test_plans_fit_and_differ(n_features, n_outputs, width, max_bytes, most, storage, projection):
-    plan = StoragePlan(n_features, n_outputs, 1, width=width)
-    by_rank, other_formats = plans_within(plan, max_bytes, most, storage, projection)
-    every = [*by_rank, *other_formats]
-    assert all(c.nbytes <= max_bytes and 1 <= c.n_centers <= most for c in every)
-    assert all(c.rank is None or c.rank <= n_features for c in every)
-    assert len(set(every)) == len(every)
-    assert len({c.rank for c in by_rank}) == len(by_rank)
-    assert {c.rank for c in other_formats} <= {c.rank for c in by_rank}
-    if projection is None:
-        assert {c.rank for c in every} <= {None}
-    if storage != "auto":
-        assert {c.formats for c in every} <= {STORAGE[storage]}
-        assert not other_formats
 
 
-def test_a_given_rank_is_the_only_one():
-    by_rank, other_formats = plans_within(StoragePlan(64, 10, 1), 4000, 500, "auto", 7)
-    assert {c.rank for c in [*by_rank, *other_formats]} == {7}
+@given(space=spaces, make=st.sampled_from([small_candidates, layouts]))
+def test_candidates_fit_and_differ(space, make):
+    candidates = make(space)
+    plans = [candidate.plan for candidate in candidates]
+    assert all(plan.nbytes <= space.max_bytes for plan in plans)
+    assert all(1 <= plan.n_centers <= space.max_centers for plan in plans)
+    assert all(plan.rank is None or plan.rank <= plan.n_features for plan in plans)
+    assert len(set(candidates)) == len(candidates)
+    assert {candidate.noise for candidate in candidates} <= {space.noise, 3 * space.noise}
+    if space.projection is None:
+        assert {plan.rank for plan in plans} <= {None}
+    if space.storage != "auto":
+        assert {plan.formats for plan in plans} <= {STORAGE[space.storage]}
+    smallest = replace(space.plan, formats=STORAGE["int4"])
+    if space.storage == "auto" and smallest.nbytes <= space.max_bytes:
+        assert candidates
 
 
-def test_with_room_for_projections_several_ranks_are_tried():
-    by_rank, other_formats = plans_within(StoragePlan(64, 10, 1), 4000, 500, "auto", "auto")
-    assert by_rank[0].rank is None
-    assert len({c.rank for c in by_rank}) > 2
-    assert other_formats
+def space_of(n_features=8, n_outputs=1, n_rows=500, max_bytes=1000, **options):
+    plan = StoragePlan(n_features, n_outputs, 1)
+    return Space(plan, 0.1, n_rows, options.pop("max_centers", n_rows), max_bytes, **options)
 
 
-def test_few_features_may_have_a_square_projection():
-    by_rank, _ = plans_within(StoragePlan(6, 2, 1), 2000, 500, "auto", "auto")
-    assert 6 in {c.rank for c in by_rank}
+def sizes_of(candidates, rank=None):
+    return sorted({c.plan.n_centers for c in candidates if c.plan.rank == rank})
+
+
+def test_sizes_double_up_to_what_fits():
+    sizes = sizes_of(small_candidates(space_of()))
+    assert sizes[:-1] == [2, 4, 8, 16, 32, 64]
+    assert sizes[-1] == 125  # a quarter of the rows
+    filled = sizes_of(small_candidates(space_of(max_bytes=200)))[-1]
+    plan = StoragePlan(8, 1, filled, formats=STORAGE["int4"])
+    assert plan.nbytes <= 200 < replace(plan, n_centers=filled + 1).nbytes
+
+
+def test_small_sizes_have_eight_bits_and_those_that_do_not_fit_four():
+    candidates = small_candidates(space_of(max_bytes=200))
+    for candidate in candidates:
+        plan = candidate.plan
+        wide = replace(plan, formats=STORAGE["int8"])
+        assert plan.formats[0] == ("int8" if wide.nbytes <= 200 else "int4")
+    assert {c.plan.formats[0] for c in candidates} == {"int8", "int4"}
+
+
+def test_a_larger_budget_has_every_size_of_a_smaller_one():
+    small, large = (small_candidates(space_of(max_bytes=b)) for b in (256, 1024))
+    assert set(sizes_of(small)[:-1]) <= set(sizes_of(large))
+
+
+def test_few_rows_try_ranks_noises_and_the_same_without_a_budget():
+    candidates = small_candidates(space_of(20, max_bytes=None))
+    assert {c.plan.rank for c in candidates} == {None, 8, 16}
+    assert sorted({c.noise for c in candidates}) == [0.1, pytest.approx(0.3)]
+    assert {c.plan.formats for c in candidates} == {STORAGE["float32"]}
+    assert {c.plan.rank for c in small_candidates(space_of(5))} == {None}
+
+
+@pytest.mark.parametrize("make", [small_candidates, layouts])
+def test_given_numbers_are_the_only_ones(make):
+    candidates = make(space_of(64, 10, max_bytes=4000, projection=7, n_centers=12))
+    assert {(c.plan.rank, c.plan.n_centers) for c in candidates} == {(7, 12)}
+    assert sizes_of(make(space_of(max_centers=5)))[-1] == 5
+    assert not make(space_of(max_bytes=100, n_centers=500, max_centers=500))
+
+
+def test_many_rows_try_no_projection_and_three_ranks_that_fill_the_bytes():
+    candidates = layouts(space_of(64, 10, 10_000, 4000))
+    assert [c.plan.rank is None for c in candidates] == [True, False, False, False]
+    for candidate in candidates:
+        more = replace(candidate.plan, n_centers=candidate.plan.n_centers + 1)
+        assert candidate.plan.nbytes <= 4000 < more.nbytes
+    assert 6 in {c.plan.rank for c in layouts(space_of(6, 2, 10_000, 2000))}
 
 
 @pytest.mark.parametrize(
@@ -139,177 +196,217 @@ def test_a_plan_describes_itself():
     assert replace(plain, rank=3).describe().endswith("projection to 3 (int8)")
 
 
-# -- Search ----------------------------------------------------------------------------------
+# -- Choices ---------------------------------------------------------------------------------
+
+ROWS = 40
+SPLITS = [(np.arange(0), np.arange(fold, ROWS, 5)) for fold in range(5)]
 
 
-class FakeExpansion:
-    def __init__(self, nbytes):
-        self.nbytes = nbytes
+class MadeUp(Validation):
+    """The outputs are the values of rows."""
+
+    usual_score = "goodness"
+    usual_loss = "badness"
+
+    def row_scores(self, outputs, rows):
+        return np.zeros(len(rows))
+
+    def row_losses(self, outputs, rows):
+        return -outputs[:, 0]
+
+    def as_estimator(self, outputs, rows):
+        raise NotImplementedError
 
 
-class FakeRun:
-    """Scores are made up; what was asked for is written down."""
-
-    def __init__(self, score, error=0.01):
-        self.score, self.error = score, error
-        self.calls = []
-
-    def __call__(self, plans, share):
-        self.calls += [(plan, share) for plan in plans]
-        return [self.trial(plan, share) for plan in plans]
-
-    def trial(self, plan, share):
-        losses = tuple([1.0] * max(1, round(share * 30)))
-        score, stored = self.score(plan, share), FakeExpansion(plan.nbytes)
-        outputs = np.empty((0, 1))
-        return Trial(plan, None, stored, outputs, score, self.error, losses, share >= 1)
+VALIDATION = MadeUp(None, np.ones(ROWS))
 
 
-def by_size(scores):
-    return lambda plan, share: scores[plan.n_centers]
+def outputs_of(value, rows, spread=0.0):
+    """Values of rows about a mean; ``spread`` is what candidates do not share."""
+    return (value + spread * np.where(np.arange(len(rows)) % 2, 1.0, -1.0))[:, None]
 
 
-def walk(scores, largest=64, error=0.01, first=2):
-    run = FakeRun(by_size(scores), error)
-    return run, *search_sizes(run, StoragePlan(5, 1, first), largest)
+class FakeFolds:
+    """Values are made up; what was asked for is written down."""
+
+    def __init__(self, value, spread=lambda candidate: 0.0):
+        self.value, self.spread, self.calls = value, spread, []
+
+    def __call__(self, candidates, folds, epochs):
+        self.calls.append((list(candidates), list(folds), epochs))
+        return [
+            [outputs_of(self.value(c, epochs), SPLITS[fold][1], self.spread(c)) for fold in folds]
+            for c in candidates
+        ]
 
 
-def test_the_smallest_within_one_standard_error_is_chosen():
-    scores = {2: 0.5, 4: 0.7, 8: 0.895, 16: 0.9, 32: 0.9, 64: 0.9}
-    _, chosen, path, reason = walk(scores)
-    assert chosen.plan.n_centers == 8
-    assert reason.startswith("8 centers: the smallest of [2, 4, 8, 16, 32, 64]")
-    assert [point.n_centers for point in path] == [2, 4, 8, 16, 32, 64]
-    assert [point.score for point in path] == list(scores.values())
+def best_at(n_centers):
+    return lambda candidate, epochs: -abs(np.log2(candidate.plan.n_centers / n_centers)) + epochs
 
 
-def test_without_a_standard_error_the_best_is_chosen():
-    _, chosen, _, _ = walk({2: 0.5, 4: 0.7, 8: 0.89, 16: 0.9, 32: 0.8, 64: 0.8}, error=0.0)
-    assert chosen.plan.n_centers == 16
+def by_folds(value, space=None, spread=lambda candidate: 0.0):
+    space = space or space_of()
+    run = FakeFolds(value, spread)
+    candidates = small_candidates(space)
+    return run, candidates, choose_by_folds(run, candidates, VALIDATION, SPLITS, space.max_bytes)
+
+
+def test_halving_goes_from_two_folds_to_all_and_to_all_epochs():
+    run, candidates, choice = by_folds(best_at(8))
+    (first, folds_1, epochs_1), (second, folds_2, epochs_2), (third, folds_3, epochs_3) = run.calls
+    assert (folds_1, folds_2, folds_3) == ([0, 1], [2, 3, 4], [0, 1, 2, 3, 4])
+    assert (epochs_1, epochs_2, epochs_3) == (0.25, 0.25, 1.0)
+    assert first == candidates
+    assert len(second) == round(len(candidates) / 3)
+    assert len(third) == 3
+    assert choice.candidate.plan.n_centers == 8
+    assert choice.candidate.plan.rank is None  # of equal ones the smaller
+    assert sorted(choice.rows) == list(range(ROWS))
+    assert len(choice.outputs) == ROWS
+
+
+def test_within_a_budget_the_best_is_taken_and_without_one_the_smallest_near_it():
+    def noisy(candidate):
+        return 0.5 if candidate.plan.n_centers < 8 else 0.0
+
+    for max_bytes, expected in ((1000, 8), (None, 4)):
+        value = lambda c, epochs: -0.05 * abs(np.log2(c.plan.n_centers / 8))  # noqa: E731
+        _, _, choice = by_folds(value, space_of(max_bytes=max_bytes), noisy)
+        assert choice.candidate.plan.n_centers == expected
+        rule = "the least badness of" if max_bytes else "within one standard error of the least"
+        assert rule in choice.sentence
+
+
+def test_few_candidates_are_all_tried_in_full():
+    run, candidates, choice = by_folds(best_at(8), space_of(projection=None, n_centers=8))
+    assert [call[2] for call in run.calls] == [1.0]
+    assert len(choice.path) == len(candidates) == 2
+    assert all(point.is_full for point in choice.path)
+
+
+def test_a_candidate_that_diverges_is_not_chosen():
+    def value(candidate, epochs):
+        return np.nan if candidate.plan.n_centers == 8 else best_at(8)(candidate, epochs)
+
+    for max_bytes in (1000, None):
+        _, _, choice = by_folds(value, space_of(max_bytes=max_bytes))
+        assert choice.candidate.plan.n_centers in (4, 16)
+
+
+def test_the_path_has_what_all_folds_have_seen():
+    run, _, choice = by_folds(best_at(8))
+    assert len(choice.path) == len(run.calls[1][0])
+    assert sum(point.is_full for point in choice.path) == 3
+    assert f"{choice.candidate.plan.nbytes} of 1000 bytes" in choice.sentence
+
+
+class FakeTrials:
+    def __init__(self, value):
+        self.value, self.calls = value, []
+
+    def __call__(self, candidates, epochs):
+        self.calls += [(candidate, epochs) for candidate in candidates]
+        return [
+            Trial(
+                c, None, None, outputs_of(self.value(c, epochs), range(ROWS)), np.arange(ROWS), ()
+            )
+            for c in candidates
+        ]
+
+
+def walk(values, **options):
+    run = FakeTrials(lambda candidate, epochs: values[candidate.plan.n_centers])
+    space = space_of(5, 1, 10_000, None, **options)
+    return run, choose_size(run, space, VALIDATION)
+
+
+def test_sizes_double_until_two_are_no_better():
+    values = {2: 0.1, 4: 0.2, 8: 0.3, 16: 0.5, 32: 0.9, 64: 0.9, 128: 0.8, 256: 0.7}
+    run, choice = walk(values)
+    assert [c.plan.n_centers for c, _ in run.calls] == [2, 4, 8, 16, 32, 64, 128, 256]
+    assert choice.candidate.plan.n_centers == 32
+    values |= {16: 0.95}
+    run, choice = walk(values)
+    assert [c.plan.n_centers for c, _ in run.calls] == [2, 4, 8, 16, 32, 64]
+    assert choice.candidate.plan.n_centers == 16
+    assert "of 6 sizes on 40 held-out rows" in choice.sentence
 
 
 def test_a_score_that_still_rises_at_the_end_is_warned_about():
-    scores = {2: 0.1, 4: 0.2, 8: 0.3, 16: 0.4, 32: 0.5, 64: 0.6}
-    with pytest.warns(UserWarning, match="does not compress.*at 64 centers"):
-        _, chosen, _, _ = walk(scores)
-    assert chosen.plan.n_centers == 64
-
-
-@pytest.mark.parametrize("last", [0.505, 0.5, 0.3])
-def test_no_warning_where_the_score_has_settled(last):
+    values = {2**k: k for k in range(1, 9)}
+    with pytest.warns(UserWarning, match="does not compress.*at 256 centers"):
+        _, choice = walk(values)
+    assert choice.candidate.plan.n_centers == 256
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        walk({2: 0.1, 4: 0.2, 8: 0.3, 16: 0.4, 32: 0.5, 64: last})
+        walk(values, max_centers=64)  # the user's limit
 
 
-def test_two_sizes_without_a_gain_end_the_walk():
-    scores = {16: 0.5, 32: 0.9, 64: 0.9, 128: 0.8, 256: 1.0, 512: 1.0}
-    run, chosen, path, _ = walk(scores, largest=512, first=16)
-    assert [plan.n_centers for plan, _ in run.calls] == [16, 32, 64, 128]
-    assert len(path) == 4
-    assert chosen.plan.n_centers == 32
+def spend(value, max_bytes=2000, **options):
+    run = FakeTrials(value)
+    space = space_of(64, 10, 10_000, max_bytes, **options)
+    return run, choose_held_out(run, space, VALIDATION)
 
 
-def test_the_walk_does_not_end_before_64_centers():
-    scores = {2: 0.9, 4: 0.9, 8: 0.5, 16: 0.5, 32: 0.9, 64: 0.95, 128: 0.9, 256: 0.9, 512: 1.0}
-    run, chosen, _, _ = walk(scores, largest=512)
-    assert [plan.n_centers for plan, _ in run.calls] == [2, 4, 8, 16, 32, 64, 128, 256]
-    assert chosen.plan.n_centers == 64
-
-
-def test_sizes_end_at_the_largest():
-    _, _, path, _ = walk({2: 0.1, 4: 0.2, 8: 0.3, 11: 0.3}, largest=11)
-    assert [point.n_centers for point in path] == [2, 4, 8, 11]
-    _, chosen, path, _ = walk({3: 0.1}, largest=3, first=10)
-    assert [point.n_centers for point in path] == [3]
-    assert chosen.plan.n_centers == 3
-
-
-def spend(score, max_bytes=2000, storage="auto", projection="auto", max_centers=500, n_rows=10_000):
-    run, plan = FakeRun(score), StoragePlan(64, 10, 1)
-    return run, *search_bytes(run, plan, max_bytes, n_rows, max_centers, storage, projection)
-
-
-def made_up(plan, share):
-    """A rank near 24 is best, six bits are better than four, and longer is better."""
-    rank = 64 if plan.rank is None else plan.rank
-    return 0.8 - abs(rank - 24) / 1000 + 0.01 * (plan.formats[0] == "int6") + 0.05 * share
-
-
-def best_rank(run):
-    return min({c.rank for c, _ in run.calls} - {None}, key=lambda rank: abs(rank - 24))
+def made_up(candidate, epochs):
+    """A rank near 24 is best, more noise is better, and longer is better."""
+    rank = 64 if candidate.plan.rank is None else candidate.plan.rank
+    return 0.8 - abs(rank - 24) / 1000 + 0.1 * candidate.noise + 0.05 * epochs
 
 
 @pytest.mark.parametrize("max_bytes", [300, 1000, 2000, 10_000])
-def test_every_trial_stays_within_the_bytes(max_bytes):
-    run, best, path, reason = spend(made_up, max_bytes)
-    assert all(plan.nbytes <= max_bytes for plan, _ in run.calls)
-    assert all(point.nbytes <= max_bytes for point in path)
-    assert f"{best.plan.nbytes} of {max_bytes} bytes" in reason
-    assert len(path) == len(run.calls)
-    assert [point.is_full for point in path] == [share == 1.0 for _, share in run.calls]
+def test_many_rows_cost_at_most_four_fits_within_the_bytes(max_bytes):
+    run, choice = spend(made_up, max_bytes)
+    assert all(candidate.plan.nbytes <= max_bytes for candidate, _ in run.calls)
+    largest = max(candidate.plan.n_centers for candidate, _ in run.calls)
+    costs = [epochs * min(1, c.plan.n_centers / largest) for c, epochs in run.calls]
+    assert sum(costs) < 4.25
+    assert f"{choice.candidate.plan.nbytes} of {max_bytes} bytes" in choice.sentence
+    assert [point.is_full for point in choice.path] == [epochs == 1.0 for _, epochs in run.calls]
 
 
-def test_the_best_full_trial_wins():
-    run, best, path, reason = spend(made_up)
-    full = [plan for plan, share in run.calls if share == 1.0]
-    assert 2 <= len(full) <= 3
-    assert best.plan in full
-    assert best.plan.rank == best_rank(run)
-    assert best.plan.formats[0] == "int6"
-    assert f"{best.score:.4f}" in reason
-    assert best.score == max(point.score for point in path)
+def test_the_best_layout_is_varied_and_the_best_of_two_full_trials_wins():
+    run, choice = spend(made_up)
+    short = [candidate for candidate, epochs in run.calls if epochs < 1]
+    full = [candidate for candidate, epochs in run.calls if epochs == 1]
+    best = min((c for c in short[:4]), key=lambda c: abs((c.plan.rank or 64) - 24))
+    noise, half, wide = short[4:]
+    assert noise == replace(best, noise=pytest.approx(0.3))
+    assert half == replace(best, plan=replace(best.plan, n_centers=best.plan.n_centers // 2))
+    assert wide.plan.formats[:2] == ("int8", "int8")
+    assert len(full) == 2
+    assert choice.candidate == noise
+    assert choice.trial is not None
 
 
 def test_a_short_trial_that_shone_does_not_win_by_itself():
-    def score(plan, share):
-        return 0.99 if plan.rank == 16 and share < 1 else made_up(plan, share)
+    def value(candidate, epochs):
+        return 0.99 if candidate.plan.rank is None and epochs < 1 else made_up(candidate, epochs)
 
-    run, best, _, _ = spend(score)
-    assert best.score < 0.99
-    assert best.plan in [plan for plan, share in run.calls if share == 1.0]
-
-
-def test_other_formats_are_tried_for_the_best_rank_only():
-    run, _, _, _ = spend(made_up)
-    others = [plan for plan, share in run.calls if share < 1 and plan.formats[0] != "int4"]
-    assert {plan.rank for plan in others} == {best_rank(run), None}
-
-
-def test_nothing_to_choose_is_one_full_trial():
-    run, best, path, _ = spend(made_up, storage="int8", projection=None)
-    assert [share for _, share in run.calls] == [1.0]
-    assert best.plan.formats == ("int8", "int8", "int8")
-    assert len(path) == 1
+    run, choice = spend(value)
+    assert choice.score.value != 0.99
+    assert choice.candidate in [candidate for candidate, epochs in run.calls if epochs == 1]
 
 
 def test_no_more_centers_than_allowed():
-    run, _, _, _ = spend(made_up, max_bytes=10_000, max_centers=12)
-    assert {plan.n_centers for plan, _ in run.calls} == {12}
-
-
-def test_with_few_rows_half_as_many_centers_are_tried_too():
-    run, best, _, _ = spend(lambda plan, share: -plan.n_centers, 10_000, max_centers=12, n_rows=100)
-    first = [plan for plan, share in run.calls if plan.n_centers == 12 and share < 1]
-    halves = [plan for plan, share in run.calls if plan.n_centers == 6 and share < 1]
-    assert set(halves) <= {replace(plan, n_centers=6) for plan in first}
-    assert None in {plan.rank for plan in halves}
-    assert best.plan.n_centers == 6
+    run, _ = spend(made_up, max_bytes=10_000, max_centers=12)
+    assert {candidate.plan.n_centers for candidate, _ in run.calls} == {12}
 
 
 @pytest.mark.parametrize("storage", ["auto", "float32"])
 def test_too_few_bytes_are_refused(storage):
     with pytest.raises(ValueError, match="max_bytes=50 is too little for 64 features and 10 out"):
         spend(made_up, max_bytes=50, storage=storage)
+    with pytest.raises(ValueError, match=r"500 centers take .* fewer centers"):
+        spend(made_up, max_bytes=2000, storage=storage, n_centers=500)
 
 
-def test_points_of_a_path_name_what_is_stored():
-    run = FakeRun(made_up)
-    plan = StoragePlan(64, 10, 7, 8, ("int4", "int6", "ternary"))
-    point = run.trial(plan, 1.0).point
-    assert point.storage == ("int4", "int6", "ternary")
-    assert (point.n_centers, point.rank, point.nbytes) == (7, 8, plan.nbytes)
-    assert point.n_epochs == 30
-    assert point.is_full
-    assert not run.trial(plan, 0.5).point.is_full
-    assert run.trial(replace(plan, rank=None), 1.0).point.storage == ("int4", "int6")
+def test_a_path_is_packed_into_an_array_and_back():
+    path = (
+        PathPoint(7, 1234, 0.98765, 0.0123, 8, ("int4", "int4", "ternary"), True, 0.3),
+        PathPoint(2, 42, 0.5, 0.25, None, ("float32", "float32"), False, 0.02),
+    )
+    packed = pack_path(path)
+    assert packed.nbytes < 100
+    assert unpack_path(packed) == path
+    assert search.unpack_path(pack_path([])) == ()

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from kernlet.compact.classifier import accuracy
 from kernlet.compact.network import (
     STORAGE,
     BatchLoader,
@@ -20,9 +19,11 @@ from kernlet.compact.network import (
     StoragePlan,
     TrainingSet,
 )
+from kernlet.compact.scoring import ClassValidation
 from kernlet.compact.train import (
     RATES,
     Adam,
+    Candidate,
     Trainer,
     TrainingConfig,
     default_batch_size,
@@ -495,7 +496,7 @@ class Recorder:
 def test_callbacks_hear_of_every_epoch(moons):
     X, _, y, _ = moons
     listener = Recorder()
-    small = machine(storage="int4").set_callbacks(listener).fit(X, y)
+    small = machine(storage="int4", keep_history=True).set_callbacks(listener).fit(X, y)
     assert listener.epochs == len(small.history_) == small.n_iter_ == 20 + 10 + 5
     assert {"epoch", "training", "fine-tuning"} <= listener.names
 
@@ -504,7 +505,7 @@ def test_callbacks_hear_of_every_epoch(moons):
 def test_callbacks_can_stop(moons):
     X, _, y, _ = moons
     stopper = Recorder(stop_at=3)
-    small = machine(validation_fraction=None).set_callbacks(stopper).fit(X, y)
+    small = machine(validation_fraction=None, keep_history=True).set_callbacks(stopper).fit(X, y)
     assert stopper.epochs == len(small.history_) == small.n_iter_ == 3
     assert set(small.predict(X)) <= {0, 1}
 
@@ -515,7 +516,7 @@ def test_no_last_training_where_a_callback_asked_to_stop(moons, storage):
     """Rounded tables still have their training, which goes on until it is stopped too."""
     X, X_test, y, y_test = moons
     stopper = Recorder(stop_at=3)
-    small = machine(storage=storage).set_callbacks(stopper).fit(X, y)
+    small = machine(storage=storage, keep_history=True).set_callbacks(stopper).fit(X, y)
     n_epochs = 3 if storage == "float32" else 3 + 10
     assert stopper.epochs == len(small.history_) == small.n_iter_ == n_epochs
     assert "training" in stopper.names
@@ -530,24 +531,26 @@ def trainer(moons):
     loss, rows = CrossEntropy(), np.arange(len(y))
     table = loss.target_table(2)
     split = rows[rows % 5 > 0], rows[rows % 5 == 0]
-    training = TrainingSet(X, np.ones(len(y)), y, loss, accuracy, *split, table, 10 * table - 5)
+    validation = ClassValidation(y, np.ones(len(y)))
+    training = TrainingSet(X, np.ones(len(y)), y, loss, validation, *split, table, 10 * table - 5)
     batches = BatchLoader(X, y, np.ones(len(y)), table=table)
     return Trainer(training, batches, None, TrainingConfig(20, 32), seed=0)
 
 
 @pytest.mark.parametrize("storage", ["float32", "int4"])
 def test_fine_tuning_lowers_the_loss_on_all_rows(trainer, storage):
-    trial = trainer.trial(StoragePlan(2, 1, 8, formats=STORAGE[storage]), epochs=0.05)
+    plan = StoragePlan(2, 1, 8, formats=STORAGE[storage])
+    trial = trainer.trial(Candidate(plan, 0.1), epochs=0.05)
     tuned = trainer.finetune(trial)
     assert trainer.total_loss(tuned.network) < trainer.total_loss(trial.network)
     assert len(tuned.losses) == len(trial.losses) + 5
-    assert (tuned.score, tuned.plan) == (trial.score, trial.plan)
+    assert (tuned.outputs is trial.outputs, tuned.candidate) == (True, trial.candidate)
 
 
 def test_fine_tuning_that_makes_the_loss_larger_is_discarded(trainer):
-    trial = trainer.trial(StoragePlan(2, 1, 8))
-    wild = replace(trainer, config=replace(trainer.config, noise=30.0))
-    tuned = wild.finetune(trial)
+    trial = trainer.trial(Candidate(StoragePlan(2, 1, 8), 0.1))
+    wild = replace(trial, candidate=replace(trial.candidate, noise=30.0))
+    tuned = trainer.finetune(wild)
     assert tuned.expansion is trial.expansion
     assert tuned.network is trial.network
     assert len(tuned.losses) == len(trial.losses) + 5
@@ -566,7 +569,7 @@ def test_scoring_monitor_and_progress_bar(moons, n_centers):
 
 def test_the_history_has_a_falling_loss_and_scores(digits):
     X, _, y, _ = digits
-    history = machine(15).fit(X, y).history_
+    history = machine(15, keep_history=True).fit(X, y).history_
     assert all(set(epoch) == {"loss", "score"} for epoch in history)
     assert history[19]["loss"] < history[0]["loss"]
     assert history[19]["score"] >= history[0]["score"]
@@ -578,7 +581,12 @@ def test_the_history_has_a_falling_loss_and_scores(digits):
 @pytest.mark.parametrize("storage", ["float32", "int4"])
 def test_early_stopping_ends_the_first_training_earlier(digits, storage):
     X, X_test, y, y_test = digits
-    parameters = {"n_epochs": 40, "storage": storage, "n_iter_no_change": 3}
+    parameters = {
+        "n_epochs": 40,
+        "storage": storage,
+        "n_iter_no_change": 3,
+        "keep_history": True,
+    }
     full = machine(15, **parameters).fit(X, y)
     short = machine(15, **parameters, early_stopping=True).fit(X, y)
     rest = 10 + (20 if storage == "int4" else 0)

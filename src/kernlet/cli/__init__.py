@@ -2,7 +2,6 @@
 
 import functools
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ import click
 
 from kernlet import __version__
 from kernlet.extras import missing
+from kernlet.units import parse_bytes
 
 _OPTIONAL_PACKAGES = {"matplotlib", "pyarrow", "rich"}
 
@@ -43,15 +43,10 @@ class ByteCount(click.ParamType):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         """The number."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+)(?:([kmg])(i?))?b?", value.strip().lower())
-        if match is None:
-            self.fail(
-                f"{value!r} is not a number of bytes, such as 16000, 16k or 16Ki.", param, ctx
-            )
-        number, unit, binary = match.groups()
-        return int(number) * (1024 if binary else 1000) ** ("kmg".index(unit) + 1 if unit else 0)
+        try:
+            return parse_bytes(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def _new_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
@@ -176,10 +171,12 @@ def run_demo(folder: Path) -> None:
 @click.option(
     "--centers",
     type=click.IntRange(1),
-    help="Number of centers; by default 100, and 300 rows for l1 and minimal.",
+    help="Number of centers; by default chosen by validation, and 300 rows for l1 and minimal.",
 )
 @click.option("--bytes", "max_bytes", type=ByteCount(), help="Bytes of the machine, such as 16k.")
-@click.option("--auto", is_flag=True, help="Use the fewest centers that are as accurate as more.")
+@click.option(
+    "--auto", is_flag=True, help="Choose the number of centers by validation: the default."
+)
 @click.option("--regression", is_flag=True, help="Predict a number instead of a class.")
 @_columns("--drop", "Leave out columns: a,b or repeated.")
 @_columns("--category", "Treat numbers as categories: a,b or repeated.")

@@ -121,7 +121,7 @@ def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
     if options.machine == "compact":
         make = CompactKernelRegressor if options.regression else CompactKernelClassifier
         return make(
-            "auto" if options.auto else options.centers,
+            options.centers or "auto",
             max_bytes=_budget(options.max_bytes, data.scaler),
             scale=False,  # --scale has done it, or was not to
             n_jobs=options.jobs,

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -20,7 +20,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
 from kernlet.affine import ColumnRanges
-from kernlet.compact.initialise import InitialModel, initial_classifier
+from kernlet.compact.folds import Split, stacks_of, stratified_folds, train_stack
+from kernlet.compact.initialise import InitialModel, InitialPoints, initial_classifier
 from kernlet.compact.network import (
     FLOAT32_RANGE,
     STORAGE,
@@ -32,10 +33,26 @@ from kernlet.compact.network import (
     column_scaling,
     mean_and_deviation,
 )
-from kernlet.compact.search import CompactPathDisplay, RunTrials, search_bytes, search_sizes
+from kernlet.compact.scoring import ClassValidation
+from kernlet.compact.search import (
+    MANY_ROWS,
+    CompactPathDisplay,
+    RunFolds,
+    RunTrials,
+    Space,
+    choose_by_folds,
+    choose_held_out,
+    choose_size,
+    layouts,
+    pack_path,
+    point_of,
+    small_candidates,
+    unpack_path,
+)
 from kernlet.compact.train import (
     LATER_RATE,
     RATES,
+    Candidate,
     EpochMonitor,
     PathPoint,
     Trainer,
@@ -48,7 +65,7 @@ from kernlet.devices import find_device, to_numpy
 from kernlet.model.calibration import best_temperature
 from kernlet.quantization import QuantizedExpansion, scaling_bytes
 from kernlet.rows.source import RowReader, RowSource
-from kernlet.sampling import hold_out
+from kernlet.sampling import hold_out, subsample
 from kernlet.sklearn_base import (
     CallbackSupportMixin,
     ExpansionClassifier,
@@ -59,10 +76,11 @@ from kernlet.sklearn_base import (
     warn_user,
 )
 from kernlet.threads import single_thread
+from kernlet.units import parse_bytes
 
-_DEFAULT_CENTERS = 100
-_MAX_CENTERS_IN_BUDGET = 4096  # more train slowly and gain little
-_MAX_CENTERS_IN_PATH = 1024
+_MAX_FOLDS = 10
+_MAX_ROWS_TO_CHOOSE = 10_000  # a number of centers; it is then trained on all rows
+_FEW_ROWS_SMOOTHING, _MANY_ROWS_SMOOTHING = 0.1, 0.03
 # Difference between the initial outputs of the right class and of the others. Ridge regression
 # reaches about half of it, which is where cross-entropy neither saturates nor starts from nothing.
 _INITIAL_OUTPUT_GAP = 5.0
@@ -72,12 +90,11 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
     """A Gaussian machine of few centers, trained as a whole and stored in few bytes."""
 
     expansion_: Any
-    path_: tuple[PathPoint, ...]
-    history_: list[dict[str, float]]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_centers": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
-        "max_bytes": [Interval(Integral, 1, None, closed="left"), None],
+        "n_centers": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_bytes": [Interval(Integral, 1, None, closed="left"), str, None],
+        "max_centers": [Interval(Integral, 1, None, closed="left"), None],
         "storage": [StrOptions({*STORAGE, "auto"})],
         "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "scale": [StrOptions({"auto"}), "boolean"],
@@ -87,10 +104,12 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "init": [StrOptions({"kmeans"}), "array-like", HasMethods(["fit", "predict"])],
+        "scoring": [str, callable, None],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "early_stopping": ["boolean"],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
+        "keep_history": ["boolean"],
         "device": [str, None],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -134,7 +153,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         initial: InitialModel | None,
         attributes: Callable[[QuantizedExpansion], dict[str, Any]],
     ) -> Trial:
-        """Choose a plan, train it, fine-tune it on all rows, and set the fitted attributes.
+        """Choose a candidate, train it, and set the fitted attributes.
 
         ``attributes`` are those by which to predict with an expansion, also in the middle of a fit.
         """
@@ -145,21 +164,19 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         monitor = EpochMonitor(lambda network: attributes(trainer.pack(network, plain, {})))
         with Progress.start(self, data, n_tasks=2) as progress:
             trial, path, self.choice_ = self._choose(trainer, initial, progress, monitor)
-            if trial.n_halvings and len(path) > 1:  # trials of a search do not warn
-                warn_user(
-                    "The loss was not finite in the trial that was chosen; its last steps were "
-                    "undone and the learning rates halved. A smaller learning_rate may do better."
-                )
-            if len(training.held_out) and not monitor.was_stopped:
-                with progress.task("fine-tuning") as task:
-                    task.data = None  # all rows are trained on: none are left to score
-                    monitor.watch(task)
-                    trial = trainer.finetune(trial, monitor)
-            self.path_, self.history_ = tuple(path), monitor.history
-            self.n_iter_, self.validation_score_ = len(trial.losses), trial.score
+            self.n_iter_, self._path = len(trial.losses), pack_path(path)
+            score = training.validation.score(trial.outputs, trial.rows, with_error=False)
+            self.validation_score_ = score.value
+            if self.keep_history:
+                self.history_ = monitor.history
             for name, value in attributes(trial.expansion).items():
                 setattr(self, name, value)
         return trial
+
+    @property
+    def path_(self) -> tuple[PathPoint, ...]:
+        """What was tried."""
+        return unpack_path(self._path)
 
     def _trainer(self, training: TrainingSet, initial: InitialModel | None) -> Trainer:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -173,17 +190,26 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             scale=scale,
             device=find_device(self.device),
         )
-        n_rows = len(training.train)
+        config = self._config(len(training.train), initial)
+        return Trainer(training, batches, initial, config, seed)
+
+    def _config(self, n_rows: int, initial: InitialModel | None) -> TrainingConfig:
+        """How to train on a number of rows."""
         # A compact machine has been trained before, and is refined at the rates of later stages.
         is_trained = isinstance(initial, QuantizedExpansion)
-        config = TrainingConfig(
+        return TrainingConfig(
             self.n_epochs or default_epochs(n_rows),
             self.batch_size or default_batch_size(n_rows),
             self.noise,
             self.learning_rate * (LATER_RATE if is_trained else 1.0),
             self._rates,
         )
-        return Trainer(training, batches, initial, config, seed)
+
+    def _trainer_on(self, trainer: Trainer, train: Indices, held_out: Indices) -> Trainer:
+        """The trainer for other rows."""
+        training = replace(trainer.training, train=train, held_out=held_out)
+        config = self._config(len(train), trainer.model)
+        return replace(trainer, training=training, config=config)
 
     def _shift_and_scale(self, training: TrainingSet, initial: InitialModel | None) -> Any:
         """Means and deviations of the columns, or one of all inputs; rounded as they are stored."""
@@ -216,72 +242,207 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         progress: Progress,
         monitor: EpochMonitor,
     ) -> tuple[Trial, list[PathPoint], str]:
-        """Train the plan of the parameters, or the best one where they leave it open."""
+        """Train what the parameters say, or the best candidate where they leave it open."""
         if isinstance(initial, QuantizedExpansion):
-            plan, reason = self._plan_of(initial), "the size of the machine to start from"
-            return self._train_one(trainer, plan, progress, monitor, reason)
-        batches = trainer.batches
-        plan = replace(
-            self._plan(trainer.training), scaling_bytes=scaling_bytes(batches.shift, batches.scale)
-        )
-        n_rows = len(trainer.training.train)
+            candidate = Candidate(self._plan_of(initial), self.noise)
+            reason = "the size of the machine to start from"
+            return self._train_one(trainer, candidate, progress, monitor, reason)
+        space = self._space(trainer, initial)
+        if space.max_bytes is None and space.n_centers is not None:
+            n_centers = min(space.n_centers, space.max_centers)
+            if initial is None:
+                n_centers = min(n_centers, len(trainer.training.train))
+            candidate = Candidate(replace(space.plan, n_centers=n_centers), self.noise)
+            reason = "n_centers was given" if initial is None else "the size to start from"
+            return self._train_one(trainer, candidate, progress, monitor, reason)
+        if self.validation_fraction is None:
+            return self._fill(trainer, space, progress, monitor)
+        if trainer.batches.n_rows < MANY_ROWS:
+            return self._search_folds(trainer, space, progress, monitor)
+        return self._search_held_out(trainer, space, progress, monitor)
+
+    def _space(self, trainer: Trainer, initial: InitialPoints | None) -> Space:
+        """What the parameters leave open."""
+        n_rows = trainer.batches.n_rows
         max_centers = n_rows if initial is None else len(initial.points)
-        if self.max_bytes is not None and self.n_centers == "auto":
-            raise ValueError('n_centers="auto" and max_bytes both choose a size; give one of them.')
-        if self.max_bytes is not None:
-            if self.storage == "auto" or self.projection == "auto":
-                self._require_validation(trainer.training, "What max_bytes leaves open")
-            max_centers = min(max_centers, max(1, n_rows // 2), _MAX_CENTERS_IN_BUDGET)
-            if self.n_centers is not None:
-                max_centers = min(max_centers, int(self.n_centers))
-            sizes = plan, int(self.max_bytes), n_rows, max_centers
-            with progress.task("search", sequential=False) as search:
-                run = self._trials(trainer, search)
-                return search_bytes(run, *sizes, self.storage, self.projection)
-        if self.n_centers == "auto":
-            self._require_validation(trainer.training, 'n_centers="auto"')
-            first = replace(plan, n_centers=max(2, plan.n_outputs))
-            largest = max(1, min(_MAX_CENTERS_IN_PATH, max_centers // 2))
-            with progress.task("search", sequential=False) as search:
-                return search_sizes(self._trials(trainer, search), first, largest)
-        n_centers = self.n_centers or (max_centers if initial is not None else _DEFAULT_CENTERS)
-        plan = replace(plan, n_centers=min(n_centers, max_centers))
-        return self._train_one(trainer, plan, progress, monitor)
+        n_centers = None if self.n_centers == "auto" else int(self.n_centers)
+        max_bytes = None if self.max_bytes is None else parse_bytes(self.max_bytes)
+        if initial is not None and max_bytes is None and n_centers is None:
+            n_centers = max_centers
+        batches = trainer.batches
+        scaling = scaling_bytes(batches.shift, batches.scale)
+        return Space(
+            replace(self._plan(trainer.training), scaling_bytes=scaling),
+            self.noise,
+            n_rows,
+            min(max_centers, self.max_centers or max_centers),
+            max_bytes,
+            n_centers,
+            self.storage,
+            self.projection,
+        )
+
+    def _fill(
+        self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Without validation: as many centers as fit, where nothing else is open."""
+        if space.max_bytes is None or "auto" in (space.storage, space.projection):
+            what = 'n_centers="auto"' if space.max_bytes is None else "What max_bytes leaves open"
+            raise ValueError(
+                f"{what} is chosen on held-out rows: give validation_fraction, or n_centers, "
+                "storage and projection."
+            )
+        candidates = layouts(space)
+        if not candidates:
+            raise space.refusal()
+        return self._train_one(trainer, candidates[0], progress, monitor, "as many as fit")
+
+    def _search_folds(
+        self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Choose by cross-validation, and train the winner on all rows."""
+        candidates = small_candidates(space)
+        if not candidates:
+            raise space.refusal()
+        splits = self._folds(trainer.training)
+        everything = np.arange(trainer.batches.n_rows)
+        last = self._trainer_on(trainer, everything, everything[:0])
+        if not splits:
+            reason = "the smallest, as there are too few rows to validate"
+            return self._train_one(last, candidates[0], progress, monitor, reason)
+        first = self._trainer_on(trainer, *splits[0])
+        with progress.task("search", sequential=False) as search:
+            run = self._run_folds(first, splits, search)
+            validation = trainer.training.validation
+            choice = choose_by_folds(run, candidates, validation, splits, space.max_bytes)
+        trial, _, _ = self._train_one(last, choice.candidate, progress, monitor)
+        trial = replace(trial, outputs=choice.outputs, rows=choice.rows)
+        return trial, choice.path, choice.sentence
+
+    def _search_held_out(
+        self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Choose on held-out rows; fine-tune the winner on all."""
+        validation = trainer.training.validation
+        with progress.task("search", sequential=False) as search:
+            if space.max_bytes is None:
+                choice = choose_size(
+                    self._run_trials(self._few(trainer), search), space, validation
+                )
+            else:
+                choice = choose_held_out(self._run_trials(trainer, search), space, validation)
+        if space.max_bytes is None:
+            trial, _, _ = self._train_one(trainer, choice.candidate, progress, monitor)
+            return trial, choice.path, choice.sentence
+        assert choice.trial is not None
+        if choice.trial.n_halvings:  # trials of a search do not warn
+            warn_user(
+                "The loss was not finite in the trial that was chosen; its last steps were "
+                "undone and the learning rates halved. A smaller learning_rate may do better."
+            )
+        trial = self._finetune(trainer, choice.trial, progress, monitor)
+        return trial, choice.path, choice.sentence
+
+    def _few(self, trainer: Trainer) -> Trainer:
+        """The trainer on at most 10,000 rows, on which a number of centers is chosen."""
+        training, seed = trainer.training, trainer.seed
+        groups = self._groups(training)
+        n_held_out = round(_MAX_ROWS_TO_CHOOSE * len(training.held_out) / trainer.batches.n_rows)
+        train = subsample(groups, training.train, _MAX_ROWS_TO_CHOOSE - n_held_out, seed)
+        held_out = subsample(groups, training.held_out, n_held_out, seed)
+        return self._trainer_on(trainer, train, held_out)
+
+    def _folds(self, training: TrainingSet) -> list[Split]:
+        """Folds that hold out ``validation_fraction`` of the rows each."""
+        assert self.validation_fraction is not None
+        n_folds = int(np.clip(round(1 / self.validation_fraction), 2, _MAX_FOLDS))
+        random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
+        groups = self._groups(training)
+        counts = np.bincount(groups)
+        n_rare = int(np.sum(counts < n_folds))
+        if n_rare and training.target_table is not None:
+            warn_user(
+                f"{n_rare} of {len(counts)} classes have fewer than {n_folds} rows (the smallest "
+                f"has {counts.min()}), so that not every fold holds them out: what is chosen, and "
+                "probabilities, say little about them.",
+                UserWarning,
+            )
+        return stratified_folds(groups, n_folds, random)
+
+    def _groups(self, training: TrainingSet) -> Indices:
+        """Classes; one group in regression."""
+        n_rows = len(training.weights)
+        return np.zeros(n_rows, np.intp) if training.target_table is None else training.targets
 
     def _train_one(
         self,
         trainer: Trainer,
-        plan: StoragePlan,
+        candidate: Candidate,
         progress: Progress,
         monitor: EpochMonitor,
-        reason: str = "as the parameters say",
+        reason: str = "",
     ) -> tuple[Trial, list[PathPoint], str]:
-        """Train one plan and report every epoch, with the held-out rows for scores."""
-        held_out = trainer.training.held_out
+        """Train one candidate and report every epoch, with the held-out rows for scores."""
+        training, held_out = trainer.training, trainer.training.held_out
         patience = self.n_iter_no_change if self.early_stopping and len(held_out) else None
         with progress.task("training") as task:
             is_held_out = np.isin(np.arange(trainer.batches.n_rows), held_out)
             task.data = task.data.subset(is_held_out) if task.data and len(held_out) else None
             monitor.watch(task, trainer.score, patience)
-            trial = trainer.trial(plan, monitor=monitor)
-        return trial, [trial.point], f"{trial.plan.describe()}: {reason}."
+            trial = trainer.trial(candidate, monitor=monitor)
+        point = point_of(trial.candidate, training.validation.score(trial.outputs, held_out), True)
+        trial = self._finetune(trainer, trial, progress, monitor)
+        plan = trial.candidate.plan
+        return trial, [point], f"{plan.describe()}, {plan.nbytes} bytes: {reason}."
 
-    def _trials(self, trainer: Trainer, search: Progress) -> RunTrials:
-        """A function that trains plans in parallel, each as a task of a search."""
+    def _finetune(
+        self, trainer: Trainer, trial: Trial, progress: Progress, monitor: EpochMonitor
+    ) -> Trial:
+        """Continue on all rows, where some were held out and no callback asked to stop."""
+        if not len(trainer.training.held_out) or monitor.was_stopped:
+            return trial
+        with progress.task("fine-tuning") as task:
+            task.data = None  # all rows are trained on: none are left to score
+            monitor.watch(task)
+            return trainer.finetune(trial, monitor)
+
+    def _run_trials(self, trainer: Trainer, search: Progress) -> RunTrials:
+        """A function that trains candidates in parallel, each as a task of a search."""
         n_jobs = self.n_jobs if trainer.batches.device.is_numpy else None
         numbers = count()
 
-        def run(plans: Sequence[StoragePlan], epochs: float) -> list[Trial]:
-            tasks = [search.task("trial", next(numbers), n_tasks=0) for _ in plans]
+        def run(candidates: Sequence[Candidate], epochs: float) -> list[Trial]:
+            tasks = [search.task("trial", next(numbers), n_tasks=0) for _ in candidates]
             return Parallel(n_jobs=n_jobs)(
-                delayed(_run_trial)(trainer, plan, epochs, task)
-                for plan, task in zip(plans, tasks, strict=True)
+                delayed(_run_trial)(trainer, candidate, epochs, task)
+                for candidate, task in zip(candidates, tasks, strict=True)
             )
 
         return run
 
+    def _run_folds(self, trainer: Trainer, splits: list[Split], search: Progress) -> RunFolds:
+        """A function that trains candidates in stacks, each stack as a task of a search."""
+        n_jobs = self.n_jobs if trainer.batches.device.is_numpy else None
+        numbers = count()
+
+        def run(
+            candidates: Sequence[Candidate], folds: Sequence[int], epochs: float
+        ) -> list[list[Floats]]:
+            stacks = stacks_of(candidates, len(folds), trainer.config.batch_size)
+            tasks = [search.task("stack", next(numbers), n_tasks=0) for _ in stacks]
+            done = Parallel(n_jobs=n_jobs)(
+                delayed(_run_stack)(
+                    trainer, [candidates[i] for i in of], splits, folds, epochs, task
+                )
+                for of, task in zip(stacks, tasks, strict=True)
+            )
+            outputs = dict(zip(chain(*stacks), chain(*done), strict=True))
+            return [outputs[number] for number in range(len(candidates))]
+
+        return run
+
     def _plan(self, training: TrainingSet) -> StoragePlan:
-        """The plan of the parameters, with the default number of centers."""
+        """The plan of the parameters, with one center."""
         n_features = training.X.shape[1]
         rank = None if self.projection in (None, "auto") else int(self.projection)
         if rank is not None and rank > n_features:
@@ -292,7 +453,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         return StoragePlan(
             n_features,
             training.n_outputs,
-            _DEFAULT_CENTERS,
+            1,
             rank,
             formats,
             self.width,
@@ -323,19 +484,17 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 f"n_centers={self.n_centers}, but the machine to start from has "
                 f"{plan.n_centers}; leave n_centers out, or start afresh."
             )
-        if self.max_bytes is not None and plan.nbytes > self.max_bytes:
+        if self.max_centers is not None and self.max_centers < plan.n_centers:
+            raise ValueError(
+                f"max_centers={self.max_centers}, but the machine to start from has "
+                f"{plan.n_centers}; raise it, or start afresh."
+            )
+        if self.max_bytes is not None and plan.nbytes > parse_bytes(self.max_bytes):
             raise ValueError(
                 f"The machine to start from takes {plan.nbytes} bytes, more than "
                 f"max_bytes={self.max_bytes}; give a smaller storage, or start afresh."
             )
         return plan
-
-    def _require_validation(self, training: TrainingSet, what: str) -> None:
-        if not len(training.held_out):
-            raise ValueError(
-                f"{what} is chosen on held-out rows: give validation_fraction, and enough rows "
-                "for it."
-            )
 
 
 def _require_float32(size: float, what: str) -> None:
@@ -347,11 +506,26 @@ def _require_float32(size: float, what: str) -> None:
 
 
 @single_thread()
-def _run_trial(trainer: Trainer, plan: StoragePlan, epochs: float, task: Progress) -> Trial:
+def _run_trial(trainer: Trainer, candidate: Candidate, epochs: float, task: Progress) -> Trial:
     """A trial in any process; on one thread, so that its round-off is the same everywhere."""
     with task, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return trainer.trial(plan, epochs)
+        return trainer.trial(candidate, epochs)
+
+
+@single_thread()
+def _run_stack(
+    trainer: Trainer,
+    candidates: Sequence[Candidate],
+    splits: Sequence[Split],
+    folds: Sequence[int],
+    epochs: float,
+    task: Progress,
+) -> list[list[Floats]]:
+    """The same for a stack of trials."""
+    with task, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return train_stack(trainer, candidates, splits, folds, epochs)
 
 
 class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
@@ -365,33 +539,30 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
 
     Parameters
     ----------
-    n_centers : int, "auto" or None, default=None
-        Number of centers. "auto" doubles it and takes the smallest whose validated score is within
-        one standard error of the best. None is 100, or with ``max_bytes`` as many as fit, or with
-        ``init`` as many as it has. With ``max_bytes`` a number is an upper limit. Never more than
-        there are rows or points to start from.
-    max_bytes : int, default=None
-        Budget for everything stored; storage, rank of the projection and number of centers are
-        chosen by validation. ``choice_`` has the choice and its reason.
+    n_centers : int or "auto", default="auto"
+        Number of centers. "auto" is chosen by validation: the smallest machine within one standard
+        error of the best or, with ``max_bytes``, the best one within the budget; with ``init`` it
+        is the size of that. Never more than there are rows or points to start from.
+    max_bytes : int or str, default=None
+        Budget for everything stored, such as 2000, "2k" or "16Ki". Number of centers, storage,
+        rank of the projection and noise are chosen by validation; a budget that is larger than the
+        data support is not filled up. ``choice_`` has the choice and its reason.
+    max_centers : int, default=None
+        The largest number of centers that may be chosen: the kernel evaluations per prediction.
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
         Format of centers, coefficients and projection. "auto" is float32 without ``max_bytes``;
-        with it a mixture of 8, 6 and 4 bits and ternary numbers is chosen.
+        with it 8 or 4 bits, or ternary numbers in a projection, are chosen.
     projection : "auto", int or None, default="auto"
-        Rank of the projection. "auto" is none without ``max_bytes``, and chosen by validation with
-        it.
-    scale : {"auto", True, False}, default="auto"
-        Whether each column is standardised inside the machine, by its mean and deviation, which
-        take about 4 bytes per column; columns of two values become 0 and 1. "auto" does so where
-        the ranges of the columns are unlike, as those of units are, and those of pixels are not;
-        not for an ``init`` that was trained on these columns as they are. Without, one mean and
-        one deviation serve all columns. A compact machine to start from keeps its own scale.
+        Rank of the projection. "auto" is chosen by validation where a size is chosen, but for
+        2,000 rows and more only within ``max_bytes``; otherwise it is none.
     width : {"shared", "per_center"}, default="shared"
         One gamma, or one per center (4 bytes each).
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
-    smoothing : float, default=0.1
-        Label smoothing, with cross-entropy.
+    smoothing : float or "auto", default="auto"
+        Label smoothing, with cross-entropy. "auto" is 0.1 for fewer than 2,000 rows, else 0.03.
     noise : float, default=0.1
-        Deviation of the noise on the inputs in training, relative to that of the inputs.
+        Deviation of the noise on the inputs in training, relative to that of the inputs. Where a
+        machine is chosen, three times as much is tried too.
     learning_rate : float, default=1.0
         Multiplies the learning rates (.1 for centers, .5 for coefficients).
     n_epochs : int, default=None
@@ -406,10 +577,16 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         and widths. Inside a grid search wrap it in a ``FrozenEstimator``, since scikit-learn clones
         parameters.
     class_weight : dict, "balanced" or None, default=None
+    scoring : str, callable or None, default=None
+        What is chosen by: "accuracy", "balanced_accuracy", "f1_macro" or another scorer of
+        scikit-learn. A callable ``(estimator, X, y)`` is given row numbers as X. None is the log
+        loss of fewer than 2,000 rows, and accuracy minus log loss of more.
     validation_fraction : float or None, default=0.2
         Share of the rows that is held out for choices and to calibrate probabilities; fine-tuning
-        sees all rows. None trains on all rows from the beginning; nothing can be chosen then, and
-        probabilities are not calibrated.
+        sees all rows. Where a machine is chosen for fewer than 2,000 rows, it is the share of a
+        fold: 0.2 is cross-validation with five folds, and the machine is trained on all rows. None
+        trains on all rows from the beginning; nothing can be chosen then, and probabilities are
+        not calibrated.
     early_stopping : bool, default=False
         Whether the first stage ends when the validated score has not risen for
         ``n_iter_no_change`` epochs, with the best network so far. Not in a search.
@@ -417,6 +594,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     warm_start : bool, default=False
         Whether to continue the last fit, with its size. That fit has seen all its rows: on the
         same rows again, scores and probabilities are validated on rows seen before.
+    keep_history : bool, default=False
+        Whether to keep ``history_``, which makes a pickled machine larger.
     device : str, default=None
         "cuda" trains on a GPU, through torch; None and "cpu" with numpy.
     n_jobs : int, default=None
@@ -435,14 +614,15 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     choice_ : str
         What was chosen, and why.
     path_ : tuple of PathPoint
-        Sizes that were tried: centers, bytes, validated score, its standard error and more.
+        What was tried: centers, bytes, validated score, its standard error and more. In
+        cross-validation, what all folds have seen.
     validation_score_ : float
-        Before fine-tuning; NaN without held-out rows.
+        Accuracy, or the score of ``scoring``, on rows not trained on; NaN without any.
     temperature_ : float
         By which decision values are divided for probabilities.
     history_ : list of dict
-        Loss and validated score of every epoch; after a search those of fine-tuning only, which
-        sees all rows and has no validated score.
+        With ``keep_history``: loss and validated score of every epoch; after a search those of the
+        last training, which sees all rows and has no validated score.
     n_iter_ : int
         Epochs.
     n_features_in_ : int
@@ -459,7 +639,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     projection of rank r instead 4 n_rows r (n_features + n_centers). Memory is that of X, a
     float32 copy where that takes at most 1 GiB, a few matrices of batch_size x n_centers, and
     the sample that the initial network is computed from: 10,000 rows, or twenty per center if
-    that is more.
+    that is more. Choosing takes about 30 short trainings for fewer than 2,000 rows, and with
+    ``max_bytes`` about four for more.
 
     Examples
     --------
@@ -479,31 +660,34 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CompactMachine._parameter_constraints,
         "loss": [StrOptions({"cross_entropy", "squared_hinge"})],
-        "smoothing": [Interval(Real, 0, 1, closed="left")],
+        "smoothing": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
     def __init__(
         self,
-        n_centers: Any = None,
+        n_centers: Any = "auto",
         *,
-        max_bytes: int | None = None,
+        max_bytes: int | str | None = None,
+        max_centers: int | None = None,
         storage: str = "auto",
         projection: Any = "auto",
         scale: Any = "auto",
         width: str = "shared",
         loss: str = "cross_entropy",
-        smoothing: float = 0.1,
+        smoothing: Any = "auto",
         noise: float = 0.1,
         learning_rate: float = 1.0,
         n_epochs: int | None = None,
         batch_size: int | None = None,
         init: Any = "kmeans",
         class_weight: Any = None,
+        scoring: Any = None,
         validation_fraction: float | None = 0.2,
         early_stopping: bool = False,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
+        keep_history: bool = False,
         device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -511,6 +695,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     ) -> None:
         self.n_centers = n_centers
         self.max_bytes = max_bytes
+        self.max_centers = max_centers
         self.storage = storage
         self.projection = projection
         self.scale = scale
@@ -523,10 +708,12 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self.batch_size = batch_size
         self.init = init
         self.class_weight = class_weight
+        self.scoring = scoring
         self.validation_fraction = validation_fraction
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
+        self.keep_history = keep_history
         self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -559,7 +746,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         trial = self._train(
             data, training, initial, lambda expansion: {"expansion_": expansion, **attributes}
         )
-        codes, weights = training.targets[training.held_out], weights[training.held_out]
+        codes, weights = training.targets[trial.rows], weights[trial.rows]
         self.temperature_ = best_temperature(trial.outputs, codes, weights)
         return self
 
@@ -611,12 +798,18 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
             return None
         return initial_classifier(self.init, n_features, self.classes_)
 
+    def _smoothing(self, n_rows: int) -> float:
+        """Label smoothing; with many rows less is better."""
+        if self.smoothing != "auto":
+            return float(self.smoothing)
+        return _FEW_ROWS_SMOOTHING if n_rows < MANY_ROWS else _MANY_ROWS_SMOOTHING
+
     def _training_set(self, data: TrainingData, weights: Floats) -> TrainingSet:
         n_classes = len(self.classes_)
         codes = np.searchsorted(self.classes_, data.y)
         train, held_out = self._split(codes)
         is_hinge = self.loss == "squared_hinge"
-        loss = SquaredHingeLoss() if is_hinge else CrossEntropy(self.smoothing)
+        loss = SquaredHingeLoss() if is_hinge else CrossEntropy(self._smoothing(len(codes)))
         table = initial_table = loss.target_table(n_classes)
         if not is_hinge:
             gap = _INITIAL_OUTPUT_GAP
@@ -627,22 +820,9 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
             weights,
             codes,
             loss,
-            accuracy,
+            ClassValidation(codes, weights, data.y, data.sample_weight, self.scoring),
             train,
             held_out,
             table,
             initial_table,
         )
-
-
-def accuracy(outputs: Floats, codes: Indices, weights: Floats) -> tuple[float, float]:
-    """Weighted accuracy of outputs and its standard error."""
-    predicted = outputs[:, 0] > 0 if outputs.shape[1] == 1 else outputs.argmax(axis=1)
-    return mean_and_standard_error(predicted == codes, weights)
-
-
-def mean_and_standard_error(values: Any, weights: Floats) -> tuple[float, float]:
-    """The weighted mean of the values of rows, and its standard error."""
-    shares = weights / weights.sum()
-    mean = float(shares @ values)
-    return mean, float(np.sqrt(np.sum(shares**2 * (values - mean) ** 2)))

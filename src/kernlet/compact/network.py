@@ -18,6 +18,7 @@ from scipy import sparse
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.affine import ColumnRanges, are_unlike
+from kernlet.compact.scoring import Validation
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import as_dense, canonical_csr, row_slices
@@ -54,17 +55,17 @@ class CrossEntropy:
     def value_and_grad(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
         """Values log sum exp(f) - t.f, with gradient p - t."""
         xp = array_namespace(outputs)
-        if outputs.shape[1] == 1:
+        if outputs.shape[-1] == 1:
             # log(1 + exp(f)) and the sigmoid by exp(-|f|), which cannot overflow
             small = xp.exp(-xp.abs(outputs))
             positive = xp.where(outputs > 0, outputs, xp.zeros_like(outputs))
             values = positive + xp.log1p(small) - targets * outputs
             probability = xp.where(outputs > 0, 1 / (1 + small), small / (1 + small))
-            return values[:, 0], probability - targets
-        logits = outputs - xp.max(outputs, axis=1, keepdims=True)
+            return values[..., 0], probability - targets
+        logits = outputs - xp.max(outputs, axis=-1, keepdims=True)
         powers = xp.exp(logits)
-        sums = xp.sum(powers, axis=1, keepdims=True)
-        values = xp.log(sums[:, 0]) - xp.sum(targets * logits, axis=1)
+        sums = xp.sum(powers, axis=-1, keepdims=True)
+        values = xp.log(sums[..., 0]) - xp.sum(targets * logits, axis=-1)
         return values, powers / sums - targets
 
 
@@ -82,7 +83,7 @@ class SquaredHingeLoss:
         xp = array_namespace(outputs)
         errors = 1 - targets * outputs
         errors = xp.where(errors > 0, errors, xp.zeros_like(errors))
-        return xp.sum(errors * errors, axis=1) / 2, -targets * errors
+        return xp.sum(errors * errors, axis=-1) / 2, -targets * errors
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class SquaredError:
     def value_and_grad(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
         """The loss of each row and its gradient by the outputs."""
         errors = outputs - targets
-        return array_namespace(outputs).sum(errors * errors, axis=1) / 2, errors
+        return array_namespace(outputs).sum(errors * errors, axis=-1) / 2, errors
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,10 @@ class Huber:
         xp = array_namespace(outputs)
         errors = outputs - targets
         grad = xp.clip(errors, -self.delta, self.delta)
-        return xp.sum(grad * (errors - grad / 2), axis=1), grad
+        return xp.sum(grad * (errors - grad / 2), axis=-1), grad
 
 
-#: A loss of outputs f and targets t, both of shape (n_rows, n_outputs).
+#: A loss of outputs f and targets t, both of shape (..., n_rows, n_outputs).
 Loss = CrossEntropy | SquaredHingeLoss | SquaredError | Huber
 
 
@@ -117,7 +118,7 @@ Loss = CrossEntropy | SquaredHingeLoss | SquaredError | Huber
 
 
 def quantize(values: Array, log_step: Array, n_levels: int) -> Array:
-    """The nearest multiples of a step, from -n_levels to n_levels of them."""
+    """The nearest multiples of a step, of shape (..., 1, 1), from -n_levels to n_levels of them."""
     xp = array_namespace(values)
     step = xp.exp(log_step)
     return xp.clip(xp.round(values / step), -n_levels, n_levels) * step
@@ -136,7 +137,7 @@ def straight_through_grad(
     multiples = values / step
     codes = xp.clip(xp.round(multiples), -n_levels, n_levels)
     inside = xp.astype(xp.abs(multiples) <= n_levels, values.dtype)
-    grad_step = xp.sum(grad * (codes - inside * multiples))
+    grad_step = xp.sum(grad * (codes - inside * multiples), axis=(-2, -1), keepdims=True)
     return grad * inside, grad_step * step
 
 
@@ -147,7 +148,8 @@ def straight_through_grad(
 class RBFNetwork:
     """The parameters of f_c(x) = sum_j weights[c, j] exp(-gamma_j |P x - z_j|^2) + intercept[c].
 
-    ``log_gamma`` has shape (1,) or (n_centers,), ``projection`` (rank, n_features) or is None.
+    ``log_gamma`` has shape (1,) or (n_centers,), ``projection`` (rank, n_features) or is None. All
+    may have the same leading dimensions, of several networks that are computed at once.
     """
 
     centers: Array
@@ -183,9 +185,11 @@ class RBFNetwork:
         return RBFNetwork(**{name: function(array) for name, array in self.arrays().items()})
 
     def outputs(self, X: Array) -> Array:
-        """Outputs of shape (n_rows, n_outputs)."""
-        K = gaussian_matmul(*self._augmented(X))
-        return K @ self.weights.T + self.intercept
+        """Outputs of shape (..., n_rows, n_outputs)."""
+        return self._outputs(gaussian_matmul(*self._augmented(X)))
+
+    def _outputs(self, K: Array) -> Array:
+        return K @ self.weights.mT + self.intercept[..., None, :]
 
     # The exponents of a batch are one matrix product, and so is their gradient:
     #   -gamma_j |u - z_j|^2 = a.c_j with a   = (u, |u|^2, 1)
@@ -205,21 +209,21 @@ class RBFNetwork:
         xp = array_namespace(X)
         rows, centers = self._augmented(X)
         K = gaussian_matmul(rows, centers)
-        losses, grad_outputs = loss.value_and_grad(K @ self.weights.T + self.intercept, targets)
-        shares = row_weights / X.shape[0]
-        grad_outputs = grad_outputs * shares[:, None]
-        grad = {"weights": grad_outputs.T @ K, "intercept": xp.sum(grad_outputs, axis=0)}
+        losses, grad_outputs = loss.value_and_grad(self._outputs(K), targets)
+        shares = row_weights / X.shape[-2]
+        grad_outputs = grad_outputs * shares[..., None]
+        grad = {"weights": grad_outputs.mT @ K, "intercept": xp.sum(grad_outputs, axis=-2)}
         K *= grad_outputs @ self.weights  # now the gradient by the exponents
-        grad["centers"], grad["log_gamma"] = self._grad_centers(K.T @ rows)
+        grad["centers"], grad["log_gamma"] = self._grad_centers(K.mT @ rows)
         if self.projection is not None:
             grad_rows = K @ centers
-            grad_projected = grad_rows[:, :-2] + 2 * grad_rows[:, -2:-1] * rows[:, :-2]
-            grad["projection"] = grad_projected.T @ X
-        return xp.sum(shares * losses), grad
+            grad_projected = grad_rows[..., :-2] + 2 * grad_rows[..., -2:-1] * rows[..., :-2]
+            grad["projection"] = grad_projected.mT @ X
+        return xp.sum(shares * losses, axis=-1), grad
 
     def _augmented(self, X: Array) -> tuple[Array, Array]:
         """The vectors a of rows and c of centers."""
-        U = X if self.projection is None else X @ self.projection.T
+        U = X if self.projection is None else X @ self.projection.mT
         gamma = array_namespace(X).exp(self.log_gamma)
         return augment_rows(U), augment_centers(self.centers, gamma)
 
@@ -227,13 +231,13 @@ class RBFNetwork:
         """Gradients by centers and log gamma, from the gradient by the augmented centers."""
         xp = array_namespace(grad_augmented)
         Z, gamma = self.centers, xp.exp(self.log_gamma)
-        products, norms, squares = (grad_augmented[:, part] for part in (slice(0, -2), -2, -1))
-        grad_centers = products - squares[:, None] * Z
-        grad_centers *= 2 * gamma[:, None]
+        products, norms, squares = (grad_augmented[..., part] for part in (slice(0, -2), -2, -1))
+        grad_centers = products - squares[..., None] * Z
+        grad_centers *= 2 * gamma[..., None]
         grad_gamma = 2 * row_products(Z, products) - norms
         grad_gamma = grad_gamma - squares * row_products(Z, Z)
-        if gamma.shape[0] == 1:
-            grad_gamma = xp.sum(grad_gamma)[None]
+        if gamma.shape[-1] == 1:
+            grad_gamma = xp.sum(grad_gamma, axis=-1, keepdims=True)
         return grad_centers, gamma * grad_gamma
 
 
@@ -477,15 +481,15 @@ class TrainingSet:
 
     ``targets`` are class numbers where ``target_table`` holds the targets of each class, otherwise
     numbers of shape (n_rows, n_outputs). ``initial_table`` has the outputs that an initial network
-    aims at for each class. ``score(outputs, targets, weights)`` returns a score of rows with its
-    standard error. ``train`` and ``held_out`` are row numbers.
+    aims at for each class. ``validation`` scores outputs for held-out rows. ``train`` and
+    ``held_out`` are row numbers.
     """
 
     X: Any
     weights: Floats
     targets: Any
     loss: Loss
-    score: Callable[[Floats, Any, Floats], tuple[float, float]]
+    validation: Validation
     train: Indices
     held_out: Indices
     target_table: Floats | None = None
@@ -495,9 +499,3 @@ class TrainingSet:
     def n_outputs(self) -> int:
         """Outputs of the network."""
         return int((self.targets if self.target_table is None else self.target_table).shape[1])
-
-    def score_held_out(self, outputs: Floats) -> tuple[float, float]:
-        """Score and standard error of outputs for the held-out rows; NaN without any."""
-        if not len(outputs):
-            return float("nan"), float("nan")
-        return self.score(outputs, self.targets[self.held_out], self.weights[self.held_out])

@@ -11,9 +11,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats
-from kernlet.compact.classifier import CompactMachine, mean_and_standard_error
+from kernlet.compact.classifier import CompactMachine
 from kernlet.compact.initialise import InitialModel, initial_regressor
 from kernlet.compact.network import Huber, SquaredError, TrainingSet
+from kernlet.compact.scoring import NumberValidation
 from kernlet.compact.train import RATES
 from kernlet.quantization import QuantizedExpansion, encode
 from kernlet.sklearn_base import TrainingData, check_training_data, expansion_values, fit_method
@@ -33,8 +34,9 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
 
     Parameters
     ----------
-    n_centers : int, "auto" or None, default=None
-    max_bytes : int, default=None
+    n_centers : int or "auto", default="auto"
+    max_bytes : int or str, default=None
+    max_centers : int, default=None
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
     projection : "auto", int or None, default="auto"
     scale : {"auto", True, False}, default="auto"
@@ -50,10 +52,13 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     batch_size : int, default=None
     init : "kmeans", array-like or a fitted regressor, default="kmeans"
         Also a fitted SVR or NuSVR, whose support vectors become centers.
+    scoring : str, callable or None, default=None
+        What is chosen by; None is R2, over all outputs.
     validation_fraction : float or None, default=0.2
     early_stopping : bool, default=False
     n_iter_no_change : int, default=10
     warm_start : bool, default=False
+    keep_history : bool, default=False
     device : str, default=None
     n_jobs : int, default=None
     verbose : int, default=0
@@ -68,11 +73,11 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     choice_ : str
         What was chosen, and why.
     path_ : tuple of PathPoint
-        Sizes that were tried: centers, bytes, validated R2, its standard error and more.
+        What was tried: centers, bytes, validated R2, its standard error and more.
     validation_score_ : float
-        R2 before fine-tuning.
+        R2, or the score of ``scoring``, on rows not trained on.
     history_ : list of dict
-        Loss and validated score of every epoch.
+        With ``keep_history``: loss and validated score of every epoch.
     n_iter_ : int
         Epochs.
     n_features_in_ : int
@@ -104,9 +109,10 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
 
     def __init__(
         self,
-        n_centers: Any = None,
+        n_centers: Any = "auto",
         *,
-        max_bytes: int | None = None,
+        max_bytes: int | str | None = None,
+        max_centers: int | None = None,
         storage: str = "auto",
         projection: Any = "auto",
         scale: Any = "auto",
@@ -118,10 +124,12 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         n_epochs: int | None = None,
         batch_size: int | None = None,
         init: Any = "kmeans",
+        scoring: Any = None,
         validation_fraction: float | None = 0.2,
         early_stopping: bool = False,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
+        keep_history: bool = False,
         device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -129,6 +137,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     ) -> None:
         self.n_centers = n_centers
         self.max_bytes = max_bytes
+        self.max_centers = max_centers
         self.storage = storage
         self.projection = projection
         self.scale = scale
@@ -140,10 +149,12 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         self.n_epochs = n_epochs
         self.batch_size = batch_size
         self.init = init
+        self.scoring = scoring
         self.validation_fraction = validation_fraction
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
+        self.keep_history = keep_history
         self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -225,17 +236,10 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         if n_rows >= _MIN_ROWS_TO_HOLD_OUT:
             train, held_out = self._split(np.zeros(n_rows, dtype=np.intp))
         loss = SquaredError() if self.loss == "squared_error" else Huber(self.delta)
-        return TrainingSet(data.X, data.sample_weight, targets, loss, r2, train, held_out)
-
-
-def r2(outputs: Floats, targets: Floats, weights: Floats) -> tuple[float, float]:
-    """Weighted R2 of outputs, over all of them, and its standard error."""
-    shares = weights / weights.sum()
-    errors = np.mean((outputs - targets) ** 2, axis=1)
-    variances = np.mean((targets - shares @ targets) ** 2, axis=1)
-    variance = float(shares @ variances) or 1.0
-    mean, standard_error = mean_and_standard_error(errors, weights)
-    return 1 - mean / variance, standard_error / variance
+        validation = NumberValidation(
+            targets, data.sample_weight, data.y, data.sample_weight, self.scoring, mean, scale
+        )
+        return TrainingSet(data.X, data.sample_weight, targets, loss, validation, train, held_out)
 
 
 def mean_and_scale(y: Any, weights: Floats) -> tuple[Floats, float]:

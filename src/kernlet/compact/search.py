@@ -1,48 +1,73 @@
-"""Which plans fill a number of bytes, choosing among plans by validation, and its picture."""
+"""Choosing a compact machine: what may be chosen, how it is validated, and its picture."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kernlet._typing import Floats, Indices
+from kernlet.compact.folds import Split
 from kernlet.compact.network import STORAGE, StoragePlan
-from kernlet.compact.train import PathPoint, Trial
+from kernlet.compact.scoring import Quality, Validation
+from kernlet.compact.train import Candidate, PathPoint, Trial
 from kernlet.extras import require
 from kernlet.quantization import FORMATS
-from kernlet.selection import one_standard_error
 from kernlet.sklearn_base import warn_user
 
 # How this works
 # --------------
-# Without a budget only the number of centers is open. Sizes double from the number of outputs, two
-# per round so that two workers are busy, and the one-standard-error rule takes the smallest machine
-# that is not measurably worse than the best.
+# A candidate is a storage plan (number of centers, rank of the projection, formats) and the noise
+# on the inputs. Whatever can be chosen is a candidate: another kernel or another shape would be one
+# more in the lists that `small_candidates` and `layouts` return.
 #
-# In a budget of bytes the number of centers follows from rank and formats, since each plan is
-# filled up; what is open is how to divide the bytes. A full training per plan would be too slow,
-# and rank and formats hardly interact, so that they are searched one after the other:
-#   1. a third of the epochs for each rank, in the usual formats;
-#   2. the same for the other formats at the best rank and without a projection, and for half as
-#      many centers where there are more than one per ten rows, which overfit;
-#   3. all epochs for the best three; the best of them is chosen.
-# Short trials rank plans well enough to select three, but their scores are not comparable with
-# those of full ones, so that a short trial is never chosen itself. This is one round of successive
-# halving (Jamieson and Talwalkar, 2016).
+# Fewer than 2,000 rows. More centers than the data support overfit, so that a large budget must not
+# be filled up: the number of centers doubles from one per class to what fits, without a projection
+# and behind one of rank 8 and 16, with little and with more noise. Tables have 8 bits where the
+# size fits in 8 bits, else 4. All candidates see the same five folds, and the log loss of the
+# held-out rows is compared (scoring.py). Successive halving (Jamieson and Talwalkar, 2016) makes
+# this affordable:
+#   1. a quarter of the epochs on two folds      -> the best third
+#   2. a quarter of the epochs on all folds      -> the best three
+#   3. all epochs on all folds                   -> the best
+# and stacked training (folds.py) makes it quick. The winner is then trained on all rows; its
+# outputs for the held-out rows give the score and the temperature.
+#
+# 2,000 rows and more. The data support the machines that a budget of some kilobytes holds, and one
+# held-out fifth is enough to compare them: plans fill the budget, and what is open is how to divide
+# the bytes. No trial is longer than needed to rank it:
+#   1. a third of the epochs: no projection, and the smallest, the middle and the largest fair rank
+#   2. a third of the epochs: the best of them with more noise, with half of the centers, and with
+#      half of the centers in twice as many bits, for budgets that are larger than the data need
+#   3. all epochs for the best two; the better one is chosen, and fine-tuned on all rows.
+# Without a budget the number of centers doubles until the score rises no more, on at most 10,000
+# rows, and the chosen size is trained on all.
+#
+# Best or smallest? Who gives a number of bytes has paid for them, and gets the best machine.
+# Without a budget the smallest is taken that is within one standard error of the best: of the
+# difference between the two on the same rows, which is much smaller than that of either score.
 
-#: Trains several plans, for a share of the epochs.
-RunTrials = Callable[[Sequence[StoragePlan], float], list[Trial]]
+#: Trains candidates for a share of the epochs on some folds; returns the outputs for each of these.
+RunFolds = Callable[[Sequence[Candidate], Sequence[int], float], list[list[Floats]]]
+#: Trains candidates for a share of the epochs; their outputs are those for the held-out rows.
+RunTrials = Callable[[Sequence[Candidate], float], list[Trial]]
 
-_SHORT_TRIAL = 1 / 3  # of the epochs
-_N_FINALISTS = 3
+#: From this number of rows on, one held-out part replaces the folds.
+MANY_ROWS = 2000
+_MORE_NOISE = 3  # times the usual noise
+_SMALL_RANKS = (8, 16)
+_ROWS_PER_CENTER = 4
+_FOLD_EPOCHS, _FIRST_FOLDS = 1 / 4, 2
+_MIN_KEPT, _KEPT_SHARE, _N_FOLD_FINALISTS = 4, 1 / 3, 3
+_SHORT_TRIAL, _N_FINALISTS = 1 / 3, 2
+_MAX_CENTERS_IN_BUDGET = 4096  # more train slowly and gain little
+_MAX_CENTERS_IN_PATH = 256
 _MIN_CENTERS_TO_STOP = 64  # below, two sizes without a gain may be chance
-_CROWDED = 0.1  # centers per row above which fewer may generalise better
 _RANKS = (8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
-_MAX_RANKS_TRIED = 5
 # With few features a square matrix, which is a learned metric, costs little and often pays.
 _MAX_METRIC_FEATURES = 32
 # Share of the budget that a projection may take. With less its rank is too low to carry the
@@ -50,95 +75,95 @@ _MAX_METRIC_FEATURES = 32
 _PROJECTION_SHARE = (0.03, 0.65)
 
 
-def search_sizes(
-    run: RunTrials, plan: StoragePlan, max_centers: int
-) -> tuple[Trial, list[PathPoint], str]:
-    """Double the centers; the smallest size within one standard error of the best is chosen.
+# -- Candidates ------------------------------------------------------------------------------
 
-    Beyond 64 centers the search ends where two sizes in a row are no better than the best before.
+
+@dataclass(frozen=True)
+class Space:
+    """What the parameters say and leave open; ``plan`` has what all candidates share.
+
+    ``n_centers`` is None where it is open; ``max_centers`` follows from rows, points to start
+    from and the parameter.
     """
-    sizes = [min(plan.n_centers, max_centers)]
-    while sizes[-1] < max_centers:
-        sizes.append(min(2 * sizes[-1], max_centers))
-    trials: list[Trial] = []
-    for start in range(0, len(sizes), 2):
-        pair = [replace(plan, n_centers=size) for size in sizes[start : start + 2]]
-        best_before = max((t.score for t in trials), default=-np.inf)
-        trials += run(pair, 1.0)
-        may_stop = pair[-1].n_centers >= _MIN_CENTERS_TO_STOP
-        if may_stop and max(t.score for t in trials[start:]) <= best_before:
-            break
-    best = max(trials, key=lambda t: t.score)
-    sizes = [t.plan.n_centers for t in trials]
-    chosen = trials[one_standard_error([t.score for t in trials], best.standard_error, sizes)]
-    reason = (
-        f"{chosen.plan.n_centers} centers: the smallest of {sizes} "
-        f"with a validated score ({chosen.score:.4f}) within one standard error "
-        f"({best.standard_error:.4f}) of the best ({best.score:.4f}, "
-        f"{best.plan.n_centers} centers)."
-    )
-    best_before = max((t.score for t in trials[:-1]), default=np.inf)
-    if chosen is trials[-1] and chosen.score > best_before + chosen.standard_error:
-        warn_user(
-            "This data does not compress: the validated score still rises at "
-            f"{chosen.plan.n_centers} centers, the largest number tried. A larger machine may "
-            "do better.",
-            UserWarning,
+
+    plan: StoragePlan
+    noise: float
+    n_rows: int
+    max_centers: int
+    max_bytes: int | None = None
+    n_centers: int | None = None
+    storage: str = "auto"
+    projection: Any = "auto"
+
+    @property
+    def first_size(self) -> int:
+        """One center per class, or two."""
+        return min(self.max_centers, max(2, self.plan.n_outputs))
+
+    def sizes(self, largest: int) -> list[int]:
+        """Doubled from the first size, up to the largest; or the given one, if that fits."""
+        if self.n_centers is not None:
+            return [self.n_centers] if self.n_centers <= largest else []
+        sizes = [min(self.first_size, largest)] if largest else []
+        while sizes and sizes[-1] < largest:
+            sizes.append(min(2 * sizes[-1], largest))
+        return sizes
+
+    def refusal(self) -> ValueError:
+        """That the budget is too small for any candidate."""
+        plan, storage = self.plan, "int4" if self.storage == "auto" else self.storage
+        n_centers = self.n_centers or 1
+        least = replace(plan, n_centers=n_centers, rank=None, formats=STORAGE[storage]).nbytes
+        advice = ["more bytes", "fewer features"]
+        advice += ["fewer centers"] if n_centers > 1 else []
+        advice += ['storage="auto"'] if self.storage != "auto" else []
+        advice += ['projection="auto"'] if self.projection != "auto" else []
+        what = "a single center takes" if n_centers == 1 else f"{n_centers} centers take"
+        return ValueError(
+            f"max_bytes={self.max_bytes} is too little for {plan.n_features} features and "
+            f"{plan.n_outputs} outputs: {what} {least} bytes. "
+            f"Give {', '.join(advice[:-1])} or {advice[-1]}."
         )
-    return chosen, [t.point for t in trials], reason
 
 
-def search_bytes(
-    run: RunTrials,
-    plan: StoragePlan,
-    max_bytes: int,
-    n_rows: int,
-    max_centers: int,
-    storage: str,
-    projection: Any,
-) -> tuple[Trial, list[PathPoint], str]:
-    """Choose rank, formats and number of centers that fill a number of bytes."""
-    by_rank, other_formats = plans_within(plan, max_bytes, max_centers, storage, projection)
-    if not by_rank:
-        raise ValueError(_too_few_bytes(plan, max_bytes, storage, projection))
-    path: list[PathPoint] = []
-    finalists = [*by_rank, *other_formats]
-    if len(finalists) > 1:
-        trials = run(by_rank, _SHORT_TRIAL)
-        ranks = {max(trials, key=lambda t: t.score).plan.rank, None}
-        second_round = [other for other in other_formats if other.rank in ranks]
-        second_round += [
-            replace(t.plan, n_centers=t.plan.n_centers // 2)
-            for t in trials
-            if t.plan.rank in ranks and t.plan.n_centers > _CROWDED * n_rows
-        ]
-        trials += run(second_round, _SHORT_TRIAL)
-        path = [t.point for t in trials]
-        finalists = [t.plan for t in sorted(trials, key=lambda t: -t.score)[:_N_FINALISTS]]
-    full = run(finalists, 1.0)
-    path += [t.point for t in full]
-    best = max(full, key=lambda t: t.score)
-    reason = (
-        f"{best.plan.describe()}; {best.plan.nbytes} of {max_bytes} bytes: the best "
-        f"validated score, {best.score:.4f} (standard error {best.standard_error:.4f}), of "
-        f"{len(path)} trials."
-    )
-    if best.plan.n_centers == max_centers:
-        reason += f" {max_centers} centers are the most for these rows; bytes are left over."
-    return best, path, reason
+def small_candidates(space: Space) -> list[Candidate]:
+    """For few rows: every rank, size and noise, in the widest format in which it fits."""
+    ranks: list[Any] = [space.projection]
+    if space.projection == "auto":
+        ranks = [None, *(rank for rank in _SMALL_RANKS if rank <= space.plan.n_features)]
+    limit = space.max_centers
+    if space.n_centers is None:
+        limit = min(limit, max(space.first_size, space.n_rows // _ROWS_PER_CENTER))
+    candidates = []
+    for rank in ranks:
+        plans = [replace(space.plan, rank=rank, formats=f) for f in _small_formats(space, rank)]
+        filled = [plan for plan in (_filled(space, plan, limit) for plan in plans) if plan]
+        for size in space.sizes(max((plan.n_centers for plan in filled), default=0)):
+            widest = next(plan for plan in filled if plan.n_centers >= size)
+            plan = replace(widest, n_centers=size)
+            candidates += [Candidate(plan, noise) for noise in _noises(space)]
+    return candidates
 
 
-def _too_few_bytes(plan: StoragePlan, max_bytes: int, storage: str, projection: Any) -> str:
-    formats = STORAGE["int4" if storage == "auto" else storage]
-    least = replace(plan, n_centers=1, formats=formats).nbytes
-    advice = ["more bytes", "fewer features"]
-    advice += ['storage="auto"'] if storage != "auto" else []
-    advice += ['projection="auto"'] if projection != "auto" else []
-    return (
-        f"max_bytes={max_bytes} is too little for {plan.n_features} features and "
-        f"{plan.n_outputs} outputs: a single center takes {least} bytes. "
-        f"Give {', '.join(advice[:-1])} or {advice[-1]}."
-    )
+def _small_formats(space: Space, rank: int | None) -> list[tuple[str, str, str]]:
+    """Formats from many bits to few."""
+    if space.storage != "auto":
+        return [STORAGE[space.storage]]
+    if space.max_bytes is None:
+        return [STORAGE["float32"]]
+    narrowest = [] if rank is None else [("int4", "int4", "ternary")]
+    return [STORAGE["int8"], STORAGE["int4"], *narrowest]
+
+
+def _noises(space: Space) -> list[float]:
+    return [space.noise, _MORE_NOISE * space.noise] if space.noise else [0.0]
+
+
+def _filled(space: Space, plan: StoragePlan, limit: int) -> StoragePlan | None:
+    """The plan with as many centers as fit and are allowed; None where not even one fits."""
+    if space.max_bytes is None:
+        return replace(plan, n_centers=limit)
+    return largest_within(plan, space.max_bytes, limit)
 
 
 def largest_within(plan: StoragePlan, max_bytes: int, max_centers: int) -> StoragePlan | None:
@@ -148,48 +173,283 @@ def largest_within(plan: StoragePlan, max_bytes: int, max_centers: int) -> Stora
     return replace(plan, n_centers=fits) if fits else None
 
 
-def plans_within(
-    plan: StoragePlan, max_bytes: int, max_centers: int, storage: str, projection: object
-) -> tuple[list[StoragePlan], list[StoragePlan]]:
-    """Plans that fill a number of bytes: one per rank worth trying, and their other formats."""
-    by_rank: list[StoragePlan] = []
-    other_formats: list[StoragePlan] = []
-    for rank in _ranks(plan.n_features, max_bytes, projection):
-        for number, formats in enumerate(_formats(storage, rank, plan.n_features)):
-            filled = replace(plan, rank=rank, formats=formats)
-            largest = largest_within(filled, max_bytes, max_centers)
-            if largest is not None:
-                (other_formats if number else by_rank).append(largest)
-    return by_rank, other_formats
+def layouts(space: Space) -> list[Candidate]:
+    """For many rows: plans that fill the budget, without a projection and of three ranks."""
+    assert space.max_bytes is not None
+    limit = min(space.max_centers, max(1, space.n_rows // 2), _MAX_CENTERS_IN_BUDGET)
+    ranks: list[Any] = [space.projection]
+    if space.projection == "auto":
+        fair = fair_ranks(space.plan.n_features, space.max_bytes)
+        ranks = [None, *sorted({fair[i] for i in (0, len(fair) // 2, -1)} if fair else ())]
+    candidates = []
+    for rank in ranks:
+        formats = usual_formats(rank, space.plan.n_features)
+        formats = formats if space.storage == "auto" else STORAGE[space.storage]
+        plan = replace(space.plan, rank=rank, formats=formats)
+        largest = largest_within(plan, space.max_bytes, limit)
+        for size in space.sizes(largest.n_centers)[-1:] if largest else []:
+            candidates.append(Candidate(replace(plan, n_centers=size), space.noise))
+    return candidates
 
 
-def _ranks(n_features: int, max_bytes: int, projection: object) -> list[int | None]:
-    """No projection, and a few ranks whose matrix takes a reasonable share of the bytes."""
-    if projection != "auto":
-        return [projection]  # type: ignore[list-item]
-    format = FORMATS[_usual_projection_format(n_features)]
+def fair_ranks(n_features: int, max_bytes: int) -> list[int]:
+    """Ranks whose matrix takes a reasonable share of the bytes."""
+    format = FORMATS[usual_formats(1, n_features)[2]]
     low, high = (share * max_bytes for share in _PROJECTION_SHARE)
     ranks = [r for r in _RANKS if r < n_features and format.n_bytes(r * n_features) <= high]
     if n_features <= _MAX_METRIC_FEATURES and format.n_bytes(n_features**2) <= high:
         ranks.append(n_features)
-    ranks = [r for r in ranks if format.n_bytes(r * n_features) >= low] or ranks
-    stride = max(1, -(-len(ranks) // _MAX_RANKS_TRIED))
-    return [None, *ranks[-1::-stride][::-1]]
+    return [r for r in ranks if format.n_bytes(r * n_features) >= low] or ranks
 
 
-def _usual_projection_format(n_features: int) -> str:
-    """Ternary for a large matrix, eight bits for a small one."""
-    return "int8" if n_features <= _MAX_METRIC_FEATURES else "ternary"
-
-
-def _formats(storage: str, rank: int | None, n_features: int) -> list[tuple[str, str, str]]:
-    """Formats to try, the usual ones first."""
-    if storage != "auto":
-        return [STORAGE[storage]]
+def usual_formats(rank: int | None, n_features: int) -> tuple[str, str, str]:
+    """Four bits; a large projection in ternary numbers, a small one in eight bits."""
     if rank is None:
-        return [("int4", "int4", "int4"), ("int8", "int8", "int8"), ("int6", "int4", "int4")]
-    usual = _usual_projection_format(n_features)
-    return [("int4", "int4", usual), ("int6", "int4", usual), ("int4", "int4", "int4")]
+        return STORAGE["int4"]
+    return ("int4", "int4", "int8" if n_features <= _MAX_METRIC_FEATURES else "ternary")
+
+
+def _variations(space: Space, best: Candidate) -> list[Candidate]:
+    """More noise, and half of the centers in the same and in eight bits."""
+    variations = [replace(best, noise=noise) for noise in _noises(space)[1:]]
+    half = replace(best.plan, n_centers=best.plan.n_centers // 2)
+    if space.n_centers is None and half.n_centers >= space.first_size:
+        variations.append(replace(best, plan=half))
+        wide = replace(half, formats=("int8", "int8", half.formats[2]))
+        if space.storage == "auto" and wide.nbytes <= (space.max_bytes or 0):
+            variations.append(replace(best, plan=wide))
+    return variations
+
+
+# -- Choices ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The chosen candidate with its score on ``rows`` that it was not trained on, and why.
+
+    ``trial`` is the trained candidate where it can be used as it is.
+    """
+
+    candidate: Candidate
+    outputs: Floats
+    rows: Indices
+    score: Quality
+    path: list[PathPoint]
+    sentence: str
+    trial: Trial | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A candidate with its outputs for held-out rows, and what it is compared by."""
+
+    candidate: Candidate
+    outputs: Floats
+    rows: Indices
+    quality: Quality
+    is_full: bool
+    trial: Trial | None = None
+
+    def point(self, validation: Validation) -> PathPoint:
+        """What users see of it."""
+        score = validation.score(self.outputs, self.rows, with_error=self.is_full)
+        return point_of(self.candidate, score, self.is_full)
+
+
+def point_of(candidate: Candidate, score: Quality, is_full: bool) -> PathPoint:
+    """What users see of a candidate that was tried."""
+    plan = candidate.plan
+    return PathPoint(
+        plan.n_centers,
+        plan.nbytes,
+        score.value,
+        score.standard_error,
+        plan.rank,
+        plan.formats[: 2 if plan.rank is None else 3],
+        is_full,
+        candidate.noise,
+    )
+
+
+# A path of a dozen points would take as many bytes in a pickle as the machine: it is kept as one
+# array of float32.
+_PATH_DIGITS = 6
+
+
+def pack_path(path: Sequence[PathPoint]) -> Floats:
+    """A path as an array with a row per point."""
+    formats = list(FORMATS)
+    rows = []
+    for point in path:
+        *numbers, rank, storage, is_full, noise = astuple(point)
+        codes = [formats.index(name) for name in storage]
+        rows.append([*numbers, rank or 0, *codes, *[-1] * (3 - len(codes)), is_full, noise])
+    return np.array(rows, dtype=np.float32)
+
+
+def unpack_path(packed: Floats) -> tuple[PathPoint, ...]:
+    """The path of a packed array."""
+    formats = list(FORMATS)
+    path = []
+    for n_centers, nbytes, score, error, rank, *codes, is_full, noise in packed.tolist():
+        storage = tuple(formats[int(code)] for code in codes if code >= 0)
+        score, error, noise = (round(number, _PATH_DIGITS) for number in (score, error, noise))
+        numbers = (int(n_centers), int(nbytes), score, error, int(rank) or None)
+        path.append(PathPoint(*numbers, storage, bool(is_full), noise))
+    return tuple(path)
+
+
+def choose_by_folds(
+    run: RunFolds,
+    candidates: Sequence[Candidate],
+    validation: Validation,
+    splits: Sequence[Split],
+    max_bytes: int | None,
+) -> Choice:
+    """Successive halving over folds; the best within a budget, else the smallest near it."""
+    first, rest = range(min(_FIRST_FOLDS, len(splits))), range(_FIRST_FOLDS, len(splits))
+    every = range(len(splits))
+
+    def judge(candidate: Candidate, outputs: list[Floats], folds: range, is_full: bool) -> Tried:
+        joined = np.concatenate(outputs)
+        rows = np.concatenate([splits[fold][1] for fold in folds])
+        quality = validation.quality(joined, rows, with_score=False, with_error=folds == every)
+        return Tried(candidate, joined, rows, quality, is_full)
+
+    on_all_folds: dict[Candidate, Tried] = {}
+    finalists = list(candidates)
+    if len(candidates) > _N_FOLD_FINALISTS:
+        short = run(candidates, first, _FOLD_EPOCHS)
+        outputs = dict(zip(candidates, short, strict=True))
+        tried = [judge(c, outputs[c], first, False) for c in candidates]
+        kept = _best(tried, max(_MIN_KEPT, round(_KEPT_SHARE * len(candidates))))
+        if rest:
+            more = run([t.candidate for t in kept], rest, _FOLD_EPOCHS)
+            kept = [
+                judge(t.candidate, outputs[t.candidate] + of, every, False)
+                for t, of in zip(kept, more, strict=True)
+            ]
+        on_all_folds = {t.candidate: t for t in kept}
+        best = _best(kept, _N_FOLD_FINALISTS)
+        smallest = _smallest(kept)
+        if max_bytes is None and smallest not in best:  # but it may be as good
+            best[-1] = smallest
+        finalists = [t.candidate for t in best]
+    full = [
+        judge(candidate, outputs, every, True)
+        for candidate, outputs in zip(finalists, run(finalists, every, 1.0), strict=True)
+    ]
+    on_all_folds |= {t.candidate: t for t in full}
+    chosen = _smallest(full) if max_bytes is None else _best(full, 1)[0]
+    by = validation.criterion(with_score=False)
+    how = f"of {len(candidates)} candidates in cross-validation with {len(splits)} folds"
+    return _choice(chosen, list(on_all_folds.values()), validation, max_bytes, by, how)
+
+
+def choose_held_out(run: RunTrials, space: Space, validation: Validation) -> Choice:
+    """Short trials of plans that fill the budget; the best of two in full."""
+    first = layouts(space)
+    if not first:
+        raise space.refusal()
+    finalists, tried = first, []
+    if len(first) > 1 or _variations(space, first[0]):
+        tried = _judged(run(first, _SHORT_TRIAL), validation, is_full=False)
+        more = _variations(space, _best(tried, 1)[0].candidate)
+        tried += _judged(run(more, _SHORT_TRIAL), validation, is_full=False)
+        finalists = [t.candidate for t in _best(tried, _N_FINALISTS)]
+    full = _judged(run(finalists, 1.0), validation, is_full=True)
+    chosen = _best(full, 1)[0]
+    by = validation.criterion(with_score=True)
+    how = f"of {len(tried) or 1} candidates on {len(chosen.rows):,} held-out rows"
+    return _choice(chosen, tried + full, validation, space.max_bytes, by, how)
+
+
+def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:
+    """Double the centers; the smallest within one standard error of the best.
+
+    Beyond 64 centers it ends where two sizes in a row are no better than the best before.
+    """
+    largest = min(space.max_centers, _MAX_CENTERS_IN_PATH, max(1, space.n_rows // 2))
+    plan = space.plan
+    if space.projection != "auto":
+        plan = replace(plan, rank=space.projection)
+    sizes = space.sizes(largest)
+    tried: list[Tried] = []
+    for start in range(0, len(sizes), 2):  # two per round, so that two workers are busy
+        pair = [replace(plan, n_centers=size) for size in sizes[start : start + 2]]
+        best_before = max((t.quality.value for t in tried), default=-np.inf)
+        trials = run([Candidate(plan, space.noise) for plan in pair], _SHORT_TRIAL)
+        tried += _judged(trials, validation, is_full=True)
+        may_stop = pair[-1].n_centers >= _MIN_CENTERS_TO_STOP
+        if may_stop and max(t.quality.value for t in tried[start:]) <= best_before:
+            break
+    chosen = _smallest(tried)
+    still_rises = chosen is tried[-1] and len(tried) > 1
+    if still_rises and chosen.candidate.plan.n_centers == _MAX_CENTERS_IN_PATH:
+        warn_user(
+            "This data does not compress: the validated score still rises at "
+            f"{chosen.candidate.plan.n_centers} centers, the largest number tried. Give n_centers "
+            "or max_bytes for a larger machine.",
+            UserWarning,
+        )
+    by = validation.criterion(with_score=True)
+    how = f"of {len(tried)} sizes on {len(chosen.rows):,} held-out rows"
+    return _choice(chosen, tried, validation, None, by, how)
+
+
+def _judged(trials: list[Trial], validation: Validation, *, is_full: bool) -> list[Tried]:
+    return [
+        Tried(
+            trial.candidate,
+            trial.outputs,
+            trial.rows,
+            validation.quality(trial.outputs, trial.rows, with_score=True, with_error=is_full),
+            is_full,
+            trial,
+        )
+        for trial in trials
+    ]
+
+
+def _best(tried: Any, n_best: int) -> list[Tried]:
+    """The best candidates first; of equal ones the smaller."""
+    return sorted(tried, key=lambda t: (-t.quality.value, t.candidate.plan.nbytes))[:n_best]
+
+
+def _smallest(tried: list[Tried]) -> Tried:
+    """The smallest whose difference to the best is within one standard error of it."""
+    best = _best(tried, 1)[0]
+    near = [
+        t
+        for t in tried
+        if best.quality.value - t.quality.value <= best.quality.error_of_difference(t.quality)
+    ]
+    return min(near, key=lambda t: (t.candidate.plan.nbytes, -t.quality.value), default=best)
+
+
+def _choice(
+    chosen: Tried,
+    tried: list[Tried],
+    validation: Validation,
+    max_bytes: int | None,
+    by: str,
+    how: str,
+) -> Choice:
+    """The choice and its reason in a sentence."""
+    plan, score = chosen.candidate.plan, validation.score(chosen.outputs, chosen.rows)
+    if max_bytes is None:
+        size, rule = f"{plan.nbytes} bytes", f"the smallest within one standard error of the {by}"
+    else:
+        size, rule = f"{plan.nbytes} of {max_bytes} bytes", f"the {by}"
+    sentence = (
+        f"{plan.describe()}, {size}: {rule} {how} ({validation.score_name} {score.value:.4f}, "
+        f"standard error {score.standard_error:.4f})."
+    )
+    path = [t.point(validation) for t in tried]
+    return Choice(
+        chosen.candidate, chosen.outputs, chosen.rows, score, path, sentence, chosen.trial
+    )
 
 
 # -- The picture -----------------------------------------------------------------------------

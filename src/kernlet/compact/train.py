@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from kernlet._typing import Array, Floats
+from kernlet._typing import Array, Floats, Indices
 from kernlet.compact.initialise import InitialModel, initialise
 from kernlet.compact.network import (
     PACKED,
@@ -106,13 +106,13 @@ class Adam:
     """
 
     def __init__(
-        self, arrays: Arrays, rates: dict[str, float], n_steps: int, warm_up: float = _WARM_UP
+        self, arrays: Arrays, rates: dict[str, Any], n_steps: int, warm_up: float = _WARM_UP
     ) -> None:
         self.n_steps, self.warm_up = n_steps, warm_up
         self._shapes = {name: tuple(array.shape) for name, array in arrays.items()}
         vector = self._concatenated(arrays)
         xp = array_namespace(vector)
-        scales = {name: xp.full_like(array, rates[name]) for name, array in arrays.items()}
+        scales = {name: xp.zeros_like(array) + rates[name] for name, array in arrays.items()}
         self._rates = self._concatenated(scales)
         self.start = AdamState(vector, xp.zeros_like(vector), xp.zeros_like(vector))
 
@@ -180,13 +180,16 @@ _LARGE_BATCH_ROWS = 50_000  # rows at which batches of twice the size still make
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How long and how fast to train; ``noise`` is the deviation of the noise on the inputs."""
+    """How long and how fast to train; ``noise`` is the deviation of the noise on the inputs.
+
+    For a stack of networks, noise and rates may be arrays that broadcast with it.
+    """
 
     n_epochs: int
     batch_size: int = 256
-    noise: float = 0.1
+    noise: Any = 0.1
     learning_rate: float = 1.0
-    rates: dict[str, float] = field(default_factory=RATES.copy)
+    rates: dict[str, Any] = field(default_factory=RATES.copy)
 
     def scaled(self, learning_rate: float, epochs: float) -> TrainingConfig:
         """The config with a share of the learning rate and of the epochs."""
@@ -228,13 +231,15 @@ def train_network(
     random: np.random.RandomState,
     *,
     levels: dict[str, int] | None = None,
-    steps: dict[str, float] | None = None,
+    steps: dict[str, Any] | None = None,
     on_epoch: Callable[[float, RBFNetwork], bool] | None = None,
 ) -> Trained:
     """Train a network on the device of the batches, in one stage.
 
     The parameters in ``levels`` are rounded, from the rounding ``steps`` given for them.
     ``on_epoch`` is called with the mean loss of each epoch and the network; True ends the stage.
+    The arrays of the network may have leading dimensions: those of a stack of networks, which are
+    trained at once and whose losses are added up.
     Time is about 4 n_rows n_centers n_features per epoch, memory a few matrices of
     batch_size x n_centers.
     """
@@ -262,17 +267,20 @@ class _Stage:
         config: TrainingConfig,
         random: np.random.RandomState,
         levels: dict[str, int],
-        steps: dict[str, float],
+        steps: dict[str, Any],
     ) -> None:
         self.loss, self.batches, self.random, self.levels = loss, batches, random, levels
-        self.noise_deviation = config.noise
+        self.has_noise = bool(np.any(config.noise))
+        self.noise_deviation: Array = batches.device.send(config.noise)
         n_batches = -(-batches.n_rows // config.batch_size)
         bounds = np.linspace(0, batches.n_rows, n_batches + 1).astype(int).tolist()
         self.slices = [slice(start, stop) for start, stop in pairwise(bounds)]
         arrays = network.arrays()
+        self.stack_shape = tuple(network.centers.shape[:-2])
         rates = {name: config.learning_rate * config.rates[name] for name in arrays}
         for name in levels:
-            arrays[_log_step(name)] = batches.device.send(np.log([steps[name]]))
+            log_step = np.log(np.reshape(steps[name], (*self.stack_shape, 1, 1)))
+            arrays[_log_step(name)] = batches.device.send(log_step)
             rates[_log_step(name)] = _LOG_STEP_RATE
         self.adam = Adam(arrays, rates, config.n_epochs * n_batches)
         self.state, self.good = self.adam.start, self.adam.start.copy()
@@ -292,7 +300,9 @@ class _Stage:
     def rounding_steps(self) -> dict[str, float]:
         """Steps of the parameters that are rounded."""
         arrays = self.adam.arrays(self.state.vector)
-        return {name: math.exp(float(arrays[_log_step(name)][0])) for name in self.levels}
+        if self.stack_shape:  # a stack is not stored
+            return {}
+        return {name: math.exp(float(arrays[_log_step(name)][0, 0])) for name in self.levels}
 
     def run_epoch(self) -> float:
         """Visit all rows once and return the mean loss of the batches."""
@@ -301,16 +311,16 @@ class _Stage:
         n_summed = 0
         for first in range(0, len(self.slices), _STEPS_PER_CHECK):
             window = self.slices[first : first + _STEPS_PER_CHECK]
-            total: Array = self.batches.device.send(np.zeros(()))
+            total: Array = self.batches.device.send(np.zeros(self.stack_shape))
             for rows in window:
-                self.last_batch = order[rows]
+                self.last_batch = order[..., rows]
                 # A step overwrites the state. The last loss of a window is that before its step,
                 # so that the state before it is the one known to be good.
                 before = self.state.copy() if rows is window[-1] else self.state
                 *state, total = self._step(*self.state, total, *self._step_inputs(self.last_batch))
                 self.state = AdamState(*state)
                 self.n_steps += 1
-            loss = float(total)
+            loss = self._sum(total)
             self._guard(loss, before)
             if math.isfinite(loss):
                 sums.append(loss)
@@ -323,12 +333,12 @@ class _Stage:
         """Undo the last step, which no loss has checked yet, if the last batch diverges."""
         batch, noise, _ = self._step_inputs(self.last_batch)
         value, _ = self._value_and_grad(self.adam.arrays(self.state.vector), batch, noise)
-        self._guard(float(value), self.state.copy())
+        self._guard(self._sum(value), self.state.copy())
 
     def _step_inputs(self, batch: Array) -> tuple[Array, Array, Array]:
         """What changes from step to step: rows, noise and step size."""
         size = self.adam.step_size(self.n_steps) / 2**self.n_halvings
-        n_numbers = batch.shape[0] * self.batches.n_features if self.noise_deviation else 0
+        n_numbers = batch.shape[-1] * self.batches.n_features if self.has_noise else 0
         start = self.random.randint(NOISE_OFFSETS)
         noise = self.noise[start : start + n_numbers]
         return batch, noise, self.batches.device.send(np.array(size))
@@ -342,7 +352,8 @@ class _Stage:
     def _value_and_grad(self, arrays: Arrays, batch: Array, noise: Array) -> tuple[Array, Arrays]:
         rows = self.batches.rows(batch)
         if noise.shape[0]:
-            rows += self.batches.device.namespace.reshape(noise, rows.shape)
+            noise = self.batches.device.namespace.reshape(noise, rows.shape[-2:])
+            rows = rows + self.noise_deviation * noise
         targets, weights = self.batches.targets(batch), self.batches.weights(batch)
         value, grad = self._quantized(arrays).value_and_grad(self.loss, rows, targets, weights)
         for name, n_levels in self.levels.items():
@@ -374,9 +385,12 @@ class _Stage:
     def _draw_noise(self, batch_size: int) -> Array:
         generator = np.random.default_rng(self.random.randint(2**31 - 1))
         largest = batch_size * self.batches.n_features
-        n_numbers = largest + NOISE_OFFSETS if self.noise_deviation else 0
-        noise = generator.standard_normal(n_numbers, dtype=np.float32)
-        return self.batches.device.send(noise * np.float32(self.noise_deviation))
+        n_numbers = largest + NOISE_OFFSETS if self.has_noise else 0
+        return self.batches.device.send(generator.standard_normal(n_numbers, dtype=np.float32))
+
+    def _sum(self, losses: Array) -> float:
+        """The loss of one network, or the sum over a stack, which is finite if all are."""
+        return float(self.batches.device.namespace.sum(losses))
 
 
 def _log_step(name: str) -> str:
@@ -388,7 +402,7 @@ def _log_step(name: str) -> str:
 
 #: Learning rate of every stage after the first, over that of the first.
 LATER_RATE = 0.3
-_QUANTIZED_EPOCHS = 0.5  # of those of the first stage
+QUANTIZED_EPOCHS = 0.5  # of those of the first stage
 _FINETUNE_EPOCHS = 0.25
 
 
@@ -444,17 +458,18 @@ class PathPoint:
     nbytes : int
         Everything stored.
     score : float
-        On the held-out rows.
+        Of rows that were not trained on.
     standard_error : float
         Of the score.
     rank : int or None
         Of the projection.
     storage : tuple of str
         Formats of centers, coefficients and projection.
-    n_epochs : int
-        Epochs of the trial.
     is_full : bool
-        Whether the trial had all epochs; short ones only select what is tried in full.
+        Whether the trial had all epochs (and, in cross-validation, all folds); short ones only
+        select what is tried in full.
+    noise : float
+        Deviation of the noise on the inputs.
     """
 
     n_centers: int
@@ -463,46 +478,37 @@ class PathPoint:
     standard_error: float
     rank: int | None
     storage: tuple[str, ...]
-    n_epochs: int
     is_full: bool
+    noise: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What may be chosen: a plan, and the deviation of the noise on the inputs."""
+
+    plan: StoragePlan
+    noise: float
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A plan, trained without the held-out rows, with its ``outputs`` and score on these.
+    """A trained candidate, with its ``outputs`` for ``rows`` that it was not trained on.
 
-    The score is that of the stored ``expansion``; ``network`` has the same parameters on the CPU.
+    Outputs are those of the stored ``expansion``; ``network`` has the same parameters on the CPU.
     """
 
-    plan: StoragePlan
+    candidate: Candidate
     network: RBFNetwork
     expansion: QuantizedExpansion
     outputs: Floats
-    score: float
-    standard_error: float
+    rows: Indices
     losses: tuple[float, ...]
-    is_full: bool = True
     n_halvings: int = 0
-
-    @property
-    def point(self) -> PathPoint:
-        """What users see of the trial."""
-        formats = self.plan.formats
-        return PathPoint(
-            self.plan.n_centers,
-            self.expansion.nbytes,
-            self.score,
-            self.standard_error,
-            self.plan.rank,
-            formats if self.plan.rank is not None else formats[:2],
-            len(self.losses),
-            self.is_full,
-        )
 
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """Trains plans on one training set, from the user's ``model`` where there is one."""
+    """Trains candidates on one training set, from the user's ``model`` where there is one."""
 
     training: TrainingSet
     batches: BatchLoader
@@ -511,27 +517,31 @@ class Trainer:
     seed: int
 
     def trial(
-        self, plan: StoragePlan, epochs: float = 1.0, monitor: EpochMonitor | None = None
+        self, candidate: Candidate, epochs: float = 1.0, monitor: EpochMonitor | None = None
     ) -> Trial:
-        """Train a plan on the rows that are not held out, for a share of the epochs."""
+        """Train a candidate on the rows that are not held out, for a share of the epochs."""
+        plan = candidate.plan
         random = np.random.RandomState(derive_seed(self.seed, plan.n_centers, plan.rank or 0))
-        config = replace(self.config, n_epochs=max(1, round(epochs * self.config.n_epochs)))
+        config = self.config_of(candidate.noise, epochs)
         network = initialise(plan, self.training, self.batches, self.model, config.noise, random)
         plan = replace(plan, n_centers=len(network.centers))
         trained = self._train(network, plan, config, random, monitor)
         expansion = self.pack(trained.network, plan, trained.steps)
         stored = RBFNetwork.from_expansion(expansion).map(self.batches.device.send)
-        outputs = self._held_out_outputs(stored)
         return Trial(
-            plan,
+            replace(candidate, plan=plan),
             trained.network.map(to_numpy),
             expansion,
-            outputs,
-            *self.training.score_held_out(outputs),
+            self._held_out_outputs(stored),
+            self.training.held_out,
             trained.losses,
-            epochs >= 1,
             trained.n_halvings,
         )
+
+    def config_of(self, noise: Any, epochs: float) -> TrainingConfig:
+        """How to train with some noise, for a share of the epochs."""
+        n_epochs = max(1, round(epochs * self.config.n_epochs))
+        return replace(self.config, noise=noise, n_epochs=n_epochs)
 
     def finetune(self, trial: Trial, monitor: EpochMonitor | None = None) -> Trial:
         """Continue a trial on all rows; its parameters stay where that does not lower the loss."""
@@ -541,16 +551,16 @@ class Trainer:
             network,
             self.training.loss,
             self.batches,
-            self.config.scaled(LATER_RATE, _FINETUNE_EPOCHS),
+            self.config_of(trial.candidate.noise, 1.0).scaled(LATER_RATE, _FINETUNE_EPOCHS),
             np.random.RandomState(derive_seed(self.seed, 1)),
-            levels=trial.plan.levels,
+            levels=trial.candidate.plan.levels,
             steps={name: table.step for name, table in tables if table is not None},
             on_epoch=monitor,
         )
         trial = replace(trial, losses=trial.losses + trained.losses)
         if not self.total_loss(trained.network) < self.total_loss(network):
             return trial
-        expansion = self.pack(trained.network, trial.plan, trained.steps)
+        expansion = self.pack(trained.network, trial.candidate.plan, trained.steps)
         return replace(trial, network=trained.network.map(to_numpy), expansion=expansion)
 
     def pack(
@@ -561,7 +571,9 @@ class Trainer:
 
     def score(self, network: RBFNetwork) -> float:
         """The score of a network on the held-out rows; NaN without any."""
-        return self.training.score_held_out(self._held_out_outputs(network))[0]
+        outputs = self._held_out_outputs(network)
+        held_out = self.training.held_out
+        return self.training.validation.score(outputs, held_out, with_error=False).value
 
     def total_loss(self, network: RBFNetwork) -> float:
         """The weighted sum of the losses of all rows."""
@@ -597,7 +609,7 @@ class Trainer:
             trained.network,
             loss,
             batches,
-            config.scaled(LATER_RATE, _QUANTIZED_EPOCHS),
+            config.scaled(LATER_RATE, QUANTIZED_EPOCHS),
             random,
             levels=plan.levels,
             steps={name: best_step(to_numpy(arrays[name]), n) for name, n in plan.levels.items()},

@@ -129,7 +129,8 @@ class RBF(Kernel):
 # The Gaussian as one matrix product and one exponential, for arrays of any library. The exponent
 # -gamma |x - z|^2 = 2 gamma x.z - gamma |x|^2 - gamma |z|^2 is the inner product of the augmented
 # vectors (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2): nothing of shape (n_x, n_z) is formed
-# but the exponent itself, which is what a GPU is good at.
+# but the exponent itself, which is what a GPU is good at. Leading dimensions stack several
+# problems of the same shape.
 
 
 def row_products(A: Array, B: Array) -> Array:
@@ -137,25 +138,25 @@ def row_products(A: Array, B: Array) -> Array:
     xp = array_namespace(A)
     if is_numpy_array(A):
         return xp.vecdot(A, B)
-    return xp.sum(A * B, axis=1)  # torch's vecdot would form a matrix product for every pair
+    return xp.sum(A * B, axis=-1)  # torch's vecdot would form a matrix product for every pair
 
 
 def augment_rows(X: Array) -> Array:
     """(x, |x|^2, 1) of every row x."""
     xp = array_namespace(X)
-    squares = row_products(X, X)[:, None]
-    return xp.concat([X, squares, xp.ones_like(squares)], axis=1)
+    squares = row_products(X, X)[..., None]
+    return xp.concat([X, squares, xp.ones_like(squares)], axis=-1)
 
 
 def augment_centers(Z: Array, gamma: Array) -> Array:
     """(2 gamma z, -gamma, -gamma |z|^2) of every center z; gamma of shape (1,) or (n_centers,)."""
     xp = array_namespace(Z)
-    squares = row_products(Z, Z)[:, None]
-    gamma = gamma[:, None] * xp.ones_like(squares)
-    return xp.concat([2 * gamma * Z, -gamma, -gamma * squares], axis=1)
+    squares = row_products(Z, Z)[..., None]
+    gamma = gamma[..., None] * xp.ones_like(squares)
+    return xp.concat([2 * gamma * Z, -gamma, -gamma * squares], axis=-1)
 
 
 def gaussian_matmul(rows: Array, centers: Array) -> Array:
     """exp(rows centers') of augmented rows and centers, the exponent clipped to [-60, 0]."""
     xp = array_namespace(rows)
-    return xp.exp(xp.clip(rows @ centers.T, _LEAST_EXPONENT_MATMUL, 0.0))
+    return xp.exp(xp.clip(rows @ centers.mT, _LEAST_EXPONENT_MATMUL, 0.0))

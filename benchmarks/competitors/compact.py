@@ -103,6 +103,7 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachin
         noise=setting["noise"],
         loss=setting["loss"],
         smoothing=0.1,
+        scale=False,
         validation_fraction=None,
         random_state=seed,
     )

@@ -42,7 +42,7 @@ _MAX_SAMPLE_CHARACTERS = 1 << 20
 _BLOCK_BYTES = 1 << 20
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
-_TWO_NUMBERS = re.compile(r"\d+\s+[+-]?\d+")
+_NUMBER_AND_MORE = re.compile(r"\d+\s+\S.*")
 # year, month and day in any order, then maybe a time, of which the hour and am or pm are groups
 DATE = re.compile(
     r"(\d{1,4})([-/. ])(\d{1,2})\2(\d{1,4})(?:[ T,]+(\d{1,2}):\d{2}(?::\d{2}(?:[.,]\d+)?)?"
@@ -254,8 +254,8 @@ def _score(text: str, separator: str) -> float:
     others = [other for other in _SEPARATORS if other not in (separator, WHITE_SPACE)]
 
     def is_clean(cell: str) -> bool:
-        if separator == "," and _TWO_NUMBERS.fullmatch(cell):  # "0,5 1,5": decimal commas
-            return False
+        if '"' in cell or (separator == "," and _NUMBER_AND_MORE.fullmatch(cell)):
+            return False  # a quote inside a cell, or a part of 0,5 1,5 with decimal commas
         return is_number(cell) or is_date(cell) or not any(other in cell for other in others)
 
     return consistent * sum(map(is_clean, cells)) / len(cells)

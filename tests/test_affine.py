@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.preprocessing import MinMaxScaler
 
-from kernlet.affine import AffineMap, ColumnRanges, compose, has_unlike_columns
+from kernlet.affine import AffineMap, ColumnRanges, compose, unlike_columns
 from kernlet.devices import Device
 from kernlet.kernels import gram as gram_module
 from support.exportable_models import IRIS
@@ -156,8 +156,10 @@ def test_unlike_columns_are_those_of_other_units(container):
     outliers /= outliers.std(axis=0)
     counts = random.poisson(1 / np.arange(1, 60), (400, 59))
     for alike in (normal, rare, border, outliers, counts, np.hstack([normal, rare])):
-        assert not has_unlike_columns(container(alike.astype(float)))
-    assert has_unlike_columns(container(normal * 10.0 ** np.arange(8)))
-    assert has_unlike_columns(container(normal[:, :2] * [1, 100]))
-    assert has_unlike_columns(container(np.hstack([rare, 1000 * normal])))
-    assert not has_unlike_columns(container(np.full((5, 2), 3.0)))
+        assert unlike_columns(container(alike.astype(float))) is None
+    largest, low, ratio = unlike_columns(container(normal * 10.0 ** np.arange(8)))
+    assert (largest, low) == (7, 1)
+    assert ratio == pytest.approx(1e6, rel=0.2)
+    assert unlike_columns(container(normal[:, :2] * [1, 100])) is not None
+    assert unlike_columns(container(np.hstack([rare, 1000 * normal]))) is not None
+    assert unlike_columns(container(np.full((5, 2), 3.0))) is None

@@ -246,13 +246,23 @@ class ColumnRanges:
         return (n_inside == 0) & ~(has_zero & (self.low < 0) & (self.high > 0))
 
 
-def has_unlike_columns(X: Any, weights: Any = None, factor: float = _UNLIKE) -> bool:
-    """Whether columns differ in ranges and in deviations as units do, and pixels do not."""
+def unlike_columns(
+    X: Any, weights: Any = None, factor: float = _UNLIKE
+) -> tuple[int, int, float] | None:
+    """The columns of the largest scale and of the lower quartile, and their ratio.
+
+    None where columns do not differ in ranges and in deviations as units do, and pixels do not.
+    """
     ranges = ColumnRanges.of(X)
     if not are_unlike(ranges.sizes[ranges.sizes > 0], factor):
-        return False
+        return None
     _, scale = ranges.standardising(X, weights)
-    return are_unlike(scale[scale > 0], factor)
+    varying = np.flatnonzero(scale > 0)
+    if not are_unlike(scale[varying], factor):
+        return None
+    order = varying[np.argsort(scale[varying], kind="stable")]
+    largest, low = int(order[-1]), int(order[(len(order) - 1) // 4])
+    return largest, low, float(scale[largest] / scale[low])
 
 
 def _dense_row(values: Any) -> Floats:

@@ -38,6 +38,7 @@ from sklearn.utils.validation import (
 )
 
 from kernlet._typing import Floats, Indices
+from kernlet.affine import unlike_columns
 from kernlet.console import task_bars
 from kernlet.devices import is_foreign, require_finite, to_numpy
 from kernlet.expansion import KernelExpansion, distinct_rows
@@ -45,6 +46,7 @@ from kernlet.input_errors import explained
 from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
+from kernlet.kernels.rbf import RBF
 from kernlet.rows import as_rows
 from kernlet.rows.source import DASK_PACKAGES, RowSource, add_sums
 from kernlet.threads import single_thread
@@ -64,6 +66,10 @@ _ZERO_WEIGHTS = {"allow_all_zero_weights": True} if _TAKES_ZERO_WEIGHTS else {}
 
 #: Warn of a relative duality gap above this, whatever ``tol`` is: below it is round-off.
 GAP_WORTH_WARNING = 1e-8
+
+#: Warn of columns whose ranges and deviations differ by this factor. An SVC on raw columns loses
+#: nothing on bupa (9), a point on pima (34), 15 on cleveland (52) and 32 on wine (550).
+RATIO_WORTH_WARNING = 30.0
 
 _HIDDEN_PACKAGES = {"contextlib", "joblib", "kernlet", "sklearn", "threadpoolctl"}
 
@@ -546,15 +552,37 @@ class KernelTrainer:
         kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
         if isinstance(data.X, RowSource):
             gamma = gamma_of_rows(gamma, data.X, data.sample_weight)
-        return make_kernel(
+        made = make_kernel(
             kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
         )
+        warn_unlike_columns(self, made, data.X, data.sample_weight)
+        return made
 
     def _drop_zero_cost(self, data: TrainingData) -> tuple[TrainingData, Floats]:
         """The rows whose errors cost something, and the cost: C times class and row weights."""
         C, class_weight = (getattr(self, name) for name in ("C", "class_weight"))
         costs = error_weights(C, data.y, self.classes_, class_weight, data.sample_weight)
         return data.subset(costs > 0), costs[costs > 0]
+
+
+def warn_unlike_columns(estimator: Any, kernel: Kernel, X: Any, weights: Any = None) -> None:
+    """Warn of columns whose ranges differ so much that an rbf kernel sees few of them.
+
+    Rows of a source are not read once more for it.
+    """
+    if not isinstance(kernel, RBF) or isinstance(X, RowSource):
+        return
+    unlike = unlike_columns(X, weights, RATIO_WORTH_WARNING)
+    if unlike is not None:
+        names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
+        largest, low = (repr(names[column]) for column in unlike[:2])
+        ratio = float(f"{unlike[2]:.1g}")  # folds of a search give one text, which is shown once
+        warn_user(
+            f"Column {largest} varies about {ratio:,.0f} times as much as column {low}, which an "
+            "rbf kernel then hardly sees: standardise the columns, for example with "
+            "StandardScaler.",
+            UserWarning,
+        )
 
 
 def gamma_of_rows(gamma: str | float, rows: RowSource, weights: Floats) -> float:

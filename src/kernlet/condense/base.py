@@ -45,6 +45,7 @@ from kernlet.sklearn_base import (
     check_training_data,
     fit_method,
     is_source,
+    warn_unlike_columns,
 )
 
 
@@ -443,6 +444,7 @@ class EliminationCondenser(Condenser):
         kernel = make_kernel(self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         if isinstance(kernel, Linear):
             return RowFeatures(X)
+        warn_unlike_columns(self, kernel, X)
         points = choose_landmarks(self.landmarks, X, check_random_state(self.random_state))
         return RowFeatures(X, kernel, points)
 

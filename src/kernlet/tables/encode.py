@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from kernlet._typing import Floats
-from kernlet.affine import AffineMap, has_unlike_columns
+from kernlet.affine import AffineMap, unlike_columns
 
 MAX_CATEGORIES = 200
 MISSING, OTHER = "(missing)", "(other)"
@@ -387,7 +387,7 @@ def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMa
     if scale == "auto":
         # beside categories, whose range is 1, numbers of a larger range would outweigh them
         outweigh = not is_number.all() and np.ptp(X, axis=0).max() > 1
-        if not (outweigh or has_unlike_columns(X)):
+        if not (outweigh or unlike_columns(X)):
             return None, "none: the columns are of like range"
     shift, factor = np.zeros(X.shape[1]), np.ones(X.shape[1])
     columns = np.flatnonzero(is_number)

@@ -17,8 +17,9 @@ import pytest
 import skops.io
 from click.testing import CliRunner
 from sklearn.datasets import dump_svmlight_file, load_iris
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC
 
 import kernlet
@@ -27,6 +28,7 @@ from kernlet.cli.fit import _advice
 from kernlet.tables.encode import choose_scaler
 from kernlet.tables.read import read_table
 from support.exportable_models import IRIS, IRIS_LABELS
+from support.mixed_tables import FRAME, LABELS, UNKNOWN, mixed
 
 NAMES = load_iris().target_names
 QUICK = ["--no-svc", "--centers", "6"]
@@ -628,3 +630,24 @@ def test_every_command_reads_categories_as_the_training_did(codes, tmp_path):
     assert f"accuracy {share:.4f} before" in kernlet_command(*words)
     words = ("compress", model, later, "--centers", 8, "-o", tmp_path / "small")
     assert f"accuracy {100 * share:.2f} % before" in kernlet_command(*words)
+
+
+def test_a_pipeline_of_scikit_learn_predicts_raw_columns(tmp_path):
+    encoder = mixed(("o", OrdinalEncoder(), ["size"]))
+    pipeline = make_pipeline(encoder, PCA(4), SVC()).fit(FRAME, LABELS)
+    kernlet.save(pipeline, tmp_path / "model.kernlet")
+    UNKNOWN.assign(label=LABELS).to_csv(tmp_path / "rows.csv", index=False)
+    rows, model = tmp_path / "rows.csv", tmp_path / "model.kernlet"
+    kernlet_command("predict", model, rows, "-o", tmp_path / "predicted.csv")
+    predicted = (tmp_path / "predicted.csv").read_text().split()
+    assert predicted == ["prediction", *pipeline.predict(UNKNOWN)]
+    labelled = [rows, "--target", "label"]
+    kernlet_command("report", model, *labelled, "-o", tmp_path / "report.html")
+    small = tmp_path / "small.kernlet"
+    kernlet_command("compress", model, *labelled, "--centers", 12, "-o", small)
+    assert kernlet.load(small).n_centers_ == 12
+    options = ["--table", rows, "--target", "label"]
+    kernlet_command("export", small, *options, "--to", "onnx", "-o", tmp_path / "small.onnx")
+    said = kernlet_command("export", small, *options, "--to", "c", "-o", tmp_path / "code")
+    assert "same class for 100.00 % of the rows" in said
+    assert "const char *city;" in (tmp_path / "code" / "small.h").read_text()

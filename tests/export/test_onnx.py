@@ -7,11 +7,21 @@ import onnxruntime
 import pytest
 import skl2onnx
 from numpy.testing import assert_allclose, assert_array_equal
+from skl2onnx.common.data_types import FloatTensorType, StringTensorType
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from kernlet import CompactKernelClassifier, CompactKernelRegressor, KernelExpansion, to_onnx
+from kernlet import (
+    CompactKernelClassifier,
+    CompactKernelRegressor,
+    CompressedClassifier,
+    KernelExpansion,
+    compress,
+    to_onnx,
+)
 from kernlet.datasets import load
 from kernlet.export.rounding import clear_rows, require_close
 from kernlet.export.skl2onnx import register_skl2onnx
@@ -30,6 +40,7 @@ from support.exportable_models import (
     regressor,
     transformer,
 )
+from support.mixed_tables import FRAME, LABELS, UNKNOWN, impute_and_scale
 
 
 def run(graph, X):
@@ -170,6 +181,34 @@ def test_skl2onnx_takes_pipelines(labels):
     assert_allclose(found["probabilities"], model.predict_proba(IRIS), atol=1e-4)
     older = skl2onnx.to_onnx(model, IRIS[:1].astype(np.float32), target_opset=15)
     assert_array_equal(run(older, IRIS)["label"], model.predict(IRIS))
+
+
+@pytest.mark.parametrize("where", ["behind", "around"])
+def test_skl2onnx_takes_compressed_pipelines(where):
+    register_skl2onnx()
+    columns = ["age", "income", "city", "size"]
+    table = FRAME[columns].assign(city=FRAME["city"].fillna("Rome"), size=FRAME["size"] / 2)
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    steps = [("n", impute_and_scale(), ["age", "income", "size"]), ("c", encoder, ["city"])]
+    encode = ColumnTransformer(steps)
+    if where == "behind":
+        machine = CompressedClassifier(SVC(), 10, random_state=0)
+        model = make_pipeline(encode, PCA(3), machine).fit(table, LABELS)
+    else:
+        pipeline = make_pipeline(encode, PCA(3), SVC()).fit(table, LABELS)
+        model = compress(pipeline, 10, table, LABELS, random_state=0)
+    kinds = dict.fromkeys(columns, FloatTensorType) | {"city": StringTensorType}
+    types = [(name, kind([None, 1])) for name, kind in kinds.items()]
+    graph = skl2onnx.to_onnx(model, initial_types=types)
+    rows = table.assign(city=UNKNOWN["city"])
+    inputs = {name: rows[[name]].to_numpy(np.float32) for name in columns if name != "city"}
+    inputs |= {"city": rows[["city"]].to_numpy(object)}
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    labels, values = session.run(None, inputs)
+    assert_array_equal(labels, model.predict(rows))
+    has_probabilities = hasattr(model, "predict_proba")
+    expected = model.predict_proba(rows) if has_probabilities else model.decision_function(rows)
+    assert_allclose(values, expected, atol=1e-4)
 
 
 def test_skl2onnx_takes_regressors_and_machines_without_probabilities():

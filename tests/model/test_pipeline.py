@@ -39,39 +39,17 @@ from kernlet import CompactKernelClassifier, L1KernelClassifier
 from kernlet.model.model import as_model
 from kernlet.model.pipeline import fold_steps
 from support.exportable_models import COMPACT, IRIS, IRIS_LABELS
-
-RNG = np.random.RandomState(3)
-N = 160
-CITIES = ["Bern", "Oslo", "Paris", "Rome"]
-FRAME = pd.DataFrame(
-    {
-        "age": RNG.normal(40, 10, N),
-        "income": RNG.lognormal(9, 1, N),
-        "city": RNG.choice(CITIES, N, p=[0.05, 0.25, 0.3, 0.4]),
-        "on": RNG.rand(N) > 0.5,
-        "size": RNG.choice([1, 2, 3], N),
-        "note": RNG.choice(["a", "b"], N),
-    }
+from support.mixed_tables import (
+    CATEGORIES,
+    FRAME,
+    LABELS,
+    NUMBERS,
+    UNKNOWN,
+    N,
+    impute_and_encode,
+    impute_and_scale,
+    mixed,
 )
-FRAME.loc[::9, "age"] = np.nan
-FRAME.loc[::11, "city"] = np.nan
-LABELS = np.where((FRAME["age"].fillna(40) > 40) ^ (FRAME["city"] == "Rome"), "yes", "no")
-NUMBERS, CATEGORIES = ["age", "income"], ["city", "on"]
-UNKNOWN = FRAME.assign(city=["Paris", "Nowhere"] * (N // 2))
-
-
-def impute_and_scale(**options):
-    return make_pipeline(SimpleImputer(**options), StandardScaler())
-
-
-def impute_and_encode(**options):
-    options = {"handle_unknown": "ignore"} | options
-    return make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(**options))
-
-
-def mixed(**options):
-    steps = [("n", impute_and_scale(), NUMBERS), ("c", impute_and_encode(**options), CATEGORIES)]
-    return ColumnTransformer(steps)
 
 
 def as_polars(frame):
@@ -391,6 +369,15 @@ def test_unions(tmp_path):
 def test_frozen_steps(tmp_path):
     encoder = FrozenEstimator(mixed().fit(FRAME, LABELS))
     assert_same(make_pipeline(encoder, SVC()).fit(FRAME, LABELS), FRAME, tmp_path)
+
+
+def test_booleans_that_scikit_learn_turns_into_numbers(tmp_path):
+    steps = [("b", impute_and_encode(), ["on", "size"]), ("o", OrdinalEncoder(), ["on", "size"])]
+    pipeline = make_pipeline(ColumnTransformer(steps[:1]), SVC()).fit(FRAME, LABELS)
+    model = assert_same(pipeline, FRAME, tmp_path)
+    assert model.feature_names == ("on=0", "on=1", "size=1", "size=2", "size=3")
+    pipeline = make_pipeline(ColumnTransformer(steps[1:]), SVC()).fit(FRAME, LABELS)
+    assert_same(pipeline, FRAME, tmp_path)
 
 
 def test_nullable_columns_of_pandas(tmp_path):

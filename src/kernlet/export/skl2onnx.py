@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import kernlet
@@ -68,7 +69,17 @@ def _output_types(model: Any) -> dict[str, Any]:
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """Declare an operator with the outputs of a machine; skl2onnx's own would be a ZipMap."""
+    """Declare an operator with the outputs of a machine; skl2onnx's own would be a ZipMap.
+
+    The steps that a compressed Pipeline kept are skl2onnx's own operators in front of it.
+    """
+    from skl2onnx import _parse
+
+    steps = getattr(getattr(model, "model_", None), "steps", ())
+    if steps:
+        for _, step in steps:
+            inputs = _parse._parse_sklearn(scope, step, inputs, custom_parsers)
+        model = LoadedClassifier(replace(model.model_, steps=()))
     operator = scope.declare_local_operator(f"Kernlet{type(model).__name__}", model)
     operator.inputs.extend(inputs)
     for name, kind in _output_types(model).items():

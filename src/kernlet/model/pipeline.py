@@ -301,10 +301,14 @@ def _texts(name: str, step: Any, categories: Any) -> list[str | None]:
 
 
 def _with_booleans(index: dict[str | None, Any], categories: Any) -> dict[str | None, Any]:
-    """The index of categories in which booleans are the numbers 0 and 1, as in scikit-learn."""
-    are_numbers = not any(isinstance(value, str | bool | np.bool_) for value in categories)
-    names = {"0": "False", "1": "True"} if are_numbers else {}
-    return index | {names[text]: index[text] for text in names if text in index}
+    """The index, with booleans as the numbers 0 and 1, which scikit-learn makes of some."""
+    is_text = any(isinstance(value, str | bool | np.bool_) for value in categories)
+    if is_text or not set(index) <= {"0", "1", None}:
+        return index
+    return index | {name: index[text] for text, name in _BOOLEANS.items() if text in index}
+
+
+_BOOLEANS = {"0": "False", "1": "True"}
 
 
 def _one_hot(name: str, step: Any, features: Features) -> Features:

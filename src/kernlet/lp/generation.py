@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import ColumnCache, Gram, as_indices
+from kernlet.lp.interior import InteriorPoint, solve_dense
 from kernlet.lp.problem import L1Margin, PrimalDual, Solution, Status
 from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, solve_basis
 
@@ -34,6 +36,11 @@ from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, so
 # largest difference there, times four, bounds the error elsewhere. A violation above that bound is
 # real. Only when none is left are those below it computed again in float64.
 #
+# Noisy rows, on which hundreds of centers are in use, are hard for the simplex method. Where it has
+# worked for long and the kernel matrix is small enough, an interior point method finds the
+# partition of rows and centers instead (interior.py), and the programs after that one (other
+# costs) are solved in the same way over the centers still in use.
+#
 # The certificate does not depend on any of this. At the end the vertex is polished by an LU
 # factorisation of its basis, everything is priced in float64, t is made feasible by shrinking, and
 # objective and bound are compared (L1Margin.bound). If the gap exceeds ``tol`` after all,
@@ -56,6 +63,12 @@ _NONE = as_indices([])
 # Of the restricted program, which lives through hundreds of runs: beyond these few its numbers are
 # hopeless, and every run would take three times as long.
 _MAX_RETRIES = 8
+# When to give up the simplex method for the interior point method, in matrix entries times
+# simplex iterations, of which a second does 1e8 to 1e9: not before _MIN_WORK, and not before as
+# much as the other method will need. So the two together take at most twice the time of the
+# better. The latter holds the kernel values in memory and takes 20 n_rows n_centers^2 operations.
+_MIN_WORK, _WORK_PER_OPERATION = 3e8, 0.07
+_DENSE_ENTRIES = 16_000_000  # 4,000 rows and candidates: 128 MB, and half a minute
 
 
 class RestrictedLP:
@@ -72,7 +85,10 @@ class RestrictedLP:
         self.rows = self.centers = _NONE
         self.status: Status = "failed"
         self.intercept = 0.0
-        self.duals = self.coef = self.margins = self.correlations = np.zeros(0)
+        self.duals: Floats = np.zeros(0)
+        self.coef: Floats = np.zeros(0)
+        self.margins: Floats = np.zeros(0)
+        self.correlations: Floats = np.zeros(0)
         self.simplex = HotSimplex(_MAX_RETRIES)
         self._scale = 0.0  # s, the largest kernel value seen at first
         self._unit = 0.0  # of t
@@ -144,16 +160,31 @@ class RestrictedLP:
         return self.status
 
     def polished(self) -> tuple[Floats, Floats, float]:
-        """Duals, coefficients and intercept computed again from the basis of the optimum.
+        """Duals, coefficients and intercept computed again from the basis of the optimum."""
+        answer = self.duals, self.coef, self.intercept
+        vertex = self.vertex() if self.status == "optimal" else None
+        if vertex is None:
+            return answer
+        duals, coef, intercept = vertex
+        if not _is_close(duals, self.duals) or not _is_close(coef, self.coef):
+            return answer
+        upper = self.costs.error_weights[self.rows]
+        return (
+            np.where(self.duals > 0, np.clip(duals, 0.0, upper), 0.0),
+            np.where(self.coef != 0, coef, 0.0),
+            intercept,
+        )
+
+    def vertex(self) -> tuple[Floats, Floats, float] | None:
+        """Duals, coefficients and intercept of the basis at hand; None where it is singular.
 
         The basic columns F and the active rows A (the balance among them) make a square
         system: its solution is t on F, that of its transpose the intercept and beta.
         """
-        answer = self.duals, self.coef, self.intercept
         column_status, row_status = self.simplex.column_status, self.simplex.row_status
         free, active = column_status == BASIC, row_status != BASIC
-        if self.status != "optimal" or not free.any() or free.sum() != active.sum():
-            return answer
+        if not free.any() or free.sum() != active.sum():
+            return None
         upper = self.costs.error_weights[self.rows]
         duals = np.where(column_status == UPPER, upper, 0.0)
         limits = np.append(0.0, self.costs.coef_weights[self.centers])
@@ -162,18 +193,26 @@ class RestrictedLP:
         kernel = self.gram.block(self.rows, self.centers[active[1:]])
         entries = np.hstack([signs, kernel * signs])[:, 0 if active[0] else 1 :]
         right = limits[active] - duals[~free] @ entries[~free]
-        polished = solve_basis(entries[free], np.ones(free.sum()), right)
-        if polished is None:
-            return answer
+        solved = solve_basis(entries[free], np.ones(free.sum()), right)
+        if solved is None:
+            return None
         coef = np.zeros(len(active))
-        coef[active], duals[free] = polished
-        if not _is_close(duals, self.duals) or not _is_close(coef[1:], self.coef):
-            return answer
-        return (
-            np.where(self.duals > 0, np.clip(duals, 0.0, upper), 0.0),
-            np.where(self.coef != 0, coef[1:], 0.0),
-            float(coef[0]),
-        )
+        coef[active], duals[free] = solved
+        return duals, coef[1:], float(coef[0])
+
+    def start_from(self, rows: Indices, free: Any, centers: Indices, point: InteriorPoint) -> None:
+        """Take the partition of an interior point as working set and basis.
+
+        ``rows`` are those with a positive t, ``free`` tells which of them are below nu; ``centers``
+        have a coefficient. The basis is square: one more of ``free`` than ``centers``.
+        """
+        self.add(rows, _NONE)
+        self.add(_NONE, centers)
+        self.simplex.column_status = np.where(free, BASIC, UPPER)
+        is_positive = point.coef[centers] > 0
+        self.simplex.row_status = np.append(LOWER, np.where(is_positive, UPPER, LOWER))
+        self.duals, self.coef = point.duals[rows], point.coef[centers]
+        self.intercept, self.status = point.intercept, "optimal"
 
 
 def _check(is_accepted: bool) -> None:
@@ -285,6 +324,7 @@ class ColumnGeneration:
         self.row_batch, self.center_batch = row_batch, center_batch
         n_rows, n_candidates = problem.shape
         self._row_ages, self._center_ages = _Aging(n_rows), _Aging(n_candidates)
+        self._dense_centers: Indices | None = None  # None while the simplex method is in use
         rows = _draw_both_signs(self.costs.signs, row_batch, random_state)
         centers = rows if gram.is_square else random_state.permutation(n_candidates)
         self.lp.add(rows, centers[:center_batch])
@@ -312,9 +352,15 @@ class ColumnGeneration:
         its basis.
         """
         tol = tol if certify else _VIOLATION
-        begin = self.lp.simplex.n_iter
+        begin, before = self.lp.simplex.n_iter, 0
         while True:
-            used = self.lp.simplex.n_iter - begin
+            if self._is_heavy(max_iter):
+                before += self.lp.simplex.n_iter - begin
+                solution, n_steps = self._solve_dense(tol, report)
+                before, begin = before + n_steps, 0
+                if solution is not None:
+                    return [replace(solution, n_iter=before)]
+            used = before + self.lp.simplex.n_iter - begin
             status = self.lp.solve(None if max_iter is None else max(0, max_iter - used))
             pair = self._pair(self.lp.duals, self.lp.coef, self.lp.intercept)
             prices = _Prices(self.costs, pair, *self.pricer.fast(pair))
@@ -329,9 +375,71 @@ class ColumnGeneration:
                 if status == "optimal" and prices.solution.gap > tol:
                     rows, centers = self._outside(*prices.violated(_VIOLATION, _VIOLATION))
             if not len(rows) and not len(centers):
-                n_iter = self.lp.simplex.n_iter - begin
+                n_iter = before + self.lp.simplex.n_iter - begin
                 return [replace(prices.solution, n_iter=n_iter, status=status)]
             self._exchange(prices, rows, centers)
+
+    def _is_heavy(self, max_iter: int | None) -> bool:
+        """Whether the interior point method is likely to be faster from here on."""
+        if self._dense_centers is not None:
+            return True
+        n_rows, n_candidates = self.problem.shape
+        if max_iter is not None or n_rows * n_candidates > _DENSE_ENTRIES:
+            return False
+        limit = max(_MIN_WORK, _WORK_PER_OPERATION * n_rows * float(n_candidates) ** 2)
+        if self.lp.simplex.work <= limit:
+            return False
+        self._dense_centers = np.arange(n_candidates)
+        return True
+
+    def _solve_dense(
+        self, tol: float, report: Callable[[PrimalDual], bool] | None
+    ) -> tuple[Solution | None, int]:
+        """The solution by the interior point method, and its steps.
+
+        None where the vertex has no certificate: the simplex method continues from its basis.
+        """
+        assert self._dense_centers is not None
+        centers, n_steps = self._dense_centers, 0
+        while True:
+            n_steps += self._find_vertex(centers)
+            pair = self._pair(self.lp.duals, self.lp.coef, self.lp.intercept)
+            prices = _Prices(self.costs, pair, *self.pricer.exact(pair))
+            is_stopped = report is not None and report(pair)
+            if is_stopped or prices.solution.gap <= tol:
+                # The next program has other costs: few centers that are not in use now enter.
+                self._dense_centers = pair.centers if len(pair.centers) else centers
+                status: Status = "stopped" if is_stopped else "optimal"
+                return replace(prices.solution, status=status), n_steps
+            missing = np.setdiff1d(prices.violated(np.inf, _VIOLATION)[1], centers)
+            if not len(missing):
+                self._dense_centers = None
+                self.lp.simplex.work = -np.inf  # no second attempt
+                return None, n_steps
+            centers = np.union1d(centers, missing)
+
+    def _find_vertex(self, centers: Indices) -> int:
+        """Make the vertex that an interior point shows the answer of the program; its steps."""
+        rows = np.flatnonzero(self.costs.error_weights > 0)
+        gram, nu = self.lp.gram, self.costs.error_weights[rows]
+        K = gram.block(rows, centers)
+        check_finite(K)
+        point = solve_dense(K, self.costs.signs[rows], nu, self.costs.coef_weights[centers])
+        self.lp = RestrictedLP(gram, self.costs)
+        if point is None:
+            self.lp.add(rows, centers)
+            return 0
+        used = np.flatnonzero(point.use > 1.0)
+        by_betweenness = np.argsort(-point.betweenness, kind="stable")
+        is_free = np.zeros(len(rows), dtype=bool)
+        is_free[by_betweenness[: len(used) + 1]] = True
+        kept = np.flatnonzero(is_free | (point.duals > 0.5 * nu))
+        spread = _over_all(point, self.problem.shape, rows, centers)
+        self.lp.start_from(rows[kept], is_free[kept], centers[used], spread)
+        vertex = self.lp.vertex()
+        if vertex is not None:
+            self.lp.duals, self.lp.coef, self.lp.intercept = vertex
+        return point.n_iter
 
     def certified(self, solution: Solution, tol: float, max_iter: int | None) -> Solution:
         """The answer to the present costs in float64, ``solution`` being that in float32."""
@@ -392,6 +500,15 @@ def _costs(problem: L1Margin) -> L1Margin:
     """The one output of a problem; float64 signs multiply faster than int8."""
     costs = problem.outputs(0)
     return replace(costs, signs=costs.signs.astype(np.float64))
+
+
+def _over_all(
+    point: InteriorPoint, shape: tuple[int, int], rows: Indices, centers: Indices
+) -> InteriorPoint:
+    """A point over some rows and centers as one over all."""
+    duals, coef = np.zeros(shape[0]), np.zeros(shape[1])
+    duals[rows], coef[centers] = point.duals, point.coef
+    return replace(point, duals=duals, coef=coef)
 
 
 class _Aging:

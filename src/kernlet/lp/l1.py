@@ -315,7 +315,8 @@ class L1KernelClassifier(ExpansionClassifier):
         weights and the candidates as they are, and is loose: show it as a bound. 1 where a
         linear program was not solved to its optimum.
     n_iter_ : int
-        Simplex iterations.
+        Simplex iterations, and steps of the interior point method that takes over where noisy
+        rows need very many of these.
     n_passes_ : float
         Passes of streaming over the rows, those over samples counted as their share; 0 where
         generation alone was used.

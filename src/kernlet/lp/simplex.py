@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import highspy
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 
 from kernlet._typing import Floats, Indices
 from kernlet.lp.problem import Status
@@ -60,6 +61,7 @@ class HotSimplex:
         self.column_status: Any = np.array([], dtype=object)
         self.row_status: Any = np.array([], dtype=object)
         self.n_iter = 0
+        self.work = 0.0  # matrix entries times iterations
         self._retries_left = max_retries
         self._highs = highspy.Highs()
         self._set_options(_OPTIONS)
@@ -138,7 +140,9 @@ class HotSimplex:
             limit = min(limit, max(0, end - self.n_iter))
         self._set_options(_OPTIONS | options | {"simplex_iteration_limit": limit})
         self._highs.run()
-        self.n_iter += max(0, self._highs.getInfo().simplex_iteration_count)
+        n_iter = max(0, self._highs.getInfo().simplex_iteration_count)
+        self.n_iter += n_iter
+        self.work += float(n_iter) * len(self.column_status) * len(self.row_status)
         status = _STATUS.get(self._highs.getModelStatus(), "failed")
         if status == "iteration limit" and (end is None or self.n_iter < end):
             return "failed"  # cycling: our own limit was reached, not the caller's
@@ -168,11 +172,14 @@ def solve_basis(matrix: Floats, right: Floats, transposed: Floats) -> tuple[Floa
     At a vertex the basic variables solve a square system. Solving it again by LU in the user's
     scale frees them of HiGHS's tolerances: what was exact to 1e-10 is then exact to round-off.
     """
-    try:
-        factor = lu_factor(matrix)
-    except (LinAlgError, ValueError):
-        return None
-    return lu_solve(factor, right), lu_solve(factor, transposed, trans=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)  # a singular matrix is no surprise here
+        try:
+            factor = lu_factor(matrix)
+        except (LinAlgError, ValueError):
+            return None
+    x, y = lu_solve(factor, right), lu_solve(factor, transposed, trans=1)
+    return (x, y) if np.isfinite(x).all() and np.isfinite(y).all() else None
 
 
 def check_finite(values: Floats) -> None:

@@ -31,7 +31,12 @@ from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.tables.dates import DateColumn
-from kernlet.tables.encode import ColumnEncoding, NumberColumn
+from kernlet.tables.encode import (
+    CategoryColumn,
+    ColumnEncoding,
+    NumberColumn,
+    OrdinalColumn,
+)
 from support.c_programs import SANITIZERS, STRICT, compiled, needs_gcc, run
 from support.exportable_models import (
     CLASSIFIERS,
@@ -437,47 +442,40 @@ def test_a_row_of_a_table_becomes_the_features_of_python(tmp_path):
     assert not refused.any()
 
 
-class Grades:
-    """A column of texts as one number; some cells may be refused."""
-
-    features = ("grade",)
-
-    def __init__(self, name, numbers):
-        self.name, self.numbers = name, numbers
-        self.categories = tuple(text for text in numbers if text not in (None, "other"))
-
-    def encoded(self, values):
-        known = self.numbers
-        found = [known[v] if v in known else known.get("other") for v in values]
-        if None in found:
-            raise ValueError("refused")
-        return np.array(found, dtype=float)[:, None]
-
-
 @needs_gcc
 @pytest.mark.parametrize("missing", [None, 7.0])
-@pytest.mark.parametrize("other", [None, 0.0, 9.0])
-def test_cells_that_python_refuses_are_refused(missing, other, tmp_path):
-    numbers = {"a": 1.0, "b": 2.5, "zero": 0.0, None: missing, "other": other}
-    columns = (Grades("first", numbers), NumberColumn("x", 3.0), Grades("second", numbers))
+@pytest.mark.parametrize("unknown", [None, 0.0, 9.0])
+def test_cells_that_python_refuses_are_refused(missing, unknown, tmp_path):
+    category_unknown = {None: None, 0.0: -1, 9.0: 1}[unknown]
+    columns = (
+        OrdinalColumn("grade", ("a", "b", "zero"), (1.0, 2.5, 0.0), missing, unknown),
+        NumberColumn("x", 3.0),
+        # one category has no feature, two share one
+        CategoryColumn("kind", ("a", "b", "zero"), False, (-1, 0, 0), category_unknown),
+        NumberColumn("y", None),
+    )
+    encoding = ColumnEncoding(columns)
     texts = ["a", "b", "zero", "c", None]
-    table = {"first": texts, "x": [1.0, None, 2.0, 0.5, 1.0], "second": texts[::-1]}
-    machine = as_model(SVC().fit(np.eye(3), [0, 1, 1]))
-    model = replace(machine, encoding=ColumnEncoding(columns))
+    table = {"grade": texts, "x": [1.0, None, 2.0, 0.5, 1.0], "kind": texts[::-1]}
+    table = {name: cells * 2 for name, cells in table.items()} | {"y": [5.0] * 9 + [None]}
+    rows = np.eye(len(encoding.feature_names))
+    model = replace(as_model(SVC().fit(rows, rows[:, 0])), encoding=encoding)
     to_c(model, tmp_path)
     features, refused = c_features(tmp_path, model, table)
-    for i in range(5):
+    for i, flag in enumerate(refused):
         row = {name: [cells[i]] for name, cells in table.items()}
         try:
-            assert_array_equal(features[i], model.encoding.transform(row)[0])
+            expected = encoding.transform(row)[0]
         except ValueError:
-            assert refused[i]
+            assert flag
         else:
-            assert not refused[i]
+            assert not flag
+            assert_array_equal(features[i], expected)
     header = (tmp_path / "model.h").read_text("utf-8")
-    assert ("other texts are refused" in header) == (other is None)
-    assert ("NULL is refused" in header) == (missing is None)
-    assert ("other texts give grade = 9" in header) == (other == 9.0)
+    assert ("other texts are refused" in header) == (missing is not None and unknown is None)
+    assert ("other texts and NULL are refused" in header) == (unknown is None)
+    assert ("other texts give grade = 9" in header) == (unknown == 9.0)
+    assert "y; NAN is refused" in header
 
 
 def test_dates_are_given_by_their_parts():

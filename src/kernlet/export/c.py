@@ -534,8 +534,9 @@ def c_entries(array: PackedArray) -> list[str]:
 
 # -- Rows of a table -------------------------------------------------------------------------------
 #
-# A text column may encode known, unknown and missing cells in any way, or refuse them. The code
-# first assigns what unknown texts become, and then, for each known text, the numbers that differ.
+# A text column may encode known, unknown and missing cells in any way, or refuse unknown ones, and
+# with them missing ones where it knows none. The code first assigns what unknown texts
+# become, and then, for each known text, the numbers that differ.
 
 
 @dataclass(frozen=True)
@@ -589,7 +590,8 @@ def _number_column(column: Any, field: str, start: int, meaning: str) -> RawColu
         lines = (f"features[{start}] = {value};", refuse)
         return RawColumn("float ", field, f"{about}; NAN is refused", "0.0f", lines)
     line = f"features[{start}] = {is_missing} ? {c_float(column.fill)} : {value};"
-    about, example = f"{about}; NAN becomes {column.fill:g}", c_float(f"{column.fill:.3g}")
+    about, example = f"{about}; NAN becomes {column.fill:g}", f"{column.fill:.3g}"
+    example += "f" if set(".e") & set(example) else ".0f"
     return RawColumn("float ", field, about, example, (line,))
 
 
@@ -603,11 +605,10 @@ def _text_column(column: Any, field: str, start: int) -> RawColumn:
         if "\0" not in text:  # which a string of C cannot hold
             cells.append((f"is_text({value}, TEXT({c_string(text)}))", _encoded(column, text)))
     for condition, row in cells:
-        changes = [] if row is None else _assignments(row, other or [0.0] * n_features, start)
-        if row is not None and other is None:
-            changes.append("known = 1;")
-        if row is None and other is not None:
-            changes.append("refused = 1;")
+        if row is None:
+            continue
+        changes = _assignments(row, other or [0.0] * n_features, start)
+        changes += ["known = 1;"] if other is None else []
         if changes:
             lines += [f"if ({condition}) {{", *(f"    {change}" for change in changes), "}"]
     lines += ["refused |= !known;"] if other is None else []
@@ -635,8 +636,8 @@ def _about_texts(column: Any, missing: list[float] | None, other: list[float] | 
     texts = ", ".join(f'"{c_comment(text)}"' for text in column.categories)
     about = f"{c_comment(column.name)}: {texts}"
     if missing is None:
-        about += "; NULL is refused"
-    elif missing != other:
+        return f"{about}; other texts and NULL are refused"
+    if missing != other:
         about += "; NULL where it is missing"
     if other is None:
         return f"{about}; other texts are refused"

@@ -23,11 +23,12 @@ from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardS
 from sklearn.svm import SVC
 
 import kernlet
+from kernlet import CompactKernelClassifier
 from kernlet.cli import ByteCount, main
 from kernlet.cli.fit import _advice
 from kernlet.tables.encode import choose_scaler
 from kernlet.tables.read import read_table
-from support.exportable_models import IRIS, IRIS_LABELS
+from support.exportable_models import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS
 from support.mixed_tables import FRAME, LABELS, UNKNOWN, mixed
 
 NAMES = load_iris().target_names
@@ -485,12 +486,14 @@ def test_compress_takes_files_of_three_kinds(kind, iris, tmp_path):
         skops.io.dump(svm, path)
     else:
         path.write_text(LIBSVM)
-    said = kernlet_command("compress", path, table, "--centers", 4, "-o", tmp_path / "small")
-    assert "4 and" in said or kind == "libsvm"
+    size = 2 if kind == "libsvm" else 4
+    said = kernlet_command("compress", path, table, "--centers", size, "-o", tmp_path / "small")
+    assert f"before, {size} after" in said
     assert "same class for" in said
+    assert "150: the rows given, which may include training rows" in said
     small = kernlet.load(tmp_path / "small")
-    assert small.n_centers_ <= 4
-    assert small.predict(IRIS).shape == (150,)
+    assert small.n_centers_ == size
+    assert small.predict_proba(IRIS).shape == (150, 3)
 
 
 def test_compress_keeps_the_encoding(iris, tmp_path):
@@ -500,6 +503,28 @@ def test_compress_keeps_the_encoding(iris, tmp_path):
     assert "is a number" in kernlet_command(
         "compress", model, "--centers", "few", "-o", tmp_path / "x", status=2
     )
+
+
+def test_compress_refuses_to_grow_a_machine(iris, tmp_path):
+    table, model, _ = iris
+    n_centers, small = kernlet.load(model).n_centers_, tmp_path / "small"
+    words = ("compress", model, table, "--centers", n_centers, "-o", small)
+    said = kernlet_command(*words, status=1)
+    assert "nothing was written. Give fewer --centers" in said
+    assert not small.exists()
+    kernlet_command(*words, "--force")
+    assert kernlet.load(small).n_centers_ == n_centers
+
+
+def test_compress_keeps_packed_storage_and_says_what_is_lost(tmp_path):
+    machine = CompactKernelClassifier(40, storage="int4", n_epochs=10, random_state=0)
+    kernlet.save(machine.fit(DIGITS, DIGIT_LABELS), tmp_path / "model")
+    np.savez(tmp_path / "digits.npz", X=DIGITS, y=DIGIT_LABELS)
+    words = ("compress", tmp_path / "model", tmp_path / "digits.npz", "-o", tmp_path / "s")
+    said = kernlet_command(*words, "--centers", 4)
+    assert kernlet.load(tmp_path / "s").nbytes_ < machine.nbytes_ / 2
+    assert re.search(r"accuracy falls by \d+\.\d points: give more --centers", said)
+    assert "accuracy falls" not in kernlet_command(*words, "--centers", 35)
 
 
 LIBSVM = """svm_type c_svc

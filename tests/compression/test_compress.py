@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,10 +20,15 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernlet import ChunkingSyntheticClassifier, CompressedClassifier, L1KernelClassifier, compress
-from kernlet.compression.compress import ValidationData, has_class_weight, sizes_to_try
+from kernlet.compression.choice import ValidationData, sizes_to_try
+from kernlet.compression.compress import has_class_weight
 from kernlet.datasets import load
-from kernlet.model.model import as_classifier, as_model
+from kernlet.expansion import KernelExpansion
+from kernlet.kernels.rbf import RBF
+from kernlet.model.model import Model, as_classifier, as_model
 from kernlet.sklearn_base import label_codes
+
+PAIRS = "the class of the largest probability need not win most pairs, as with SVC"
 
 
 @parametrize_with_checks(
@@ -31,6 +37,7 @@ from kernlet.sklearn_base import label_codes
         CompressedClassifier(SVC(), n_centers="auto", max_iter=20, random_state=0),
     ],
     expected_failed_checks=lambda estimator: {
+        **({"check_classifiers_train": PAIRS} if estimator.n_centers == "auto" else {}),
         "check_classifiers_one_label_sample_weights": "SVC refuses that with a sentence of its own",
         "check_sample_weight_equivalence_on_dense_data": (
             "the search for centers starts from random members of the support vectors"
@@ -228,7 +235,7 @@ def test_meta_estimator_chooses_on_rows_that_its_trial_has_not_seen(moons):
 def test_sample_weight_goes_to_the_estimator(moons):
     X, _, y, _ = moons
     weight = np.where(y == 1, 5.0, 1.0)
-    small = CompressedClassifier(SVC(gamma=1.0), 10, random_state=0)
+    small = CompressedClassifier(SVC(gamma=1.0), 10, keep_estimator=True, random_state=0)
     weighted = small.fit(X, y, sample_weight=weight).estimator_
     expected = SVC(gamma=1.0).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(weighted.dual_coef_, expected.dual_coef_)
@@ -295,7 +302,8 @@ def test_text_goes_through_its_vectoriser():
 def test_weights_are_not_forgotten_by_coefficients_refitted(moons):
     X, _, y, _ = moons
     weight = np.where(y == 1, 50.0, 1.0)
-    small = CompressedClassifier(SVC(C=0.1), 20, random_state=0).fit(X, y, sample_weight=weight)
+    small = CompressedClassifier(SVC(C=0.1), 20, keep_estimator=True, random_state=0)
+    small.fit(X, y, sample_weight=weight)
     before, after = (m.score(X, y, weight) for m in (small.estimator_, small))
     assert after >= before - 0.01
 
@@ -310,24 +318,29 @@ def test_coefficients_are_not_refitted_where_the_weights_are_not_known(moons):
 
 def test_auto_judges_by_rows_that_made_no_choice(moons, monkeypatch):
     """The rows to judge by are in neither the fit nor the choice of coefficients."""
-    import kernlet.compression.compress as module
+    import kernlet.compression.choice as module
 
     X, _, y, _ = moons
-    seen, judged = [], []
-    real_match, real_split = module.match, module.ValidationData.split_half
+    fitted_to, judged = [], []
+    make, judge = module._with_coefficients, module.ValidationData.judge
     monkeypatch.setattr(
-        module, "match", lambda k, Z, rows, v: seen.append(rows) or real_match(k, Z, rows, v)
+        module, "_with_coefficients", lambda *given: fitted_to.append(given[-1]) or make(*given)
     )
     monkeypatch.setattr(
         module.ValidationData,
-        "split_half",
-        lambda data: judged.append((data, real_split(data))) or judged[-1][1],
+        "judge",
+        lambda data, model, small, groups: (
+            judged.append((data, fitted_to[-len(groups) :], groups))
+            or judge(data, model, small, groups)
+        ),
     )
     compress(SVC().fit(X, y), "auto", X, y, random_state=0)
-    data, (to_choose, to_judge) = judged[0]
-    assert not set(to_choose) & set(to_judge)
-    known = {row.tobytes() for row in data.X[to_judge]}
-    assert not known & {row.tobytes() for row in seen[0]}
+    CompressedClassifier(SVC(), "auto", random_state=0).fit(X, y)
+    assert len(judged) > 2
+    for data, rows, groups in judged:
+        assert not set(np.concatenate(groups)) & set(data.rows_to_choose())
+        assert all(not set(group) & set(fit) for group, fit in zip(groups, rows, strict=True))
+        assert data.held_out_only == (len(np.concatenate(groups)) < len(X) / 2)
 
 
 @pytest.mark.parametrize(
@@ -388,34 +401,58 @@ def validation_data(codes=None, weights=None, n_validation=10):
     return ValidationData(np.zeros((40, 2)), original, codes, weights, validation, may_refit=True)
 
 
-def test_rows_to_choose_by_and_to_judge_by_never_meet():
-    to_choose, to_judge = validation_data().split_half()
-    assert sorted([*to_choose, *to_judge]) == list(range(10))
-    assert len(to_choose) == len(to_judge) == 5
+@pytest.mark.parametrize("held_out_only", [False, True])
+def test_rows_to_choose_by_and_to_judge_by_never_meet(held_out_only):
+    data = replace(validation_data(), held_out_only=held_out_only)
+    groups, fits = zip(*data.groups_to_judge(), strict=True)
+    judged = np.concatenate(groups)
+    expected = range(10) if held_out_only else range(40)
+    assert sorted([*data.rows_to_choose(), *judged]) == list(expected)
+    assert len(groups) == 5
+    for group, rows in zip(groups, fits, strict=True):
+        assert not set(group) & set(rows)
+    if held_out_only:
+        assert not set(np.concatenate(fits)) & set(range(10))
 
 
 def test_a_single_row_does_both():
-    to_choose, to_judge = validation_data(n_validation=1).split_half()
-    assert to_choose.tolist() == to_judge.tolist() == [0]
+    data = replace(validation_data(n_validation=1), held_out_only=True)
+    ((group, _),) = data.groups_to_judge()
+    assert group.tolist() == data.rows_to_choose().tolist() == [0]
+
+
+def constant(code):
+    """A model of two classes that predicts the same for every row."""
+    expansion = KernelExpansion(RBF(1.0), np.zeros((0, 2)), np.zeros((1, 0)), [2.0 * code - 1])
+    return Model(expansion, "classifier", classes=np.arange(2), scheme="one output")
 
 
 def test_the_target_is_y_or_else_the_original():
     codes, rows = np.ones(40, dtype=int), np.arange(40)
-    assert validation_data(codes).score(codes, rows) == 1
-    assert validation_data().score(np.zeros(40, dtype=int), rows) == 1
+    assert validation_data(codes).score(constant(1), rows) == 1
+    assert validation_data().score(constant(0), rows) == 1
 
 
 def test_scores_are_weighted():
     codes = np.arange(40) % 2
     weights = np.where(codes == 0, 3.0, 1.0)
     rows = np.arange(4)
-    assert validation_data(codes, weights).score(np.zeros(4, dtype=int), rows) == 6 / 8
+    assert validation_data(codes, weights).score(constant(0), rows) == 6 / 8
+    balanced = replace(validation_data(codes, weights), scoring="balanced_accuracy")
+    assert balanced.score(constant(0), rows) == 1 / 2
 
 
-def test_a_perfect_score_on_few_rows_has_an_error_all_the_same():
-    score, error = validation_data().original_score()
-    assert score == 1.0
-    assert 0.05 < error < 0.3
+@pytest.mark.parametrize("scoring", [None, "accuracy"])
+def test_losses_are_measured_on_the_same_rows(scoring):
+    codes = np.arange(40) % 4 // 3  # 0, 0, 0, 1
+    data = replace(validation_data(codes), scoring=scoring)
+    groups = [np.arange(start, 40, 4) for start in range(4)]
+    score, loss, error = data.judge(constant(0), [constant(0)] * 4, groups)
+    assert (score, loss) == (0.75, 0.0)
+    assert error < 0.03  # the standard error of the score itself is .07
+    score, loss, error = data.judge(constant(0), [constant(1)] * 4, groups)
+    assert (score, loss) == pytest.approx((0.25, 0.5))
+    assert 0.1 < error < 0.6
 
 
 def test_labels_become_numbers_and_strangers_are_refused():
@@ -464,5 +501,5 @@ def test_verbose_prints_the_tasks(moons, capsys):
     X, _, y, _ = moons
     CompressedClassifier(SVC(), "auto", verbose=1, random_state=0).fit(X, y)
     printed = capsys.readouterr().out
-    for task in ("trial estimator", "1 centers", "estimator", "compression"):
+    for task in ("trial estimator", "1 centers", "estimator", "centers", "coefficients"):
         assert f"[CompressedClassifier] {task}: " in printed

@@ -256,6 +256,7 @@ def run_predict(**options: Any) -> None:
 @click.argument("table", type=_FILE, required=False)
 @_target
 @click.option("--centers", default="100", help='A number, or "auto".')
+@click.option("--force", is_flag=True, help="Write the machine even if it is not smaller.")
 @_seed
 @_skip_unlabelled
 @_reads_table
@@ -264,7 +265,8 @@ def run_compress(**options: Any) -> None:
     """Rebuild a machine from few centers.
 
     MODEL is a LIBSVM model file, a skops file or a kernlet file. The rows of TABLE, preferably not
-    those it was trained on, determine the coefficients and measure the loss in accuracy.
+    those it was trained on, determine the coefficients, calibrate the probabilities and measure the
+    loss in accuracy.
     """
     from kernlet.cli.compress import run
 

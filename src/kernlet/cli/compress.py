@@ -10,9 +10,12 @@ import click
 
 from kernlet.cli.common import labelled_rows, read_model
 from kernlet.compression.compress import compress
+from kernlet.compression.record import Compression
 from kernlet.console import plain_warnings, say
 from kernlet.export.file import save
 from kernlet.tables.read import TableFile
+
+_LARGEST_LOSS = 0.01  # of accuracy, without a remark
 
 
 def run(
@@ -21,6 +24,7 @@ def run(
     table: TableFile | None,
     target: str | None,
     centers: str,
+    force: bool,
     seed: int,
     output: Path,
 ) -> None:
@@ -33,10 +37,17 @@ def run(
     say(f"compressing {machine.expansion.n_centers:,} centers")
     with plain_warnings():
         small = compress(machine, size, X, y, random_state=seed)
+    facts = small.compression_
+    if facts.bytes_after >= facts.bytes_before and not force:
+        raise ValueError(
+            f"{facts.centers_after:,} centers take {facts.bytes_after:,} bytes, no fewer than the "
+            f"{facts.bytes_before:,} of {model}; nothing was written. Give fewer --centers than "
+            f"{facts.centers_before:,}, or --force."
+        )
     # the smaller machine still knows the columns of the training table
     data = {name: value for name, value in machine.summary.items() if name == "data"}
     save(replace(small.model_, summary=small.model_.summary | data), output)
-    _print_cost(small.compression_)
+    _print_record(facts)
     click.echo(f"wrote {output}")
 
 
@@ -48,15 +59,15 @@ def _size(centers: str) -> Any:
     return int(centers)
 
 
-def _print_cost(cost: Any) -> None:
-    click.echo(
-        f"{cost.centers_before:,} centers and {cost.bytes_before:,} bytes before, "
-        f"{cost.centers_after:,} and {cost.bytes_after:,} after"
-    )
-    if cost.agreement is not None:
-        click.echo(f"same class for {100 * cost.agreement:.2f} % of the rows")
-    if cost.accuracy_before is not None:
+def _print_record(facts: Compression) -> None:
+    _, *lines = str(facts).splitlines()
+    for line in lines:
+        click.echo(line.strip())
+    if facts.accuracy_before is None or facts.accuracy_after is None:
+        return
+    lost = facts.accuracy_before - facts.accuracy_after
+    if lost > _LARGEST_LOSS:
         click.echo(
-            f"accuracy {100 * cost.accuracy_before:.2f} % before, "
-            f"{100 * cost.accuracy_after:.2f} % after"
+            f"accuracy falls by {100 * lost:.1f} points: give more --centers or --centers auto, or "
+            "train a small machine with kernlet fit --centers or --auto, which often does better"
         )

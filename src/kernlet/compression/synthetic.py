@@ -108,10 +108,14 @@ class ReducedSet:
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A smaller expansion, and its relative residuals at the start and after every step."""
+    """A smaller expansion, and its relative residuals at the start and after every step.
+
+    ``converged`` is false where the search ended at ``max_iter`` steps.
+    """
 
     expansion: KernelExpansion
     residuals: tuple[float, ...]
+    converged: bool = True
 
     @property
     def residual(self) -> float:
@@ -156,9 +160,9 @@ def synthesize(
     inits = [init] + ["members"] * (n_starts - 1)
     starts = [_start(name, problem, n_centers, shift, random_state) for name in inits]
     searches = [_search(problem, start, box, max_iter) for start in starts]
-    Z, W, residuals = min(searches, key=lambda search: search[2][-1])
+    Z, W, residuals, converged = min(searches, key=lambda search: search[2][-1])
     smaller = KernelExpansion(expansion.kernel, Z + shift, W, expansion.intercept)
-    return Reduction(smaller, residuals)
+    return Reduction(smaller, residuals, converged)
 
 
 def _shifted(expansion: KernelExpansion) -> tuple[Floats, Floats]:
@@ -227,8 +231,8 @@ def _cluster(problem: ReducedSet, n_centers: int, random: np.random.RandomState)
 
 def _search(
     problem: ReducedSet, start: Floats, box: float | None, max_iter: int
-) -> tuple[Floats, Floats, tuple[float, ...]]:
-    """L-BFGS from a starting point: points, coefficients and the residual after every step."""
+) -> tuple[Floats, Floats, tuple[float, ...], bool]:
+    """L-BFGS from a start: points, coefficients, residuals of the steps, and convergence."""
     if box is not None:
         return _boxed_search(problem, start, box, max_iter)
 
@@ -236,15 +240,15 @@ def _search(
         value, by_points = problem.projected(flat.reshape(start.shape))
         return value, by_points.ravel()
 
-    flat, residuals = _minimize(objective, start.ravel(), max_iter)
+    flat, residuals, converged = _minimize(objective, start.ravel(), max_iter)
     Z = flat.reshape(start.shape)
     W = problem.best_coef(Z)
-    return Z, W, (*residuals, problem.residual(Z, W))
+    return Z, W, (*residuals, problem.residual(Z, W)), converged
 
 
 def _boxed_search(
     problem: ReducedSet, start: Floats, box: float, max_iter: int
-) -> tuple[Floats, Floats, tuple[float, ...]]:
+) -> tuple[Floats, Floats, tuple[float, ...], bool]:
     """The same with coefficients in a box: they cannot be eliminated, so Z and W are searched."""
     n_outputs = len(problem.coef)
     nearest = pairwise_distances_argmin(start, problem.centers)
@@ -260,9 +264,9 @@ def _boxed_search(
 
     bounds = [(None, None)] * start.size + [(-b, b) for b in limit.ravel()]
     flat = np.concatenate([start.ravel(), first.ravel()])
-    flat, residuals = _minimize(objective, flat, max_iter, bounds)
+    flat, residuals, converged = _minimize(objective, flat, max_iter, bounds)
     Z, W = split(flat)
-    return Z, W, (*residuals, problem.residual(Z, W))
+    return Z, W, (*residuals, problem.residual(Z, W)), converged
 
 
 def _minimize(
@@ -270,8 +274,8 @@ def _minimize(
     start: Floats,
     max_iter: int,
     bounds: Any = None,
-) -> tuple[Floats, tuple[float, ...]]:
-    """The minimiser, and the root of the objective at the start and after every step."""
+) -> tuple[Floats, tuple[float, ...], bool]:
+    """The minimiser, roots of the objective at the start and after every step, and convergence."""
     values = [objective(start)[0]]
     solution = minimize(
         objective,
@@ -282,4 +286,5 @@ def _minimize(
         callback=lambda intermediate_result: values.append(intermediate_result.fun),
         options={"maxiter": max_iter, **_LBFGS},
     )
-    return solution.x, tuple(float(np.sqrt(max(0.0, value))) for value in values)
+    residuals = tuple(float(np.sqrt(max(0.0, value))) for value in values)
+    return solution.x, residuals, solution.nit < max_iter

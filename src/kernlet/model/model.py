@@ -233,13 +233,6 @@ class Model:
         scaler = compose(scaler, self.scaler)
         return replace(self, steps=(), encoding=encoding, scaler=scaler, feature_names=names)
 
-    def unmapped(self) -> Model:
-        """The same model with the scale per feature of its expansion, if any, in the scaler."""
-        expansion, map = self.expansion, self.expansion.input_map
-        if map is None or map.matrix is not None or len(map.scale) == 1:
-            return self
-        return replace(self, expansion=expansion.mapped, scaler=compose(self.scaler, map))
-
     def rows(self, X: Any, estimator: Any = None) -> Any:
         """Rows of features from the user's X: through the steps and the encoding, validated."""
         if not self.steps and self.encoding is None:

@@ -1,0 +1,475 @@
+"""The algorithm of compress: centers, coefficients, their number and probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from inspect import signature
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer
+from sklearn.utils import check_consistent_length
+
+from kernlet._typing import Floats, Indices
+from kernlet.compression.record import Coefficients, Compression, TriedSize
+from kernlet.compression.refit import match, project, refit
+from kernlet.compression.synthetic import synthesize
+from kernlet.expansion import KernelExpansion
+from kernlet.model.calibration import calibrated_on, reproduce
+from kernlet.model.model import Model, Scheme
+from kernlet.quantization import FORMATS, QuantizedExpansion, encode
+from kernlet.sampling import hold_out
+from kernlet.sklearn_base import Progress, label_codes, one_vs_rest_signs, warn_user
+from kernlet.threads import single_thread
+
+# How this works
+# --------------
+# 1. Centers. `synthesize` searches for n_centers points whose span in the kernel's feature space
+#    is closest to the original's outputs, all outputs sharing the points (the reduced set of
+#    Burges, 1996; here by variable projection as in Gonzalez-Castano and Meyer, 2000). This needs
+#    no data. The search takes place behind the input map of the expansion, which is kept.
+# 2. Coefficients. For given centers there are three kinds, in order of what they need:
+#      projected  the orthogonal projection in feature space; no data;
+#      matched    least squares onto the original's outputs on rows X; the rows say where in
+#                 feature space closeness matters;
+#      refit      a squared-hinge machine trained on X, y over these centers, for a few values
+#                 of C; the only kind that may be better than the original, and one-vs-rest
+#                 even where the original has an output per pair of classes.
+#    Each is made from the rows outside the validation part and scored on the validation part;
+#    the winner is made again from all rows.
+# 3. Size. With n_centers="auto" sizes double until one loses no more than the standard error of
+#    its loss against the original, both measured on the same rows: errors that both make cancel,
+#    so that this is stricter than a comparison with the standard error of a score. The rows that
+#    chose the kind of coefficients do not judge, or the maximum over kinds would flatter a small
+#    size. The others do, in groups, each by coefficients that were made without it. Where the
+#    original is known to be trained on the rows outside the validation part
+#    (CompressedClassifier), one half of that part chooses and the other judges.
+# 4. Packed machines stay packed: centers are rounded first, the coefficients are made for the
+#    rounded centers and rounded too, and every trial is scored as it would be stored.
+# 5. Probabilities. The temperature is fitted on the validation part, by the machine whose
+#    coefficients were made without it: to the probabilities of the original where it has them,
+#    and to y otherwise.
+
+# C of the refits. The centers already limit the capacity, so that the errors may cost much; three
+# values a decade apart are enough to see whether they should.
+_REFIT_COSTS = (1.0, 10.0, 100.0)
+
+# Formats of a compact machine were trained with; rounding afterwards needs more bits. Errors of
+# the centers are made good by the coefficients, errors of the coefficients by nothing.
+_FEWEST_BITS = {"centers": "int4", "coef": "int8"}
+
+_N_GROUPS = 5  # of rows to judge by; the standard error of a scorer is that of their mean
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationData:
+    """Rows from which coefficients are made, and held-out rows on which choices are made.
+
+    ``X`` are rows behind scaler and input map, ``original`` the classes (as numbers) that the
+    original predicts and ``probabilities`` those that it gives, ``codes`` the classes of y where
+    it is given, ``is_held_out`` a mask, ``scoring`` the name of a scorer or a scorer,
+    ``held_out_only`` whether other rows have trained the original and may not judge it.
+    """
+
+    X: Any
+    original: Indices
+    codes: Indices | None
+    weights: Floats
+    is_held_out: Any
+    may_refit: bool
+    scoring: Any = None
+    probabilities: Floats | None = None
+    held_out_only: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        rows: Any,
+        y: Any,
+        weights: Any,
+        held_out: Indices | tuple[float, np.random.RandomState],
+        may_refit: bool,
+        scoring: Any = None,
+        probabilities: Floats | None = None,
+    ) -> ValidationData:
+        """Data for compressing a model, from rows of features.
+
+        ``held_out`` are rows that the model was not trained on, or the share of rows to draw, and
+        a source of random numbers.
+        """
+        held_out_only = not isinstance(held_out, tuple)
+        check_consistent_length(rows, y, weights)
+        n_rows = rows.shape[0]
+        if n_rows < 2:
+            raise ValueError("X has one row; give at least two to choose by, or none at all.")
+        if scoring is not None and y is None:
+            raise ValueError("scoring compares predictions with labels: give y too.")
+        codes = None if y is None else label_codes(model.classes, y)
+        if isinstance(held_out, tuple):
+            held_out = _draw(n_rows, codes, *held_out)
+        is_held_out = np.zeros(n_rows, dtype=bool)
+        is_held_out[held_out] = True
+        X, map = model.scaled(rows), model.expansion.input_map
+        X = X if map is None else map(X)
+        outputs = model.expansion.mapped.decision_values(X)
+        if probabilities is None and model.temperature is not None:
+            probabilities = model.probabilities(outputs)
+        return cls(
+            X,
+            model.codes(outputs),
+            codes,
+            np.ones(n_rows) if weights is None else np.asarray(weights, dtype=float),
+            is_held_out,
+            may_refit,
+            scoring,
+            probabilities,
+            held_out_only,
+        )
+
+    @cached_property
+    def _scorer(self) -> Callable[..., float] | None:
+        return None if self.scoring is None else get_scorer(self.scoring)
+
+    @property
+    def scoring_name(self) -> str | None:
+        """The name of the scorer, where there is one."""
+        if self.scoring is None or isinstance(self.scoring, str):
+            return self.scoring
+        return getattr(self.scoring, "__name__", "score")
+
+    def score(self, model: Model, rows: Indices) -> float:
+        """By the scorer or, without one, the weighted share of rows that are predicted right."""
+        if self._scorer is None:
+            return float(np.average(self._is_right(model, rows), weights=self.weights[rows]))
+        assert self.codes is not None
+        weights, keywords = self.weights[rows], {}
+        if _takes_weights(self._scorer) and np.any(weights != weights[0]):
+            keywords["sample_weight"] = weights
+        X, codes = self.X[rows], self.codes[rows]
+        outputs = model.expansion.mapped.decision_values(X)
+        # scorers of probabilities compare machines that are calibrated alike
+        predictor = ScoredModel(calibrated_on(model, outputs, codes, weights))
+        return float(self._scorer(predictor, X, model.classes[codes], **keywords))
+
+    def _is_right(self, model: Model, rows: Indices) -> Floats:
+        """1 for rows that are predicted as y or, without y, as the original predicts them."""
+        target = self.original if self.codes is None else self.codes
+        return np.asarray(predict_codes(model, self.X[rows]) == target[rows], dtype=float)
+
+    def rows_to_choose(self) -> Indices:
+        """The held-out rows or, where no others may judge, one half of them."""
+        held_out = self._by_class(np.flatnonzero(self.is_held_out))
+        return held_out[::2] if self.held_out_only else held_out
+
+    def groups_to_judge(self) -> list[tuple[Indices, Indices]]:
+        """Groups of the other rows, the classes in each, and the rows to make coefficients from."""
+        every, held_out = np.arange(len(self.is_held_out)), np.flatnonzero(self.is_held_out)
+        rows = np.setdiff1d(held_out if self.held_out_only else every, self.rows_to_choose())
+        rows = self._by_class(rows if len(rows) else held_out)  # a single row does both
+        n_groups = min(_N_GROUPS, len(rows))
+        groups = [rows[group::n_groups] for group in range(n_groups)]
+        if self.held_out_only:
+            kept = np.flatnonzero(~self.is_held_out)
+            return [(group, kept) for group in groups]
+        return [(group, np.setdiff1d(every, group)) for group in groups]
+
+    def _by_class(self, rows: Indices) -> Indices:
+        if self.codes is None:
+            return rows
+        return rows[np.argsort(self.codes[rows], kind="stable")]
+
+    def judge(
+        self, model: Model, small: list[Model], groups: list[Indices]
+    ) -> tuple[float, float, float]:
+        """Score of smaller models, one per group, its loss against the model, and its error."""
+        if self._scorer is None:
+            right = np.concatenate(
+                [self._is_right(s, g) for s, g in zip(small, groups, strict=True)]
+            )
+            rows = np.concatenate(groups)
+            losses = self._is_right(model, rows) - right
+            shares = self.weights[rows] / self.weights[rows].sum()
+            loss = float(shares @ losses)
+            # One more row on which they differ: few rows could otherwise have no error at all.
+            variance = np.sum(shares**2 * (losses - loss) ** 2) + 1 / len(rows) ** 2
+            return float(shares @ right), loss, float(np.sqrt(variance))
+        scores, losses = [], []
+        for each, group in zip(small, groups, strict=True):
+            try:
+                score = self.score(each, group)
+                losses.append(self.score(model, group) - score)
+            except ValueError:  # a small group may lack a class that the scorer needs
+                continue
+            scores.append(score)
+        if not scores:
+            return np.nan, np.nan, np.nan
+        error = np.std(losses) / np.sqrt(max(1, len(losses) - 1))
+        return float(np.mean(scores)), float(np.mean(losses)), float(error)
+
+
+def _draw(
+    n_rows: int, codes: Indices | None, fraction: float, random: np.random.RandomState
+) -> Indices:
+    """Held-out rows, classes in proportion where they are known; at least one."""
+    if codes is not None:
+        _, held_out = hold_out(codes, fraction, random)
+        if len(held_out):
+            return held_out
+    return random.permutation(n_rows)[: max(1, round(fraction * n_rows))]
+
+
+def _takes_weights(scorer: Any) -> bool:
+    """Whether the metric of a scorer of scikit-learn has weights; own callables are not asked."""
+    metric = getattr(scorer, "_score_func", None)
+    return metric is not None and "sample_weight" in signature(metric).parameters
+
+
+class ScoredModel(ClassifierMixin, BaseEstimator):
+    """A Model as scorers take it; rows are those of its expansion, behind the input map."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.classes_ = model.classes
+
+    def _outputs(self, X: Any) -> Floats:
+        return self.model.expansion.mapped.decision_values(X)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Decision values of rows."""
+        return self.model.scores(self._outputs(X))
+
+    def predict(self, X: Any) -> Any:
+        """Labels of rows."""
+        return self.classes_[self.model.codes(self._outputs(X))]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes."""
+        return self.model.probabilities(self._outputs(X))
+
+
+def predict_codes(model: Model, X: Any) -> Indices:
+    """Class numbers for rows behind the input map."""
+    return model.codes(model.expansion.mapped.decision_values(X))
+
+
+# -- The algorithm -----------------------------------------------------------------------------
+
+
+def compress_model(
+    model: Model, n_centers: Any, data: ValidationData | None, progress: Progress, **search: Any
+) -> tuple[Model, Compression]:
+    """A Model of few synthetic centers, and a record of what was done.
+
+    Without data the coefficients are projected. ``search`` has ``n_starts``, ``max_iter`` and
+    ``random_state`` of the search for centers.
+    """
+    path: tuple[TriedSize, ...] = ()
+    if n_centers == "auto":
+        if data is None or data.codes is None:
+            raise ValueError('n_centers="auto" needs rows X and labels y to choose by.')
+        n_centers, path = choose_size(model, data, progress, **search)
+    elif not isinstance(n_centers, Integral):
+        n_centers = max(1, round(n_centers * model.expansion.n_centers))
+    with progress.task("centers"):
+        reduction = synthesize(model.expansion.mapped, int(n_centers), **search)
+        projected = _projected(model, reduction.expansion)
+    with progress.task("coefficients"):
+        kind: Coefficients = "projected"
+        small = trial = projected
+        if data is not None:
+            held_out, every = np.flatnonzero(data.is_held_out), np.arange(len(data.is_held_out))
+            kind, C, trial = _choose_coefficients(model, projected, data, held_out)
+            small = _with_coefficients(kind, C, model, projected, data, every)
+        temperature, offset = _probabilities(model, trial, data)
+    small = replace(small, temperature=temperature, offset=offset)
+    return small, Compression(
+        centers_before=model.expansion.n_centers,
+        centers_after=small.expansion.n_centers,
+        bytes_before=_libsvm_bytes(model),
+        bytes_after=small.expansion.nbytes,
+        residual=reduction.residual,
+        n_steps=max(1, len(reduction.residuals) - 2),  # less the start and the last refit
+        coefficients=kind,
+        converged=reduction.converged,
+        path=path,
+        **({} if data is None else _measured(model, small, data)),
+    )
+
+
+def _measured(model: Model, small: Model, data: ValidationData) -> dict[str, Any]:
+    """The figures of a record that need rows."""
+    codes = predict_codes(small, data.X)
+    measured: dict[str, Any] = {
+        "n_rows": len(codes),
+        "agreement": float(np.mean(codes == data.original)),
+    }
+    if data.codes is not None:
+        measured["accuracy_before"] = float(np.mean(data.original == data.codes))
+        measured["accuracy_after"] = float(np.mean(codes == data.codes))
+    if data.scoring is not None:
+        every = np.arange(len(codes))
+        measured["scoring"] = data.scoring_name
+        measured["score_before"] = data.score(model, every)
+        measured["score_after"] = data.score(small, every)
+    return measured
+
+
+def _probabilities(
+    model: Model, trial: Model, data: ValidationData | None
+) -> tuple[float | None, float]:
+    """Temperature and offset of a smaller model, from one made without the held-out rows."""
+    original, small = model.expansion.mapped, trial.expansion.mapped
+    if data is None:
+        if model.temperature is None:
+            return None, 0.0
+        X = original.centers  # the only rows that are known
+        targets = model.probabilities(original.decision_values(X))
+        return reproduce(trial.class_scores(small.decision_values(X)), targets)
+    held_out = data.is_held_out
+    outputs = small.decision_values(data.X[held_out])
+    if data.probabilities is not None:
+        return reproduce(trial.class_scores(outputs), data.probabilities[held_out])
+    if data.codes is None:
+        return None, 0.0
+    calibrated = calibrated_on(trial, outputs, data.codes[held_out], data.weights[held_out])
+    return calibrated.temperature, 0.0
+
+
+@single_thread()
+def choose_size(
+    model: Model, data: ValidationData, progress: Progress, **search: Any
+) -> tuple[int, tuple[TriedSize, ...]]:
+    """The smallest size on a geometric path that loses at most the standard error of its loss."""
+    path: list[TriedSize] = []
+    for size in sizes_to_try(model):
+        with progress.task(f"{size} centers"):
+            path.append(TriedSize(size, *_judge(model, size, data, **search)))
+        if path[-1].loss <= path[-1].standard_error:  # false for a score that is not a number
+            return size, tuple(path)
+    last = path[-1]
+    warn_user(
+        f"{last.n_centers} centers, the largest number tried, lose {last.loss:.3f} of the "
+        f"original's score on held-out rows, more than the standard error of that loss "
+        f"({last.standard_error:.3f}): this machine does not compress. They are used all the same.",
+        UserWarning,
+    )
+    return last.n_centers, tuple(path)
+
+
+def sizes_to_try(model: Model) -> list[int]:
+    """Powers of two times one center per class, up to half of the original."""
+    size, sizes = 1 if model.expansion.n_outputs == 1 else len(model.classes), []
+    while 2 * size <= max(model.expansion.n_centers, 4):
+        sizes.append(size)
+        size *= 2
+    return sizes or [max(1, model.expansion.n_centers // 2)]
+
+
+def _judge(
+    model: Model, n_centers: int, data: ValidationData, **search: Any
+) -> tuple[float, float, float]:
+    """Score of a size on rows that neither coefficients nor the choice of their kind have seen."""
+    projected = _projected(model, synthesize(model.expansion.mapped, n_centers, **search).expansion)
+    kind, C, _ = _choose_coefficients(model, projected, data, data.rows_to_choose())
+    groups = data.groups_to_judge()
+    small = [_with_coefficients(kind, C, model, projected, data, rows) for _, rows in groups]
+    return data.judge(model, small, [group for group, _ in groups])
+
+
+def _projected(model: Model, expansion: KernelExpansion) -> Model:
+    """The model with an expansion from :func:`synthesize`, stored as the original is."""
+    original = model.expansion
+    if expansion.n_centers >= original.n_centers:  # it is as small as it can be
+        return model
+    if isinstance(original, QuantizedExpansion):
+        rounded = _stored_as(original, expansion).mapped.centers.astype(np.float64)
+        expansion = project(original.mapped, rounded)
+    return replace(model, expansion=_stored_as(original, expansion))
+
+
+def _stored_as(original: KernelExpansion, expansion: KernelExpansion) -> KernelExpansion:
+    """An expansion behind the input map, and in the number formats, of another one."""
+    if not isinstance(original, QuantizedExpansion):
+        return replace(expansion, input_map=original.input_map)
+    formats = {
+        name: max(FORMATS[original.storage[name]], FORMATS[fewest], key=lambda f: f.bits)
+        for name, fewest in _FEWEST_BITS.items()
+    }
+    return QuantizedExpansion(
+        original.gamma,
+        encode(expansion.centers, formats["centers"]),
+        encode(expansion.coef, formats["coef"]),
+        expansion.intercept.astype(original.intercept.dtype),
+        original.shift,
+        original.scale,
+        original.packed["projection"],
+    )
+
+
+def _choose_coefficients(
+    model: Model, projected: Model, data: ValidationData, to_choose: Indices
+) -> tuple[Coefficients, float, Model]:
+    """The kind of coefficients, and C, that score best on some rows, made without the held-out."""
+    kept = np.flatnonzero(~data.is_held_out)
+    choices: list[tuple[Coefficients, float]] = [("projected", 0.0)]
+    if projected.expansion.n_centers and len(kept):
+        choices.append(("matched", 0.0))
+        codes = data.codes if data.may_refit else None
+        if codes is not None and len(np.unique(codes[kept])) == len(model.classes):
+            choices += [("refit", C) for C in _REFIT_COSTS]
+    trials = [_with_coefficients(kind, C, model, projected, data, kept) for kind, C in choices]
+    scores = [data.score(trial, to_choose) for trial in trials]
+
+    # Of equally good ones the smaller machine is taken, then the one that needs fewer data.
+    def rank(i: int) -> Any:
+        return scores[i], -trials[i].expansion.nbytes, -i
+
+    best = max(range(len(trials)), key=rank)
+    if choices[best][0] == "refit" and len(model.classes) == 2:
+        # A refit may overfit few rows with many centers. For two classes it is not smaller than
+        # the others, and has to be better than those that follow the original by more than chance.
+        groups = [group for k in range(_N_GROUPS) if len(group := to_choose[k::_N_GROUPS])]
+        for i in sorted(range(min(2, len(trials))), key=rank, reverse=True):
+            _, loss, error = data.judge(trials[best], [trials[i]] * len(groups), groups)
+            if loss <= error:
+                return (*choices[i], trials[i])
+    return (*choices[best], trials[best])
+
+
+def _with_coefficients(
+    kind: Coefficients,
+    C: float,
+    model: Model,
+    projected: Model,
+    data: ValidationData,
+    rows: Indices,
+) -> Model:
+    """The machine over the centers of ``projected`` with coefficients made from some rows."""
+    if kind == "projected":
+        return projected
+    mapped, X = projected.expansion.mapped, data.X[rows]
+    kernel, centers = mapped.kernel, mapped.centers
+    if kind == "matched":
+        values = model.expansion.mapped.decision_values(X)
+        matched = match(kernel, centers, X, values)
+        return replace(projected, expansion=_stored_as(model.expansion, matched))
+    assert data.codes is not None
+    signs = one_vs_rest_signs(data.codes[rows], np.arange(len(model.classes)))
+    fitted = refit(kernel, centers, X, signs, C=C, weights=data.weights[rows])
+    expansion = _stored_as(model.expansion, fitted)
+    scheme: Scheme = "one output" if len(signs) == 1 else "one vs rest"
+    return replace(projected, expansion=expansion, scheme=scheme, votes=False)
+
+
+def _libsvm_bytes(model: Model) -> int:
+    """Bytes of the original: LIBSVM stores n_classes - 1 coefficients per center for all pairs."""
+    expansion = model.expansion
+    if model.scheme != "one vs one":
+        return expansion.nbytes
+    extra = expansion.n_outputs - (len(model.classes) - 1)
+    return expansion.nbytes - extra * expansion.n_centers * expansion.coef.itemsize

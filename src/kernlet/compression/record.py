@@ -1,0 +1,128 @@
+"""The record of a compression, as numbers, as text and as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+Coefficients = Literal["projected", "matched", "refit"]
+
+_ORIGINS = {
+    "projected": "projected in feature space",
+    "matched": "fitted to the decision values of the original",
+    "refit": "fitted to y",
+}
+
+
+@dataclass(frozen=True)
+class TriedSize:
+    """A number of centers that ``n_centers="auto"`` tried, and its score on held-out rows.
+
+    Parameters
+    ----------
+    n_centers : int
+    score : float
+    loss : float
+        What it lost against the original on the same rows.
+    standard_error : float
+        Of the loss. A size is accepted if its loss is not larger.
+    """
+
+    n_centers: int
+    score: float
+    loss: float = 0.0
+    standard_error: float = 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class Compression:
+    """What a compression did, and what it cost.
+
+    Parameters
+    ----------
+    centers_before, centers_after : int
+    bytes_before, bytes_after : int
+        Of centers, coefficients and intercepts in the precision they are held in; before, with
+        the coefficients as LIBSVM stores them.
+    residual : float
+        Relative distance of the projected machine in feature space, from 0 to 1. It need not be
+        small: decisions survive much better than the function.
+    n_steps : int
+        Steps of the search for centers; 1 where no search is needed.
+    converged : bool
+        Whether the search ended by itself, and not at ``max_iter`` steps.
+    coefficients : {"projected", "matched", "refit"}
+        Origin of the coefficients: the projection in feature space, least squares onto the
+        decision values of the original on X, or a squared-hinge fit to y, one class against the
+        rest.
+    n_rows : int or None
+        Rows that agreement, accuracies and scores were measured on.
+    rows : str
+        What these rows are. Accuracies are optimistic on rows that the original was trained on.
+    agreement : float or None
+        Share of these rows on which both predict the same.
+    accuracy_before, accuracy_after : float or None
+        Where y was given.
+    scoring : str or None
+        Name of the scorer, where ``scoring`` was given.
+    score_before, score_after : float or None
+        By this scorer.
+    path : tuple of TriedSize
+        The numbers of centers tried by ``n_centers="auto"``.
+    """
+
+    centers_before: int
+    centers_after: int
+    bytes_before: int
+    bytes_after: int
+    residual: float
+    n_steps: int
+    coefficients: Coefficients
+    converged: bool = True
+    n_rows: int | None = None
+    rows: str = ""
+    agreement: float | None = None
+    accuracy_before: float | None = None
+    accuracy_after: float | None = None
+    scoring: str | None = None
+    score_before: float | None = None
+    score_after: float | None = None
+    path: tuple[TriedSize, ...] = ()
+
+    def __repr__(self) -> str:
+        lines = [f"  {name:<12} {value}" for name, value in self._lines()]
+        return "\n".join(["Compression", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align: left">{escape(name)}</th>'
+            f'<td style="text-align: left">{escape(value)}</td></tr>'
+            for name, value in self._lines()
+        )
+        return f"<table>{rows}</table>"
+
+    def _lines(self) -> list[tuple[str, str]]:
+        """Names and values, rounded for reading."""
+        lines = [
+            ("centers", f"{self.centers_before:,} before, {self.centers_after:,} after"),
+            ("bytes", f"{self.bytes_before:,} before, {self.bytes_after:,} after"),
+        ]
+        if self.accuracy_before is not None and self.accuracy_after is not None:
+            after = f"{100 * self.accuracy_after:.2f} % after"
+            lines.append(("accuracy", f"{100 * self.accuracy_before:.2f} % before, {after}"))
+        if self.score_before is not None and self.score_after is not None:
+            after = f"{self.score_after:.4f} after"
+            lines.append((self.scoring or "score", f"{self.score_before:.4f} before, {after}"))
+        if self.agreement is not None:
+            lines.append(("agreement", f"same class for {100 * self.agreement:.2f} % of the rows"))
+            lines.append(("rows", f"{self.n_rows:,}: {self.rows}"))
+        lines.append(("coefficients", _ORIGINS[self.coefficients]))
+        ended = "converged" if self.converged else "stopped at max_iter"
+        lines.append(("steps", f"{self.n_steps} ({ended})"))
+        meaning = "relative distance in feature space; need not be small"
+        lines.append(("residual", f"{self.residual:.3f} ({meaning})"))
+        if self.path:
+            tried = ", ".join(f"{size.n_centers}: {size.score:.3f}" for size in self.path)
+            lines.append(("sizes tried", f"{tried} (score on held-out rows)"))
+        return lines

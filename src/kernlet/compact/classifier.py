@@ -162,7 +162,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             data.X.shape[1], training.n_outputs, 1, intercept_bytes=self._intercept_bytes
         )
         monitor = EpochMonitor(lambda network: attributes(trainer.pack(network, plain, {})))
-        with Progress.start(self, data, n_tasks=2) as progress:
+        # at most: search, training, fine-tuning
+        with Progress.start(self, data, n_tasks=3) as progress:
             trial, path, self.choice_ = self._choose(trainer, initial, progress, monitor)
             self.n_iter_, self._path = len(trial.losses), pack_path(path)
             score = training.validation.score(trial.outputs, trial.rows, with_error=False)

@@ -88,9 +88,25 @@ def test_predict_applies_the_rule_of_the_training(iris, tmp_path):
         rows = list(csv.DictReader(file))
     right = [row["prediction"] == NAMES[y] for row, y in zip(rows, IRIS_LABELS, strict=True)]
     assert np.mean(right) > 0.9
+    assert f"accuracy {np.mean(right):.4f} on the 150 rows with a label" in said
+    assert "was trained on 120 of these 150 rows" in said
     chances = [float(v) for k, v in rows[0].items() if k.startswith("probability of")]
     assert sum(chances) == pytest.approx(1.0, abs=1e-5)
     assert kernlet_command("predict", model, table).count("\n") >= 151
+
+
+def test_predict_takes_tables_with_few_labels_or_none(iris, tmp_path):
+    table, model, _ = iris
+    frame = pd.read_csv(table)
+    first = frame.species.copy()
+    for n_labels in (0, 5):
+        frame["species"] = first.where(frame.index < n_labels)
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        said = kernlet_command("predict", model, tmp_path / "t.csv", "-o", tmp_path / "out.csv")
+        assert ("on the 5 rows with a label" in said) == bool(n_labels)
+        assert "was trained on" not in said
+    frame.drop(columns="species").to_csv(tmp_path / "t.csv", index=False)
+    assert "label" not in kernlet_command("predict", model, tmp_path / "t.csv")
 
 
 def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):

@@ -131,7 +131,7 @@ def labelled_rows(
         labelled = codes >= 0
         X, y = rows_for(model, features.batch(0))[labelled], classes[codes[labelled]]
     if note:
-        _note_training_rows(model, file.path, y)
+        note_training_rows(model, file.path, y)
     return X, y
 
 
@@ -149,7 +149,7 @@ def training_split(model: Model, path: Path, y: Any) -> tuple[Any, Any] | None:
     return split_rows(y, test, seed, model.kind == "regressor")
 
 
-def _note_training_rows(model: Model, path: Path, y: Any) -> None:
+def note_training_rows(model: Model, path: Path, y: Any) -> None:
     """Label accuracies of a table that the machine was trained on."""
     split = training_split(model, path, y)
     if split is not None:

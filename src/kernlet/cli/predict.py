@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kernlet.atomic import atomic_write
-from kernlet.cli.common import read_for, read_model, rows_for
+from kernlet.cli.common import note_training_rows, read_for, read_model, rows_for, trained_on
 from kernlet.console import say
 from kernlet.model.model import Model
-from kernlet.tables.read import TableFile, errors_in, is_parquet
+from kernlet.tables.read import DataTable, TableFile, errors_in, is_parquet
 
 Columns = dict[str, Any]
 
@@ -25,7 +26,10 @@ Columns = dict[str, Any]
 def run(*, model: Path, table: TableFile, output: Path | None) -> None:
     """Predict the rows of a table and write them as CSV or Parquet."""
     machine = read_model(model)
-    data = read_for(machine, table, max_bytes=0)  # Parquet in batches, whatever its size
+    target = trained_on(machine).get("target")
+    target = target if isinstance(target, str) and machine.kind == "classifier" else None
+    data = read_for(machine, table, target, max_bytes=0)  # Parquet in batches, whatever its size
+    labels = _labels(data, target)
     # read only the columns of the machine, if the table has all of them
     names = machine.feature_names if machine.encoding is None else machine.encoding.names
     if names is not None and not set(names) <= set(data.names):
@@ -36,19 +40,62 @@ def run(*, model: Path, table: TableFile, output: Path | None) -> None:
             if len(batch):
                 with errors_in(table.path, start):
                     outputs = machine.outputs(rows_for(machine, batch))
-                yield _columns(machine, outputs)
+                columns = _columns(machine, outputs)
+                if labels is not None:
+                    labels.compare(start, columns["prediction"])
+                yield columns
 
     is_regressor = machine.kind == "regressor"
     if output is None:
         _write_csv(sys.stdout, predictions(), is_regressor)
-        return
-    with atomic_write(output) as temporary:
-        if is_parquet(output):
-            _write_parquet(temporary, predictions())
-        else:
-            with temporary.open("w", encoding="utf-8", newline="") as file:
-                _write_csv(file, predictions(), is_regressor)
-    say(f"wrote {data.n_rows:,} predictions to {output}")
+    else:
+        with atomic_write(output) as temporary:
+            if is_parquet(output):
+                _write_parquet(temporary, predictions())
+            else:
+                with temporary.open("w", encoding="utf-8", newline="") as file:
+                    _write_csv(file, predictions(), is_regressor)
+        say(f"wrote {data.n_rows:,} predictions to {output}")
+    if labels is not None:
+        note_training_rows(machine, table.path, labels.known)
+        say(f"accuracy {labels.accuracy:.4f} on the {len(labels.known):,} rows with a label")
+
+
+@dataclass(eq=False)
+class _Labels:
+    """Labels of a table, and how many of the predictions are right."""
+
+    classes: Any
+    codes: Any  # of each row, -1 without a label
+    n_right: int = 0
+
+    @property
+    def known(self) -> Any:
+        """The labels that are not missing."""
+        return self.classes[self.codes[self.codes >= 0]]
+
+    @property
+    def accuracy(self) -> float:
+        """The share of the predictions that are right."""
+        return self.n_right / len(self.known)
+
+    def compare(self, start: int, predicted: Any) -> None:
+        """Count predictions of the rows from ``start`` on, as texts: types may differ."""
+        codes = self.codes[start : start + len(predicted)]
+        is_known = codes >= 0
+        truth = self.classes[codes[is_known]].astype(str)
+        self.n_right += int(np.count_nonzero(truth == predicted[is_known].astype(str)))
+
+
+def _labels(table: DataTable, target: str | None) -> _Labels | None:
+    """The labels of a table that has some."""
+    if target not in table.names:
+        return None
+    try:
+        _, *labels = table.split_target(target, skip_unlabelled=True)
+    except ValueError:  # the column is empty, for example
+        return None
+    return _Labels(*labels)
 
 
 def _columns(model: Model, outputs: Any) -> Columns:

@@ -367,6 +367,7 @@ def test_fit_says_more_than_the_accuracy(rare, tmp_path):
     said = kernlet_command(*words, *metric)
     better = kernlet.load(tmp_path / "m").summary_
     assert better["parameters"]["class_weight"] == "balanced"
+    assert better["parameters"]["scoring"] == "f1_macro"
     assert better["test"]["balanced_accuracy"] > test["balanced_accuracy"]
     assert f"f1_macro {better['test']['metric_score']:.4f}" in said
     assert better["svc"]["metric_score"] > 0.5

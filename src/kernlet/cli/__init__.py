@@ -192,7 +192,7 @@ def run_demo(folder: Path) -> None:
 @click.option(
     "--metric",
     metavar="NAME",
-    help="Compare by a scorer of scikit-learn, such as balanced_accuracy, f1_macro or roc_auc.",
+    help="Choose and compare by a scorer of scikit-learn: balanced_accuracy, f1_macro and so on.",
 )
 @click.option("--balanced", is_flag=True, help="Weigh classes inversely to their numbers of rows.")
 @click.option("--svc/--no-svc", default=True, help="Compare with an SVC on at most 5,000 rows.")

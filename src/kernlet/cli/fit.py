@@ -124,6 +124,7 @@ def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
             options.centers or "auto",
             max_bytes=_budget(options.max_bytes, data.scaler),
             scale=False,  # --scale has done it, or was not to
+            scoring=options.metric,
             n_jobs=options.jobs,
             random_state=options.seed,
             **weights,
@@ -265,6 +266,8 @@ def _balanced(scores: dict[str, Any]) -> str:
 
 def _metric(name: str | None, scores: dict[str, Any]) -> str:
     value = scores.get("metric_score")
+    if name in ("accuracy", "balanced_accuracy"):  # printed already
+        return ""
     return "" if name is None else f", {name} {'unknown' if value is None else f'{value:.4f}'}"
 
 
@@ -282,7 +285,8 @@ def _advice(model: Model, options: SimpleNamespace) -> str:
         return useless if test["score"] <= 0 else ""
     advice = "" if peer is None else _comparison(test, peer, model, options)
     if not options.balanced and test["balanced_accuracy"] < test["score"] - _RARE_CLASSES_MISSED:
-        rare = "rare classes are often missed: try --balanced and --metric balanced_accuracy"
+        rare = "rare classes are often missed: try --balanced"
+        rare += "" if options.metric else " and --metric balanced_accuracy"
         advice = f"{advice}; {rare}" if advice else f"advice: {rare}"
     return advice
 

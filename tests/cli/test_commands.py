@@ -621,6 +621,11 @@ def test_scaling_looks_at_ranges():
     scaler, words = choose_scaler(pixels * np.array([1, 100, 1e4] * 3), "auto")
     assert "deviation 1" in words
     np.testing.assert_allclose(scaler(pixels * np.array([1, 100, 1e4] * 3)).std(axis=0), 1.0)
+    assert choose_scaler(pixels[:, :2] * [1, 100], "auto")[0] is not None
+    outliers = pixels.copy()
+    outliers[0, 0] = 30.0
+    outliers = (outliers - outliers.mean(axis=0)) / outliers.std(axis=0)
+    assert choose_scaler(outliers, "auto")[0] is None
     kinds = np.array([False, True] + [True] * 7)
     scaler, words = choose_scaler(pixels * 10, "auto", kinds)
     assert scaler.scale[1] == 1.0

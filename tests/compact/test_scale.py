@@ -1,7 +1,9 @@
 """Columns that are standardised inside the machine."""
 
 import pickle
+from dataclasses import replace
 
+import array_api_strict
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -16,6 +18,7 @@ from kernlet import CompactKernelClassifier, CompactKernelRegressor, compress
 from kernlet.affine import ColumnRanges
 from kernlet.compact import network as network_module
 from kernlet.compact.network import BatchLoader, column_scaling
+from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.quantization import PackedArray, encode_columns
 from kernlet.rows import as_rows
 
@@ -170,6 +173,22 @@ def test_files_and_pickles_hold_the_scales(tmp_path):
         assert_array_equal(copy.decision_values(PEOPLE), machine.expansion_.decision_values(PEOPLE))
 
 
+@pytest.mark.parametrize(
+    ("name", "changed", "sentence"),
+    [
+        ("scale", {"data": np.zeros(4, np.float16)}, "its scales are not positive"),
+        ("shift", {"data": np.full(4, np.inf, np.float16)}, "hold NaN or infinity"),
+        ("shift", {"data": np.zeros(3, np.float16), "shape": (3,)}, "several widths"),
+    ],
+)
+def test_corrupt_scales_are_refused(name, changed, sentence, tmp_path):
+    expansion = CompactKernelClassifier(8, **FAST).fit(PEOPLE, LEAVES).expansion_
+    object.__setattr__(expansion, name, replace(getattr(expansion, name), **changed))
+    kernlet.save(expansion, tmp_path / "m.kernlet")
+    with pytest.raises(ValueError, match=sentence):
+        kernlet.load(tmp_path / "m.kernlet")
+
+
 def test_columns_that_are_constant_binary_or_far_from_zero():
     random = np.random.default_rng(0)
     y = random.integers(0, 2, 600)
@@ -212,13 +231,13 @@ def test_float16_is_used_where_it_is_exact_enough():
     assert_allclose(encode_columns(near, scale)[1].decoded(), scale, rtol=1e-3)
 
 
-def test_batches_are_what_the_stored_machine_sees():
-    packed = column_scaling(PEOPLE, ColumnRanges.of(PEOPLE), np.ones(len(PEOPLE)), always=False)
-    batches = BatchLoader(
-        PEOPLE, np.zeros((len(PEOPLE), 1)), np.ones(len(PEOPLE)), shift=packed[0], scale=packed[1]
-    )
+@pytest.mark.parametrize("device", [NUMPY, Device(array_api_strict)], ids=["numpy", "strict"])
+def test_batches_are_what_the_stored_machine_sees(device):
+    ones = np.ones(len(PEOPLE))
+    shift, scale = column_scaling(PEOPLE, ColumnRanges.of(PEOPLE), ones, always=False)
+    batches = BatchLoader(PEOPLE, ones[:, None], ones, shift=shift, scale=scale, device=device)
     machine = CompactKernelClassifier(4, n_epochs=1, random_state=0).fit(PEOPLE, LEAVES)
-    rows = batches.rows(batches.as_indices(np.arange(len(PEOPLE))))
+    rows = to_numpy(batches.rows(batches.as_indices(np.arange(len(PEOPLE)))))
     assert_allclose(rows, machine.expansion_.input_map(PEOPLE), rtol=1e-5, atol=1e-6)
     assert_allclose(rows.std(axis=0), 1, rtol=1e-3)
 

@@ -222,6 +222,13 @@ def test_skl2onnx_takes_regressors_and_machines_without_probabilities():
     assert_allclose(found["scores"], model.decision_function(X), atol=1e-4)
 
 
+def test_skl2onnx_takes_scales_of_columns():
+    register_skl2onnx()
+    model, X = classifier("compact unlike columns")
+    found = run(skl2onnx.to_onnx(model, X[:1].astype(np.float32)), X)
+    assert_allclose(found["probabilities"], model.predict_proba(X), atol=1e-3)
+
+
 def test_labels_of_usps(data_folder):
     data = load("usps")
     model = CompactKernelClassifier(50, n_epochs=3, random_state=0).fit(data.X, data.y)

@@ -71,6 +71,11 @@ def parts(content):
     return json.loads(content[8 : 8 + length]), content[8 + length :]
 
 
+def holds_the_same(content, original):
+    """Whether only blanks between the parts of the header differ, which mean nothing."""
+    return parts(content) == parts(original)
+
+
 def signed(header, body):
     """As one who edits a file on purpose would write it."""
     text, tensors = header["__metadata__"]["kernlet"], {}
@@ -110,10 +115,8 @@ def test_bytes_flipped(files, number, flips, in_header):
     size = 8 + length if in_header else len(content)
     for place, change in flips:
         content[place % size] ^= change
-    if bytes(content) != contents[number] and not in_header:
-        assert attempt(folder, bytes(content)) is None
-    else:
-        attempt(folder, bytes(content))
+    machine = attempt(folder, bytes(content))
+    assert machine is None or in_header or holds_the_same(bytes(content), contents[number])
 
 
 JSON_VALUES = st.one_of(

@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,11 +26,12 @@ from kernlet.affine import AffineMap
 from kernlet.atomic import atomic_write
 from kernlet.expansion import KernelExpansion
 from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
+from kernlet.export.schema import MODEL, TEXT, ModelFileError, corrupt, integer, list_of, record
 from kernlet.kernels.base import Kernel
 from kernlet.model.calibration import calibrated
-from kernlet.model.model import Model, Scheme, as_model
+from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion
-from kernlet.tables.dates import DATE_ORDERS, DATE_PARTS, DateColumn
+from kernlet.tables.dates import DateColumn
 from kernlet.tables.encode import (
     CategoryColumn,
     ColumnEncoding,
@@ -48,18 +49,6 @@ _PREDICTORS = {
     "regressor": LoadedRegressor,
     "transformer": LoadedTransformer,
 }
-_CLASS_TYPES = (
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-    *("float32", "float64", "bool", "str", "object"),
-)
-
-
-class ModelFileError(ValueError):
-    """A model file that is corrupt, foreign or too new."""
-
-
-def _corrupt(reason: str) -> ModelFileError:
-    return ModelFileError(f"is a corrupt model file: {reason}.")
 
 
 # -- Writing ---------------------------------------------------------------------------------------
@@ -276,173 +265,6 @@ def _are_too_long(names: Sequence[str]) -> bool:
     return len(names) * max(map(len, names), default=0) > _LARGEST_METADATA
 
 
-# -- The schema of the metadata --------------------------------------------------------------------
-#
-# A check takes a JSON value and its path (for the message) and returns the value, or raises. The
-# keys are those of format 1: "machine" is the expansion, "front" its input map, "tables" its packed
-# arrays.
-
-Check = Callable[[Any, str], Any]
-
-
-def _must(be: str, test: Callable[[Any], bool]) -> Check:
-    def check(value: Any, path: str) -> Any:
-        if not test(value):
-            raise _corrupt(f"{path} must be {be}")
-        return value
-
-    return check
-
-
-_flag = _must("true or false", lambda value: isinstance(value, bool))
-_text = _must("a text", lambda value: isinstance(value, str))
-_list = _must("a list", lambda value: isinstance(value, list))
-_object = _must("an object", lambda value: isinstance(value, dict))
-
-
-def _number(above: float = -1e300) -> Check:
-    more = f" larger than {above:g}" if above > -1e300 else ""
-    # NaN is refused, because comparisons with it are false, and so are true and false.
-    check = _must(
-        f"a finite number{more}",
-        lambda value: type(value) in (int, float) and above < value < 1e300,
-    )
-    return lambda value, path: float(check(value, path))
-
-
-def _integer(low: int, high: int = 2**53) -> Check:
-    return _must(
-        f"an integer from {low} to {high}",
-        lambda value: type(value) is int and low <= value <= high,
-    )
-
-
-def _choice(*choices: str) -> Check:
-    return _must(
-        f"one of {', '.join(choices)}", lambda value: type(value) is str and value in choices
-    )
-
-
-def _list_of(entry: Check, length: int | None = None) -> Check:
-    def check(value: Any, path: str) -> tuple[Any, ...]:
-        if len(_list(value, path)) != (len(value) if length is None else length):
-            raise _corrupt(f"{path} must have {length} entries")
-        return tuple(entry(each, f"{path}[{number}]") for number, each in enumerate(value))
-
-    return check
-
-
-def _optional(check: Check) -> Check:
-    return lambda value, path: None if value is None else check(value, path)
-
-
-def _record(**fields: Check) -> Check:
-    def check(value: Any, path: str) -> dict[str, Any]:
-        _object(value, path or "metadata")
-        return {
-            name: inner(value.get(name), f"{path}.{name}".lstrip("."))
-            for name, inner in fields.items()
-        }
-
-    return check
-
-
-def _column(value: Any, path: str) -> Any:
-    if "date" in _object(value, path):
-        column = DateColumn(*_DATE(value, path).values())
-        if len(column.fills) != len(column.parts) or not column.parts:
-            raise ModelFileError(f"has {path} without parts, or with other numbers than parts.")
-        return column
-    if "number" in _object(value, path):
-        return NumberColumn(*_record(number=_text, fill=_optional(_number()))(value, path).values())
-    if "ordinal" in value:
-        return _ordinal_column(_ORDINAL(value, path), path)
-    fields = _CATEGORY(value, path)
-    name, categories, has_missing, codes, unknown, refuses = fields.values()
-    n_texts = len(categories) + has_missing
-    codes = codes or ()
-    unknown = None if refuses else -1 if unknown is None else unknown
-    if len(set(categories)) < len(categories) or len(codes) not in (0, n_texts):
-        raise _corrupt(f"{path} has a category twice, or without a code")
-    used = {*(codes or range(n_texts)), -1 if unknown is None else unknown} - {-1}
-    if used != set(range(len(used))):
-        raise _corrupt(f"{path} has features without a category")
-    return CategoryColumn(name, categories, has_missing, codes, unknown)
-
-
-def _ordinal_column(fields: dict[str, Any], path: str) -> OrdinalColumn:
-    column = OrdinalColumn(*fields.values())
-    if len(column.values) != len(column.categories):
-        raise _corrupt(f"{path} has another number of values than of categories")
-    return column
-
-
-def _machine(value: Any, path: str) -> Any:
-    is_packed = "tables" in _object(value, path)
-    return (_quantized_machine if is_packed else _EXPANSION)(value, path)
-
-
-def _quantized_machine(value: Any, path: str) -> Any:
-    """A shift and a scale are numbers, or tables with one number per feature."""
-    tables = _TABLES(value["tables"], f"{path}.tables")
-    numbers = {"shift": _number(), "scale": _number(above=1e-30)}
-    numbers = {name: check for name, check in numbers.items() if tables[name] is None}
-    return {"tables": tables} | _record(**numbers)(value, path)
-
-
-def _packed_array(n_dimensions: int) -> Check:
-    shape = _list_of(_integer(0, 2**31 - 1), n_dimensions)
-    return _record(format=_choice(*FORMATS), shape=shape, step=_number(above=0))
-
-
-_DATE = _record(
-    date=_text,
-    order=_choice(*DATE_ORDERS),
-    parts=_list_of(_choice(*DATE_PARTS)),
-    fills=_list_of(_number()),
-)
-_CATEGORY = _record(
-    category=_text,
-    values=_list_of(_text),
-    has_missing=_flag,
-    codes=_optional(_list_of(_integer(-1))),
-    unknown=_optional(_integer(-1)),
-    refuses_unknown=_optional(_flag),
-)
-_ORDINAL = _record(
-    ordinal=_text,
-    categories=_list_of(_text),
-    values=_list_of(_number()),
-    missing=_optional(_number()),
-    unknown=_optional(_number()),
-)
-_POSITIONS = _record(columns=_list_of(_integer(0, 2**31 - 1)), n_columns=_integer(1, 2**31 - 1))
-_TABLES = _record(
-    centers=_packed_array(2),
-    coef=_packed_array(2),
-    projection=_optional(_packed_array(2)),
-    shift=_optional(_packed_array(1)),
-    scale=_optional(_packed_array(1)),
-)
-_EXPANSION = _record(kernel=_object, front=_flag, n_features=_optional(_integer(1, 2**31 - 1)))
-_MODEL = _record(
-    kind=_choice(*_PREDICTORS, "expansion"),
-    machine=_machine,
-    classes=_optional(_record(type=_choice(*_CLASS_TYPES), values=_list)),
-    scheme=_choice(*get_args(Scheme)),
-    votes=_flag,
-    break_ties=_flag,
-    temperature=_optional(_number(above=0)),
-    offset=_optional(_number()),  # files of earlier versions have none
-    is_flat=_flag,
-    feature_names=_optional(_list_of(_text)),
-    encoding=_optional(_list_of(_column)),
-    positions=_optional(_POSITIONS),
-    scaler=_flag,
-    summary=_object,
-)
-
-
 # -- Reading ---------------------------------------------------------------------------------------
 
 
@@ -482,7 +304,7 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
     except ModelFileError as error:
         raise ModelFileError(f"{path} {error}") from None
     except SafetensorError as error:
-        raise ModelFileError(f"{path} {_corrupt(str(error).splitlines()[0])}") from None
+        raise ModelFileError(f"{path} {corrupt(str(error).splitlines()[0])}") from None
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelFileError(f"{path} holds no valid model: {reason}") from None
@@ -517,11 +339,11 @@ class _Tensors:
     def read(self, name: str, *dtypes: Any, n_dimensions: int | None = None) -> Any:
         """A tensor of one of the dtypes."""
         if name not in self.names:
-            raise _corrupt(f"the tensor {name!r} is missing")
+            raise corrupt(f"the tensor {name!r} is missing")
         header = self.opened.get_slice(name)  # the shape is known before the data are read
         dtype, shape = _DTYPES.get(header.get_dtype()), header.get_shape()
         if dtype not in dtypes or (n_dimensions is not None and len(shape) != n_dimensions):
-            raise _corrupt(
+            raise corrupt(
                 f"the tensor {name!r} has type {header.get_dtype()} and {len(shape)} dimensions"
             )
         self.used[name] = self.opened.get_tensor(name)
@@ -531,7 +353,7 @@ class _Tensors:
         """Finite numbers in float32 or float64."""
         values = self.read(name, np.float32, np.float64, n_dimensions=n_dimensions)
         if not np.isfinite(values).all():
-            raise _corrupt(f"the tensor {name!r} holds NaN or infinity")
+            raise corrupt(f"the tensor {name!r} holds NaN or infinity")
         return values
 
     def affine_map(self, name: str) -> AffineMap:
@@ -543,28 +365,28 @@ class _Tensors:
         """Refuse tensors that nothing uses, and numbers that were changed since."""
         unused = sorted(self.names - set(self.used))
         if unused:
-            raise _corrupt(f"nothing uses its tensor {unused[0][:40]!r}")
+            raise corrupt(f"nothing uses its tensor {unused[0][:40]!r}")
         if self.metadata.get(DIGEST_KEY) != digest(self.metadata[METADATA_KEY], self.used):
-            raise _corrupt("it was changed after it was written")
+            raise corrupt("it was changed after it was written")
 
 
 def _metadata(text: str | None) -> Any:
     if text is None:
         raise ModelFileError("is a safetensors file, but not one that kernlet wrote.")
     if len(text) > _LARGEST_METADATA:
-        raise _corrupt("its metadata are too long")
+        raise corrupt("its metadata are too long")
     try:
         values = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise _corrupt("its metadata are not JSON") from None
-    version = _record(format_version=_integer(1))(values, "")["format_version"]
+        raise corrupt("its metadata are not JSON") from None
+    version = record(format_version=integer(1))(values, "")["format_version"]
     if version > FORMAT_VERSION:
-        library = _text(values.get("library_version"), "library_version")
+        library = TEXT(values.get("library_version"), "library_version")
         raise ModelFileError(
             f"was written by a newer kernlet ({library[:40]}, format "
             f"{version}); this one reads formats up to {FORMAT_VERSION}."
         )
-    return _MODEL(values, "")
+    return MODEL(values, "")
 
 
 def _refuse_constant(name: str) -> Any:
@@ -618,7 +440,7 @@ def _kernel(values: dict[str, Any], tensors: _Tensors) -> Kernel:
     try:
         return Kernel.from_dict(values | parameters)
     except ValueError as error:
-        raise _corrupt(str(error).rstrip(".")) from None
+        raise corrupt(str(error).rstrip(".")) from None
 
 
 def _centers(n_features: int | None, tensors: _Tensors) -> Any:
@@ -628,9 +450,9 @@ def _centers(n_features: int | None, tensors: _Tensors) -> Any:
     names = ("centers.indices", "centers.indptr")
     indices, indptr = (tensors.read(name, np.int64, n_dimensions=1) for name in names)
     if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(data) or (np.diff(indptr) < 0).any():
-        raise _corrupt("the row pointers of its sparse centers are not in order")
+        raise corrupt("the row pointers of its sparse centers are not in order")
     if len(indices) != len(data) or (indices < 0).any() or (indices >= n_features).any():
-        raise _corrupt("its sparse centers have column numbers that are out of range")
+        raise corrupt("its sparse centers have column numbers that are out of range")
     return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
 
 
@@ -641,9 +463,9 @@ def _quantized(fields: dict[str, Any], tensors: _Tensors) -> QuantizedExpansion:
         if table is not None
     }
     if not all(np.isfinite(array.decoded()).all() for array in packed.values()):
-        raise _corrupt("its packed arrays hold NaN or infinity")
+        raise corrupt("its packed arrays hold NaN or infinity")
     if "scale" in packed and not (packed["scale"].decoded() > 0).all():
-        raise _corrupt("its scales are not positive")
+        raise corrupt("its scales are not positive")
     return QuantizedExpansion(
         tensors.floats("gamma", 1),
         packed["centers"],
@@ -668,20 +490,20 @@ def _packed(name: str, tables: dict[str, Any], tensors: _Tensors) -> PackedArray
     data = tensors.read(name, np.uint8 if is_packed else np.dtype(format.name).type)
     packed = PackedArray(format, shape, data, step)
     if packed.nbytes != format.n_bytes(math.prod(shape)) or not (is_packed or data.shape == shape):
-        raise _corrupt(f"the packed array {name!r} has another size than its metadata say")
+        raise corrupt(f"the packed array {name!r} has another size than its metadata say")
     return packed
 
 
 def _classes(fields: dict[str, Any] | None, scheme: str, n_outputs: int) -> Any:
     if fields is None:
-        raise _corrupt("classes must be an object")
+        raise corrupt("classes must be an object")
     kind, values = fields["type"], fields["values"]
     k = len(values)
     expected = {"one output": 1, "one vs rest": k, "one vs one": k * (k - 1) // 2}[scheme]
     if n_outputs != expected or (scheme == "one output" and k != 2):
         raise ModelFileError(f"has {n_outputs} outputs for {k} classes ({scheme}).")
     if kind in ("str", "object"):
-        texts = _list_of(_text)(values, "classes.values")
+        texts = list_of(TEXT)(values, "classes.values")
         if _are_too_long(texts):
             raise ModelFileError("has class names that are too long.")
         classes: Any = np.array(texts, dtype=object if kind == "object" else str)

@@ -675,7 +675,7 @@ def test_every_command_reads_categories_as_the_training_did(codes, tmp_path):
     assert f"accuracy {share:.4f} on {len(labels)} rows" in said
     words = ("export", model, "--to", "c", "--table", later, "-o", tmp_path / "c")
     assert f"accuracy {share:.4f} before" in kernlet_command(*words)
-    words = ("compress", model, later, "--centers", 8, "-o", tmp_path / "small")
+    words = ("compress", model, later, "--centers", 6, "-o", tmp_path / "small")
     assert f"accuracy {100 * share:.2f} % before" in kernlet_command(*words)
 
 

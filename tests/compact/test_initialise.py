@@ -339,7 +339,9 @@ def test_a_compact_machine_inside_a_compressor(moons):
     assert small.score(X_test, y_test) > 0.9
 
 
-def test_a_machine_behind_a_projection_is_not_compressed(digits):
-    X, _, y, _ = digits
-    with pytest.raises(ValueError, match="cannot be taken into its centers"):
-        compress(machine(20, projection=8).fit(X, y), 10)
+def test_a_machine_behind_a_projection_is_compressed_behind_it(digits):
+    X, X_test, y, y_test = digits
+    original = machine(40, projection=12, n_epochs=15).fit(X, y)
+    small = compress(original, 20, X, y, random_state=0)
+    assert (small.n_centers_, small.expansion_.rank) == (20, 12)
+    assert small.score(X_test, y_test) > original.score(X_test, y_test) - 0.07

@@ -62,7 +62,7 @@ def _size(centers: str) -> Any:
 def _print_record(facts: Compression) -> None:
     _, *lines = str(facts).splitlines()
     for line in lines:
-        click.echo(line.strip())
+        click.echo(" ".join(line.split()))
     if facts.accuracy_before is None or facts.accuracy_after is None:
         return
     lost = facts.accuracy_before - facts.accuracy_after

@@ -522,6 +522,18 @@ def test_compress_keeps_the_encoding(iris, tmp_path):
     )
 
 
+def test_machines_without_probabilities_get_them_from_held_out_rows(tmp_path):
+    table, model = write_csv(tmp_path / "iris.csv"), tmp_path / "model"
+    words = ("fit", table, "--target", "species", "--machine", "l1", "--centers", 20, "--no-svc")
+    kernlet_command(*words, "-o", model)
+    said = kernlet_command("predict", model, table)
+    assert "prediction,probability of setosa,probability of versicolor" in said
+    loaded = kernlet.load(model)
+    assert 0.01 < loaded.model_.temperature < 100
+    kernlet_command(*words, "--test", 0, "-o", model)  # no rows are held out
+    assert kernlet.load(model).model_.temperature is None
+
+
 def test_compress_refuses_to_grow_a_machine(iris, tmp_path):
     table, model, _ = iris
     n_centers, small = kernlet.load(model).n_centers_, tmp_path / "small"

@@ -20,6 +20,7 @@ from kernlet.console import plain_warnings, say
 from kernlet.export.file import save
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
+from kernlet.model.calibration import calibrated_on
 from kernlet.model.model import Model, as_model
 from kernlet.report.evaluate import (
     MIN_TEST_ROWS,
@@ -31,6 +32,7 @@ from kernlet.report.evaluate import (
     standard_error,
 )
 from kernlet.rows.source import RowSource
+from kernlet.sklearn_base import label_codes
 from kernlet.tables.read import errors_in, file_digest, read_table
 from kernlet.tables.split import Prepared, prepare
 
@@ -66,7 +68,7 @@ def run(options: SimpleNamespace) -> None:
         _train(estimator, data, options.checkpoint)
         model = _with_table(as_model(estimator), data)
         if len(data.y_test):
-            _test(model, estimator, data, options)
+            model = _test(model, estimator, data, options)
         save(model, options.output)
     _print_results(model, options)
 
@@ -189,8 +191,11 @@ def _with_table(model: Model, data: Prepared) -> Model:
     )
 
 
-def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace) -> None:
-    """Measure the machine, and an SVC, on the held-out rows; into the summary."""
+def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace) -> Model:
+    """Measure the machine, and an SVC, on the held-out rows; into the summary.
+
+    A classifier without probabilities gets them from these rows.
+    """
     say(f"testing on {len(data.y_test):,} rows")
     outputs = _outputs(model, data.X_test)
     test: dict[str, Any] = {"rows": len(data.y_test)}
@@ -203,6 +208,7 @@ def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace
         test["score"] = float(np.mean(predicted == truth))
         test["majority"] = majority_share(truth)
         test["balanced_accuracy"] = balanced_accuracy(truth, predicted)
+        model = _with_probabilities(model, outputs, truth)
     if options.metric is not None:
         test["metric"] = options.metric
         test["metric_score"] = scorer_value(options.metric, estimator, data.X_test, data.y_test)
@@ -215,6 +221,15 @@ def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace
         X_test, y_test = _sample(data.X_test, data.y_test, _SVC_TEST_ROWS)
         model.summary["svc"] = measure_svc(svc, X_test, y_test)
         model.summary["svc"]["metric_score"] = scorer_value(options.metric, svc, X_test, y_test)
+    return model
+
+
+def _with_probabilities(model: Model, outputs: Any, truth: Any) -> Model:
+    """A temperature, which changes no prediction, from held-out rows of known classes."""
+    known = np.isin(truth, model.classes)
+    if model.temperature is not None or not known.any():
+        return model
+    return calibrated_on(model, outputs[known], label_codes(model.classes, truth[known]))
 
 
 def _outputs(model: Model, X: Any) -> Any:

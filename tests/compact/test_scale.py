@@ -80,6 +80,8 @@ def test_scales_are_counted(storage, projection):
     # two float16 numbers per column and two steps, in place of a shift and a scale
     assert scaled.nbytes_ == plain.nbytes_ + 2 * 2 * 4 + 2 * 4 - 8
     assert scaled.path_[-1].nbytes == scaled.nbytes_
+    assert "standardised columns" in scaled.choice_
+    assert "standardised" not in plain.choice_
 
 
 @pytest.mark.parametrize("max_bytes", [120, 400])

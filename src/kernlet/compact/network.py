@@ -295,6 +295,8 @@ class StoragePlan:
         """The plan in one line."""
         centers, coef, projection = self.formats
         input_map = f"projection to {self.rank} ({projection})" if self.rank else "no projection"
+        if self.scaling_bytes > _SHIFT_AND_SCALE_BYTES:
+            input_map += ", standardised columns"
         return f"{self.n_centers} centers ({centers}), coefficients ({coef}), {input_map}"
 
     def pack(

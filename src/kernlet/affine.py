@@ -101,7 +101,9 @@ class AffineMap:
                 f"A map of {self.width} features cannot follow one to {len(first.matrix)}."
             )
         behind = np.broadcast_to(moved, len(first.matrix))
-        moved = np.linalg.lstsq(first.matrix.astype(float), behind)[0]
+        moved = np.zeros(first.matrix.shape[1])
+        if behind.any():
+            moved = np.linalg.lstsq(first.matrix.astype(float), behind)[0]
         if not np.abs(first.matrix @ moved - behind).max() <= 1e-9 * np.abs(behind).max():
             raise ValueError("Features that are not independent cannot be shifted in one map.")
         matrix = np.broadcast_to(scale, len(first.matrix))[:, None] * first.matrix

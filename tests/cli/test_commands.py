@@ -18,6 +18,8 @@ import skops.io
 from click.testing import CliRunner
 from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.decomposition import PCA
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC
@@ -710,3 +712,17 @@ def test_a_pipeline_of_scikit_learn_predicts_raw_columns(tmp_path):
     said = kernlet_command("export", small, *options, "--to", "c", "-o", tmp_path / "code")
     assert "same class for 100.00 % of the rows" in said
     assert "const char *city;" in (tmp_path / "code" / "small.h").read_text()
+
+
+def test_a_pipeline_of_arrays_predicts_arrays(tmp_path):
+    X = np.hstack([np.where(IRIS > 6, np.nan, IRIS), np.zeros((150, 1))])
+    pipeline = make_pipeline(SimpleImputer(), VarianceThreshold(), SVC()).fit(X, IRIS_LABELS)
+    kernlet.save(pipeline, tmp_path / "model.kernlet")
+    np.savetxt(tmp_path / "rows.csv", X, "%.17g", ",", header="a,b,c,d,e", comments="")
+    dump_svmlight_file(np.nan_to_num(X[:, :4]), IRIS_LABELS, str(tmp_path / "rows.libsvm"))
+    for name, expected in (("rows.csv", X), ("rows.libsvm", np.nan_to_num(X))):
+        said = CliRunner().invoke(
+            main, ["predict", str(tmp_path / "model.kernlet"), str(tmp_path / name)]
+        )
+        labels = [line for line in said.stdout.split() if line.isdecimal()]
+        assert labels == [str(label) for label in pipeline.predict(expected)]

@@ -97,7 +97,7 @@ def read_for(
         label=label,
         names=names,
         text_format=file.text_format,
-        n_features=model.n_features,
+        n_features=model.n_features if model.encoding is None else model.n_features_in,
         max_bytes=max_bytes,
     )
 
@@ -163,7 +163,7 @@ def rows_for(model: Model, batch: Any) -> Any:
     """A batch of a table, an Arrow table or an array, as the rows that a machine takes."""
     has_columns = not isinstance(batch, np.ndarray)
     if model.encoding is not None:
-        if not has_columns:
+        if not has_columns and not model.encoding.positions:
             raise ValueError(
                 "The machine takes a table with named columns: a CSV, TSV or Parquet file."
             )

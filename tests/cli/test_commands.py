@@ -536,6 +536,15 @@ def test_machines_without_probabilities_get_them_from_held_out_rows(tmp_path):
     assert kernlet.load(model).model_.temperature is None
 
 
+def test_compress_chooses_by_a_metric(iris, tmp_path):
+    table, model, _ = iris
+    words = ("compress", model, "--centers", 3, "-o", tmp_path / "small", "--metric")
+    said = kernlet_command(*words, "f1_macro", table)
+    assert re.search(r"^f1_macro [01]\.\d+ before, [01]\.\d+ after", said, re.MULTILINE)
+    assert "is not a scorer" in kernlet_command(*words, "f1_micro_macro", table, status=1)
+    assert "give a TABLE too" in kernlet_command(*words, "f1_macro", status=2)
+
+
 def test_compress_refuses_to_grow_a_machine(iris, tmp_path):
     table, model, _ = iris
     n_centers, small = kernlet.load(model).n_centers_, tmp_path / "small"

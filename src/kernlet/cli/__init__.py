@@ -256,6 +256,7 @@ def run_predict(**options: Any) -> None:
 @click.argument("table", type=_FILE, required=False)
 @_target
 @click.option("--centers", default="100", help='A number, or "auto".')
+@click.option("--metric", help="A scorer of scikit-learn to choose by, such as balanced_accuracy.")
 @click.option("--force", is_flag=True, help="Write the machine even if it is not smaller.")
 @_seed
 @_skip_unlabelled

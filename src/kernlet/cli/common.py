@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import get_scorer_names
 
 from kernlet.console import say
 from kernlet.export.file import load
@@ -68,6 +69,15 @@ def _open_skops(path: Path) -> Any:
             "and load it in Python, and save it with kernlet.save."
         )
     return io.load(path, trusted=[])
+
+
+def check_metric(name: str | None) -> None:
+    """Refuse what is not the name of a scorer."""
+    if name is not None and name not in get_scorer_names():
+        raise ValueError(
+            f"--metric {name} is not a scorer of scikit-learn, such as balanced_accuracy, f1_macro "
+            "or roc_auc."
+        )
 
 
 def trained_on(model: Model) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kernlet.cli.common import labelled_rows, read_model
+from kernlet.cli.common import check_metric, labelled_rows, read_model
 from kernlet.compression.compress import compress
 from kernlet.compression.record import Compression
 from kernlet.console import plain_warnings, say
@@ -24,6 +24,7 @@ def run(
     table: TableFile | None,
     target: str | None,
     centers: str,
+    metric: str | None,
     force: bool,
     seed: int,
     output: Path,
@@ -33,10 +34,13 @@ def run(
     if machine.kind != "classifier":
         raise ValueError(f"{model} is not a classifier; train a smaller machine with kernlet fit.")
     size = _size(centers)
+    check_metric(metric)
+    if metric is not None and table is None:
+        raise click.UsageError("--metric is measured on rows: give a TABLE too.")
     X, y = labelled_rows(machine, table, target)
     say(f"compressing {machine.expansion.n_centers:,} centers")
     with plain_warnings():
-        small = compress(machine, size, X, y, random_state=seed)
+        small = compress(machine, size, X, y, scoring=metric, random_state=seed)
     facts = small.compression_
     if facts.bytes_after >= facts.bytes_before and not force:
         raise ValueError(

@@ -10,10 +10,9 @@ from typing import Any
 
 import click
 import numpy as np
-from sklearn.metrics import get_scorer_names
 
 from kernlet.affine import AffineMap, scaler_bytes
-from kernlet.cli.common import show_training
+from kernlet.cli.common import check_metric, show_training
 from kernlet.compact.classifier import CompactKernelClassifier
 from kernlet.compact.regressor import CompactKernelRegressor
 from kernlet.console import plain_warnings, say
@@ -60,7 +59,7 @@ def run(options: SimpleNamespace) -> None:
         )
     if options.regression and options.balanced:
         raise ValueError("--balanced weighs classes, which --regression does not have.")
-    _check_metric(options.metric)
+    check_metric(options.metric)
     with plain_warnings():
         data = _read(options)
         estimator = _estimator(options, data)
@@ -71,14 +70,6 @@ def run(options: SimpleNamespace) -> None:
             model = _test(model, estimator, data, options)
         save(model, options.output)
     _print_results(model, options)
-
-
-def _check_metric(name: str | None) -> None:
-    if name is not None and name not in get_scorer_names():
-        raise ValueError(
-            f"--metric {name} is not a scorer of scikit-learn, such as balanced_accuracy, f1_macro "
-            "or roc_auc."
-        )
 
 
 def _read(options: SimpleNamespace) -> Prepared:

@@ -291,7 +291,8 @@ def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
     for text in (
         "'id' (240 different texts in 240 rows), 'when' (dates), 'empty' (empty)",
         "teach nothing: 'nr' (counts the rows), 'site' (constant)",
-        "--drop id,when,empty,nr,site --drop a,b, or use the dates with --date when",
+        "--drop id,when,empty,nr,site --drop a,b, or use the dates with --drop id,empty,nr,site "
+        "--drop a,b --date when, or group",
     ):
         assert text in said
     drop = ["--drop", "id,empty", "--drop", "a,b"]

@@ -281,7 +281,9 @@ def _report_unusable(columns: list[_Observed]) -> None:
         parts.append(f"columns that teach nothing: {_with_reasons(doubts)}")
     advice = f"Leave them out with {drop}"
     if dates:
-        advice += f", or use the dates with {drop_options(dates, '--date')}"
+        others = [name for name in [*problems, *doubts] if name not in dates]
+        use = f"{drop_options(others)} {drop_options(dates, '--date')}".strip()
+        advice += f", or use the dates with {use}"
     if any(column.problem not in ("", "dates", "empty") for column in columns):
         advice += f", or group the texts into at most {MAX_CATEGORIES}"
     raise ValueError(f"{'; '.join(parts)}. {advice}.")

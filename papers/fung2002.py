@@ -59,13 +59,13 @@ def fit_checkerboard(seed: int, n_folds: int, grid: dict[str, list[float]]) -> d
     """
     board = make_checkerboard(random_state=seed)
     search = GridSearchCV(
-        MinimalKernelClassifier(random_state=0),
+        MinimalKernelClassifier(candidates=None, random_state=0),
         grid,
         scoring={"score": "accuracy", "centers": count_centers},
         cv=StratifiedKFold(n_folds, shuffle=True, random_state=0),
         refit=fewest_centers,
     ).fit(board.X, board.y)
-    machine = MinimalKernelClassifier(**search.best_params_, random_state=0)
+    machine = MinimalKernelClassifier(**search.best_params_, candidates=None, random_state=0)
     _, seconds = timed(machine.fit, board.X, board.y)
     return {
         "m1": len(machine.margin_indices_),
@@ -114,7 +114,7 @@ def build_boards(results: Results, quick: bool) -> PaperTable:
         Figure("the board of Ho and Kleinberg", "m1 x m2", "size", None, NOT_PUBLIC),
     ]
     board = make_checkerboard(random_state=0)
-    machine = MinimalKernelClassifier(**boards[0]["parameters"], random_state=0)
+    machine = MinimalKernelClassifier(**boards[0]["parameters"], candidates=None, random_state=0)
     picture = draw_plane(machine.fit(board.X, board.y), board.X, board.y)
     notes = [
         f"{len(boards)} boards of 1,000 random points, tested on the grid of 199 x 199: the "
@@ -159,7 +159,7 @@ def fit_digits_mkc(
     C: float, mu: float, gamma: float, n_rows: int | None, part: str
 ) -> dict[str, Any]:
     """The minimal kernel classifier; "used" counts the centers of all ten outputs."""
-    machine = MinimalKernelClassifier(C, gamma=gamma, mu=mu, random_state=0)
+    machine = MinimalKernelClassifier(C, gamma=gamma, mu=mu, candidates=None, random_state=0)
     errors = _errors(machine, _digits(n_rows, part))
     return errors | {
         "used": int(np.count_nonzero(machine.expansion_.coef)),

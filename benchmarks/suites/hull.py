@@ -231,7 +231,7 @@ def _random(full: Any, X: Any, signs: Any) -> KernelExpansion:
 
 
 def _one_norm(full: Any, X: Any, signs: Any) -> Any:
-    return L1KernelClassifier(C, gamma=GAMMA, random_state=0).fit(X, signs)
+    return L1KernelClassifier(C, gamma=GAMMA, candidates=None, random_state=0).fit(X, signs)
 
 
 METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {

@@ -66,12 +66,14 @@ def solve_once(lp: highspy.HighsLp) -> dict[str, Any]:
 
 
 def fit_l1(task: Task) -> dict[str, Any]:
-    machine = L1KernelClassifier(task.C, gamma=task.gamma, random_state=0).fit(task.X, task.y)
+    machine = L1KernelClassifier(task.C, gamma=task.gamma, candidates=None, random_state=0).fit(
+        task.X, task.y
+    )
     return _facts(machine, task)
 
 
 def fit_minimal(task: Task) -> dict[str, Any]:
-    machine = MinimalKernelClassifier(task.C, gamma=task.gamma, random_state=0)
+    machine = MinimalKernelClassifier(task.C, gamma=task.gamma, candidates=None, random_state=0)
     return _facts(machine.fit(task.X, task.y), task)
 
 

@@ -435,7 +435,10 @@ def blocks(quick: bool) -> Iterator[Table]:
         )
         data = [make(seed) for seed in range(n_seeds)]
         whole = [
-            100 * MinimalKernelClassifier(C, gamma=gamma, random_state=0).fit(X, y).score(Z, z)
+            100
+            * MinimalKernelClassifier(C, gamma=gamma, candidates=None, random_state=0)
+            .fit(X, y)
+            .score(Z, z)
             for X, y, Z, z in data
         ]
         table.add("one fit to all rows", mean_and_deviation(whole), "", "", "")
@@ -445,7 +448,9 @@ def blocks(quick: bool) -> Iterator[Table]:
                 runs = [
                     after_blocks(
                         part,
-                        MinimalKernelClassifier(C, gamma=gamma, retain=rule, random_state=0),
+                        MinimalKernelClassifier(
+                            C, gamma=gamma, candidates=None, retain=rule, random_state=0
+                        ),
                         n_blocks,
                     )
                     for part in data

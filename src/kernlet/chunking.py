@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -21,6 +22,7 @@ from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, as_dense
 from kernlet.lp.generation import ColumnGeneration
 from kernlet.lp.problem import L1Margin
+from kernlet.lp.streaming import StreamingL1Solver, is_tall
 from kernlet.rows.source import RowReader, RowSource
 from kernlet.sampling import derive_seed, hold_out, stratified_sample, subsample
 from kernlet.selection import one_standard_error
@@ -293,22 +295,47 @@ def _linear_programs(
     gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
 ) -> list[Solution]:
     """The 1-norm machine for each C, each linear program warm-started from the last."""
-    centers = None if gram.is_square else gram.z.X
-
-    def problem(output: Floats, C: float) -> L1Margin:
-        return L1Margin.of_rows(gram.x.X, gram.kernel, centers, output, C * weights)
-
-    generations = [ColumnGeneration(problem(output, Cs[0]), random) for output in signs]
+    solve = _by_streaming if is_tall(*gram.shape) else _by_generation
     answers: list[Solution] = []
-    for C in Cs:
-        solutions = []
-        for output, generation in zip(signs, generations, strict=True):
-            generation.reweight(problem(output, C))
-            solutions += generation.solve(tol=_LP_TOL)
+    for solutions in solve(gram, signs, weights, Cs, random):
         expansion, _ = join_centers(gram, solutions)
         n_support = len(np.unique(np.concatenate([s.rows for s in solutions])))
         answers.append(Solution(expansion, n_support, max(s.gap for s in solutions)))
     return answers
+
+
+def _problem(gram: Gram, signs: Floats, costs: Floats) -> L1Margin:
+    """The 1-norm problem of outputs with the given signs."""
+    centers = None if gram.is_square else gram.z.X
+    return L1Margin.of_rows(gram.x.X, gram.kernel, centers, signs.T, costs)
+
+
+def _by_generation(
+    gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
+) -> Iterator[list[Any]]:
+    """The solutions of all outputs for each C, each output apart."""
+    generations = [
+        ColumnGeneration(_problem(gram, output, Cs[0] * weights), random) for output in signs
+    ]
+    for C in Cs:
+        solutions = []
+        for output, generation in zip(signs, generations, strict=True):
+            generation.reweight(_problem(gram, output, C * weights))
+            solutions += generation.solve(tol=_LP_TOL)
+        yield solutions
+
+
+def _by_streaming(
+    gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
+) -> Iterator[list[Any]]:
+    """The same in passes over the rows: the last stage has many rows and few candidates."""
+    seed = random.randint(2**31 - 1)
+    for C in Cs:
+        solver = StreamingL1Solver(_problem(gram, signs, C * weights), seed)
+        solutions = solver.solve(tol=_LP_TOL)
+        if not all(solution.gap <= _LP_TOL for solution in solutions):
+            (solutions,) = _by_generation(gram, signs, weights, (C,), random)
+        yield solutions
 
 
 def _closed_form(gram: Gram, signs: Floats, costs: Floats) -> Solution:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_array
 
 from kernlet._typing import Floats, Indices
@@ -132,6 +133,21 @@ def choose_candidates(
             "Give points of the same width as the rows of X."
         )
     return Candidates(sparse.csr_array(points) if sparse.issparse(X) else as_dense(points), None)
+
+
+# Rows that k-means sees, at least this many and this many per candidate: more change little.
+_CLUSTERED_ROWS, _ROWS_PER_CLUSTER, _CLUSTER_STEPS = 5000, 10, 10
+
+
+def spread_candidates(X: Any, count: int, random_state: np.random.RandomState) -> Candidates:
+    """At most ``count`` rows that cover the data: those nearest to the means of k-means."""
+    n_rows, size = X.shape[0], max(_CLUSTERED_ROWS, _ROWS_PER_CLUSTER * count)
+    rows = np.sort(random_state.permutation(n_rows)[:size])
+    sample = X.take(rows) if isinstance(X, RowSource) else X[rows]
+    count = min(count, len(rows))
+    means = kmeans(sample, count, random_state, max_iter=_CLUSTER_STEPS).cluster_centers_
+    chosen = np.unique(pairwise_distances_argmin(means, sample))
+    return Candidates(sample[chosen], rows[chosen])
 
 
 def _count_candidates(candidates: Any, n_rows: int, name: str) -> int:

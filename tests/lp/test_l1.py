@@ -17,6 +17,7 @@ from kernlet.lp import crossover, l1
 from kernlet.lp.l1 import join_duals, loo_error_bound
 from kernlet.lp.problem import Solution
 from kernlet.rows.source import open_npy
+from kernlet.sampling import spread_candidates
 from kernlet.sklearn_base import join_centers
 from support.callbacks import needs_callbacks
 from support.many_rows import Interrupt, assert_same, make_data, make_machine
@@ -324,7 +325,7 @@ def test_bad_input_from_sources_gets_a_sentence(tmp_path):
     np.save(tmp_path / "X.npy", X)
     rows = open_npy(tmp_path / "X.npy")
     with pytest.raises(ValueError, match="Give a number, such as candidates=300"):
-        L1KernelClassifier().fit(rows, y)
+        L1KernelClassifier(candidates=None).fit(rows, y)
     with pytest.raises(ValueError, match="needs the rows in memory"):
         make_machine(solver="generation").fit(rows, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
@@ -426,3 +427,70 @@ def test_an_error_without_a_dual_counts():
 @pytest.mark.parametrize("gap", [1e-3, np.nan])
 def test_without_an_optimum_the_bound_is_one(gap):
     assert loo_error_bound(5, None, [solution([], [], [], [], gap=gap)], 1e-8) == 1.0
+
+
+# -- Automatic candidates ----------------------------------------------------------------------
+
+
+def noisy_rows(n_rows=3000, n_features=20, seed=0):
+    random = np.random.RandomState(seed)
+    X = random.randn(n_rows, n_features)
+    return X, (X[:, 0] * X[:, 1] + random.randn(n_rows) > 0).astype(int)
+
+
+@pytest.mark.parametrize("Classifier", [L1KernelClassifier, MinimalKernelClassifier])
+def test_few_rows_are_all_candidates(Classifier):
+    X, y = make_data(600)
+    auto, every = (make_machine(Classifier, candidates=c).fit(X, y) for c in ("auto", None))
+    assert auto.n_candidates_ == every.n_candidates_ == 600
+    np.testing.assert_array_equal(auto.expansion_.coef, every.expansion_.coef)
+    assert Classifier().candidates == "auto"
+
+
+def test_clean_rows_are_all_candidates():
+    random = np.random.RandomState(0)
+    y = random.randint(2, size=2500)
+    X = random.randn(2500, 2) + 6 * y[:, None]
+    assert L1KernelClassifier(random_state=0).fit(X, y).n_candidates_ == 2500
+
+
+def test_noisy_rows_get_few_candidates_that_are_rows():
+    X, y = noisy_rows()
+    machine = L1KernelClassifier(random_state=0).fit(X, y)
+    assert 100 <= machine.n_candidates_ <= 500
+    assert machine.duality_gap_[0] <= 1e-8
+    np.testing.assert_array_equal(X[machine.center_indices_], machine.expansion_.centers)
+    again = L1KernelClassifier(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(machine.expansion_.coef, again.expansion_.coef)
+
+
+def test_more_rows_and_classes_get_fewer_candidates():
+    X, y = noisy_rows(12_000)
+    machine = L1KernelClassifier(random_state=0, tol=1e-3)
+    machine._auto_work = 12_000 * 200**2
+    assert machine.fit(X, y).n_candidates_ <= 200
+
+
+def test_rows_of_a_source_get_few_candidates(tmp_path):
+    X, y = make_data(3000)
+    np.save(tmp_path / "X.npy", X)
+    machine = make_machine(candidates="auto").fit(open_npy(tmp_path / "X.npy"), y)
+    assert machine.n_candidates_ <= 500
+
+
+def test_chosen_candidates_cover_better_than_random_ones():
+    X, y = noisy_rows(6000, 5)
+    Z, z = noisy_rows(4000, 5, seed=1)
+    choose = np.random.RandomState(0)
+    spread = [spread_candidates(X, 40, choose).points for _ in range(3)]
+    drawn = [X[choose.permutation(len(X))[:40]] for _ in range(3)]
+    of_spread, of_drawn = (
+        np.mean(
+            [
+                L1KernelClassifier(candidates=points, tol=1e-3).fit(X, y).score(Z, z)
+                for points in each
+            ]
+        )
+        for each in (spread, drawn)
+    )
+    assert of_spread >= of_drawn - 0.005

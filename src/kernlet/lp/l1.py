@@ -22,10 +22,15 @@ from kernlet.kernels.gram import Gram
 from kernlet.lp.generation import ColumnGeneration
 from kernlet.lp.linearization import LinearizationPath, solve_once
 from kernlet.lp.problem import L1Margin, PrimalDual, Solution
-from kernlet.lp.streaming import StreamingL1Solver, StreamingPass
+from kernlet.lp.streaming import StreamingL1Solver, StreamingPass, is_tall
 from kernlet.rows import as_rows
 from kernlet.rows.source import RowSource
-from kernlet.sampling import Candidates, choose_candidates
+from kernlet.sampling import (
+    Candidates,
+    choose_candidates,
+    spread_candidates,
+    stratified_sample,
+)
 from kernlet.sklearn_base import (
     GAP_WORTH_WARNING,
     KERNEL_CONSTRAINTS,
@@ -45,9 +50,6 @@ from kernlet.threads import single_thread
 #: :func:`solve_once` or :func:`linearize` with its settings.
 Method = Callable[..., list[LinearizationPath]]
 
-# The streaming solver pays where rows far outnumber candidates: below these figures generation
-# needs fewer kernel values.
-_MIN_STREAMING_ROWS, _MIN_ROWS_PER_CANDIDATE = 5000, 20
 _MAX_FALLBACK_ROWS = 100_000  # that generation solves where streaming ends without a certificate
 #: The file in the folder ``checkpoint``.
 CHECKPOINT_NAME = "streaming.npz"
@@ -185,6 +187,45 @@ def _centers_of_sample(
     return sample.rows[join_centers(Gram(kernel, sample.X), solutions)[1]]
 
 
+# -- Whether all rows can be candidates ------------------------------------------------------
+
+_ALL_ROWS = 2000  # rows up to which all of them are automatic candidates
+_LEAST_CANDIDATES, _MOST_CANDIDATES = 100, 500  # automatic ones, where there are more rows
+_TRIAL_ROWS, _MAX_TRIALS = 500, 4  # rows of the larger sample, and outputs that are tried
+_LEAST_GROWTH = 0.25  # exponent: two samples tell the growth of small numbers poorly
+# Rows with a positive dual times centers, for one output: 20 s. The square of this number is
+# proportional to time.
+_MAX_ENTRIES = 5e5
+
+
+@single_thread()
+def is_quick(problem: L1Margin, max_bytes: int) -> bool:
+    """Whether all rows as candidates take seconds, judged by machines on 250 and 500 rows.
+
+    The rows with a positive dual and the centers of each grow like a power of the rows: below 1
+    on clean data, 1 on noisy data.
+    """
+    n_rows, n_outputs = problem.shape[0], problem.n_outputs
+    largest = np.argsort(-(problem.signs > 0).sum(axis=0), kind="stable")[:_MAX_TRIALS]
+    for output in largest:
+        signs, weights = problem.signs[:, output], problem.error_weights[:, output]
+        sizes = []
+        for size in (_TRIAL_ROWS // 2, _TRIAL_ROWS):
+            random = np.random.RandomState(_SAMPLE_SEED)
+            rows = stratified_sample(signs, np.arange(n_rows), size, random)
+            X, kernel = problem.X[rows], problem.kernel
+            sample = L1Margin.of_rows(X, kernel, None, signs[rows], weights[rows])
+            (solution,) = ColumnGeneration(sample, random).solve(tol=_SAMPLE_TOL)
+            sizes.append([len(solution.rows) + 1, len(solution.centers) + 1])
+        half, whole = np.array(sizes, dtype=float)
+        growth = np.clip(np.log2(whole / half), _LEAST_GROWTH, 1.0)
+        n_duals, n_centers = whole * (n_rows / _TRIAL_ROWS) ** growth
+        is_small = n_duals * n_centers <= _MAX_ENTRIES / np.sqrt(n_outputs)
+        if not is_small or 4 * n_rows * (n_duals + n_centers) > max_bytes:
+            return False
+    return True
+
+
 # -- All outputs together --------------------------------------------------------------------
 
 
@@ -254,11 +295,12 @@ class L1KernelClassifier(ExpansionClassifier):
         Of the "poly" kernel.
     coef0 : float, default=0.0
         Of the "poly" and "sigmoid" kernels.
-    candidates : None, int, float, "union" or array-like of shape (n_candidates, n_features), \
-            default=None
-        Points that may become centers: all rows, a number or a fraction of rows drawn at
+    candidates : "auto", None, int, float, "union" or array-like of shape (n_candidates, \
+            n_features), default="auto"
+        Points that may become centers: all rows (None), a number or a fraction of rows drawn at
         random (the reduced kernel), the union of the centers that machines on a sample of
-        each tenth of the rows choose, or the given points. See Notes on when to use fewer.
+        each tenth of the rows choose, or the given points. ``"auto"`` takes all rows where that
+        is quick, and otherwise 100 to 500 rows that cover the data: see Notes.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of a class.
     solver : {"auto", "generation", "streaming"}, default="auto"
@@ -294,6 +336,8 @@ class L1KernelClassifier(ExpansionClassifier):
         The machine.
     n_centers_ : int
         Distinct centers.
+    n_candidates_ : int
+        Points that could become centers.
     nbytes_ : int
         Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
@@ -335,8 +379,16 @@ class L1KernelClassifier(ExpansionClassifier):
 
     Time depends on the number of rows with a positive dual, not on the number of rows: 60,000
     rows of MNIST take a minute. Memory is 4 bytes per row for each point that was ever active, at
-    most ``cache_size``; the kernel matrix is never stored. Noisy data, on which over half of the
-    rows have a positive dual, become slow beyond 10,000 rows: use a few hundred ``candidates``.
+    most ``cache_size``; the kernel matrix is never stored. On noisy data, where the rows with a
+    positive dual and the centers grow with the rows, time grows with the cube of the rows:
+    2,000 rows take about 10 s, and rows in the hundred thousands are out of reach.
+
+    ``candidates="auto"`` takes all rows up to 2,000. Beyond that it trains on 250 and on 500 rows
+    and extrapolates the numbers of centers and of rows with a positive dual. Where the linear
+    program would be too large (noisy data), the candidates are the rows nearest to the means of
+    k-means, at most 500 and fewer for many rows or classes: their square times the rows times the
+    outputs is limited, so that time grows slowly with the rows. All rows stay in the errors,
+    and the certificate is that of the linear program over these candidates.
 
     With s candidates and many more rows, streaming takes ten to twenty passes of n_rows * s
     kernel values for each linear program; half a million rows and 100 candidates take a few
@@ -362,10 +414,20 @@ class L1KernelClassifier(ExpansionClassifier):
 
     n_passes_: float
     _takes_sources = True
+    # n_rows * n_outputs^power * s^2 for s automatic candidates: 500 for 50,000 rows, 10 to 15 s.
+    # Outputs share kernel values, but each has its linear program.
+    _auto_work, _auto_power = 1.25e10, 0.5
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         **KERNEL_CONSTRAINTS,
-        "candidates": [StrOptions({"union"}), None, Integral, Real, "array-like", "sparse matrix"],
+        "candidates": [
+            StrOptions({"auto", "union"}),
+            None,
+            Integral,
+            Real,
+            "array-like",
+            "sparse matrix",
+        ],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "solver": [StrOptions({"auto", "generation", "streaming", "tall"})],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -385,7 +447,7 @@ class L1KernelClassifier(ExpansionClassifier):
         gamma: str | float = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        candidates: Any = None,
+        candidates: Any = "auto",
         class_weight: Any = None,
         solver: str = "auto",
         tol: float = 1e-9,
@@ -440,13 +502,9 @@ class L1KernelClassifier(ExpansionClassifier):
         max_iter = None if self.max_iter == -1 else int(self.max_iter)
         method = partial(method, tol=self.tol, max_iter=max_iter)
         random_state = check_random_state(self.random_state)
-        if isinstance(n_candidates, str):
-            union_seed = random_state.randint(2**31 - 1)
-            candidates = self._union_of_centers(data, kernel, method, union_seed)
-        else:
-            candidates = choose_candidates(n_candidates, data.X, random_state)
-        seed, max_bytes = random_state.randint(2**31 - 1), int(self.cache_size * 2**20)
         costs = error_weights(self.C, data.y, self.classes_, self.class_weight, data.sample_weight)
+        candidates = self._candidates(n_candidates, data, kernel, costs, method, random_state)
+        seed, max_bytes = random_state.randint(2**31 - 1), int(self.cache_size * 2**20)
         problem = margin_problem(data, kernel, candidates.points, self.classes_, costs)
         generate = partial(
             solve_by_generation, problem, method, seed=seed, max_bytes=max_bytes, n_jobs=self.n_jobs
@@ -470,6 +528,32 @@ class L1KernelClassifier(ExpansionClassifier):
             warn_unconverged(solutions, self.tol, "linear programs", _REASONS)
             self._set_attributes(problem, data.rows, candidates.rows, solutions)
         return paths, candidates
+
+    def _candidates(
+        self,
+        candidates: Any,
+        data: TrainingData,
+        kernel: Kernel,
+        costs: Floats,
+        method: Method,
+        random_state: np.random.RandomState,
+    ) -> Candidates:
+        """The points that the parameter ``candidates`` stands for."""
+        if not isinstance(candidates, str):
+            return choose_candidates(candidates, data.X, random_state)
+        if candidates == "union":
+            return self._union_of_centers(data, kernel, method, random_state.randint(2**31 - 1))
+        n_rows = len(data.y)
+        if not isinstance(data.X, RowSource) and n_rows <= _ALL_ROWS:
+            return choose_candidates(None, data.X, random_state)
+        if not isinstance(data.X, RowSource) and self.solver not in ("streaming", "tall"):
+            problem = margin_problem(data, kernel, None, self.classes_, costs)
+            if is_quick(problem, int(self.cache_size * 2**20)):
+                return choose_candidates(None, data.X, random_state)
+        n_outputs = len(self.classes_) if len(self.classes_) > 2 else 1
+        count = int(np.sqrt(self._auto_work / (n_rows * n_outputs**self._auto_power)))
+        count = min(n_rows, max(_LEAST_CANDIDATES, min(count, _MOST_CANDIDATES)))
+        return spread_candidates(data.X, count, random_state)
 
     def _union_of_centers(
         self, data: TrainingData, kernel: Kernel, method: Method, seed: int
@@ -510,9 +594,7 @@ class L1KernelClassifier(ExpansionClassifier):
             )
         if self.solver != "auto":
             return self.solver != "generation"
-        n_rows, n_candidates = problem.shape
-        min_rows = max(_MIN_STREAMING_ROWS, _MIN_ROWS_PER_CANDIDATE * n_candidates)
-        return is_source or n_rows >= min_rows
+        return is_source or is_tall(*problem.shape)
 
     def _open_checkpoint(self, problem: L1Margin, is_streaming: bool) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -558,6 +640,7 @@ class L1KernelClassifier(ExpansionClassifier):
         self.loo_error_bound_ = loo_error_bound(
             len(rows), candidate_rows, solutions, max(self.tol, GAP_WORTH_WARNING)
         )
+        self.n_candidates_ = problem.shape[1]
         self.objective_ = np.array([s.objective for s in solutions])
         self.duality_gap_ = np.array([s.gap for s in solutions])
         self.n_iter_ = sum(s.n_iter for s in solutions)

@@ -47,6 +47,16 @@ _WARM_WIDTH, _LAST_WIDTH = 0.5, 0.01
 _MAX_STEPS = 20  # per sample, and on all rows; more are left to the crossover
 
 
+# Streaming pays where rows far outnumber candidates: below these figures generation needs
+# fewer kernel values.
+_MIN_ROWS, _MIN_ROWS_PER_CANDIDATE = 5000, 20
+
+
+def is_tall(n_rows: int, n_candidates: int) -> bool:
+    """Whether streaming is faster than generation."""
+    return n_rows >= max(_MIN_ROWS, _MIN_ROWS_PER_CANDIDATE * n_candidates)
+
+
 @dataclass(frozen=True, eq=False)
 class StreamingPass:
     """What :class:`StreamingL1Solver` reports after a pass over rows.

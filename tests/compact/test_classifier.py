@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from kernlet import CompactKernelClassifier
 from support.compact_machines import machine
 
 
@@ -422,3 +423,101 @@ def test_tensors_have_the_values_of_arrays(digits, projection, width):
     np.testing.assert_array_equal(
         small.predict(torch.asarray(X_test, dtype=torch.float32)), small.predict(X_test)
     )
+
+
+# -- Choices ----------------------------------------------------------------------------------
+
+
+def test_the_default_is_the_smallest_machine_that_does_as_well(moons):
+    X, X_test, y, y_test = moons
+    small = CompactKernelClassifier(random_state=0).fit(X, y)
+    assert small.n_centers_ <= 16
+    assert small.score(X_test, y_test) > 0.94
+    assert "the smallest within one standard error of the least log loss of" in small.choice_
+    assert not hasattr(small, "history_")
+
+
+def test_a_noisy_table_gets_few_centers_whatever_the_budget():
+    random = np.random.RandomState(0)
+    X = random.randn(300, 6)
+    y = (X[:, 0] + X[:, 1] + 1.5 * random.randn(300) > 0).astype(int)
+    small, large = (machine("auto", max_bytes=b, n_epochs=40).fit(X, y) for b in (256, 4096))
+    assert small.n_centers_ <= large.n_centers_ <= 16
+
+
+@pytest.mark.parametrize("parameters", [{}, {"max_bytes": 2000}], ids=["auto", "bytes"])
+def test_max_centers_limits_what_is_chosen(digits, parameters):
+    X, _, y, _ = digits
+    small = machine("auto", max_centers=13, n_epochs=2, **parameters).fit(X, y)
+    assert small.n_centers_ <= 13
+    assert machine(20, max_centers=5, n_epochs=2).fit(X, y).n_centers_ == 5
+
+
+def test_budgets_may_be_texts(moons):
+    X, X_test, y, _ = moons
+    text, number = (machine("auto", max_bytes=b, n_epochs=2).fit(X, y) for b in ("0.1k", 100))
+    np.testing.assert_array_equal(text.decision_function(X_test), number.decision_function(X_test))
+    with pytest.raises(ValueError, match="'much' is not a number of bytes"):
+        machine("auto", max_bytes="much").fit(X, y)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"max_bytes": 1000}], ids=["auto", "bytes"])
+@pytest.mark.parametrize(
+    "counts", [(1, 1), (2, 1), (1, 30), (3, 30), (4, 40, 2), (2, 2) + (1,) * 8], ids=str
+)
+def test_rare_classes_are_chosen_with_a_warning(counts, parameters):
+    y = np.repeat(np.arange(len(counts)), counts)
+    X = np.random.RandomState(0).randn(len(y), 4) + y[:, None]
+    with pytest.warns(UserWarning, match=r"classes have fewer than 5 rows \(the smallest has \d\)"):
+        small = machine("auto", n_epochs=4, **parameters).fit(X, y)
+    assert np.isfinite(small.predict_proba(X)).all()
+    assert small.predict_proba(X).shape == (len(y), len(counts))
+
+
+def test_common_classes_are_not_warned_about(moons):
+    X, _, y, _ = moons
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine("auto", n_epochs=2, max_bytes=100).fit(X, y)
+
+
+def test_a_choice_respects_weights(moons):
+    X, X_test, y, _ = moons
+    weight = np.r_[np.zeros(80), np.ones(220)]
+    weighted = machine("auto", n_epochs=3).fit(X, y, weight)
+    without = machine("auto", n_epochs=3).fit(X[80:], y[80:])
+    np.testing.assert_array_equal(
+        weighted.decision_function(X_test), without.decision_function(X_test)
+    )
+    by_class = machine("auto", n_epochs=3, class_weight={0: 3.0, 1: 1.0}).fit(X, y)
+    by_row = machine("auto", n_epochs=3).fit(X, y, np.array([3.0, 1.0])[y])
+    np.testing.assert_array_equal(
+        by_class.decision_function(X_test), by_row.decision_function(X_test)
+    )
+    assert by_class.validation_score_ == by_row.validation_score_
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.25, 0.02])
+def test_the_validation_fraction_is_the_share_of_a_fold(moons, fraction):
+    X, _, y, _ = moons
+    small = machine("auto", n_epochs=2, validation_fraction=fraction).fit(X, y)
+    n_folds = {0.5: 2, 0.25: 4, 0.02: 10}[fraction]
+    assert f"cross-validation with {n_folds} folds" in small.choice_
+
+
+def test_many_rows_are_smoothed_less_and_chosen_on_a_held_out_part():
+    X, y = make_moons(2500, noise=0.2, random_state=0)
+    small = machine("auto", max_bytes=150, n_epochs=3).fit(X, y)
+    assert "on 500 held-out rows" in small.choice_
+    plain, less = (machine(5, n_epochs=2, smoothing=s).fit(X, y) for s in ("auto", 0.03))
+    np.testing.assert_array_equal(plain.decision_function(X), less.decision_function(X))
+    plain, more = (machine(5, n_epochs=2, smoothing=s).fit(X[:99], y[:99]) for s in ("auto", 0.1))
+    np.testing.assert_array_equal(plain.decision_function(X), more.decision_function(X))
+
+
+def test_pickled_machines_are_small(digits):
+    X, _, y, _ = digits
+    small = machine("auto", max_bytes=1256, n_epochs=3).fit(X, y)
+    assert len(pickle.dumps(small)) < 4000
+    again = pickle.loads(pickle.dumps(small))
+    assert again.path_ == small.path_

@@ -276,3 +276,24 @@ def test_starts_of_another_kind_are_refused(sine):
         machine(init=two).fit(X, y)
     with pytest.raises(TypeError, match="not a kernel regressor"):
         machine(init=CompactKernelClassifier(5, n_epochs=2).fit(X, y > 0)).fit(X, y)
+
+
+def test_the_default_is_chosen_by_folds(sine):
+    X, y = sine
+    small = CompactKernelRegressor(n_epochs=30, random_state=0).fit(X, y)
+    assert "the smallest within one standard error of the best R2 of" in small.choice_
+    assert small.score(X, y) > 0.9
+    assert machine("auto", max_centers=3, n_epochs=3).fit(X, y).n_centers_ <= 3
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 7])
+def test_a_size_is_chosen_for_a_handful_of_rows(n_rows):
+    X = np.arange(float(n_rows))[:, None]
+    assert np.isfinite(machine("auto", n_epochs=3).fit(X, X[:, 0]).predict(X)).all()
+
+
+def test_many_rows_are_chosen_on_a_held_out_part():
+    X = np.random.default_rng(0).uniform(0, 6, size=(2100, 1))
+    small = machine("auto", max_bytes=80, n_epochs=2).fit(X, np.sin(X[:, 0]))
+    assert "the best R2 of" in small.choice_
+    assert "on 420 held-out rows" in small.choice_

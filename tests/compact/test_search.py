@@ -129,7 +129,7 @@ def sizes_of(candidates, rank=None):
 
 def test_sizes_double_up_to_what_fits():
     sizes = sizes_of(small_candidates(space_of()))
-    assert sizes[:-1] == [2, 4, 8, 16, 32, 64]
+    assert sizes[:-1] == [2, 4, 8, 16, 32, 64]  # 128 is too near
     assert sizes[-1] == 125  # a quarter of the rows
     filled = sizes_of(small_candidates(space_of(max_bytes=200)))[-1]
     plan = StoragePlan(8, 1, filled, formats=STORAGE["int4"])
@@ -370,10 +370,11 @@ def test_the_best_layout_is_varied_and_the_best_of_two_full_trials_wins():
     short = [candidate for candidate, epochs in run.calls if epochs < 1]
     full = [candidate for candidate, epochs in run.calls if epochs == 1]
     best = min((c for c in short[:4]), key=lambda c: abs((c.plan.rank or 64) - 24))
-    noise, half, wide = short[4:]
+    noise, *fewer = short[4:]
     assert noise == replace(best, noise=pytest.approx(0.3))
-    assert half == replace(best, plan=replace(best.plan, n_centers=best.plan.n_centers // 2))
-    assert wide.plan.formats[:2] == ("int8", "int8")
+    sizes = [best.plan.n_centers // divisor for divisor in (2, 4, 8, 16)]
+    assert [c.plan.n_centers for c in fewer] == [size for size in sizes if size >= 10]
+    assert {c.plan.formats[:2] for c in fewer} == {("int8", "int8")}
     assert len(full) == 2
     assert choice.candidate == noise
     assert choice.trial is not None

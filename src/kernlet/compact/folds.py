@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.compact.initialise import initialise
-from kernlet.compact.network import BatchLoader, RBFNetwork
+from kernlet.compact.network import BatchLoader, RBFNetwork, StoragePlan
 from kernlet.compact.train import (
     LATER_RATE,
     QUANTIZED_EPOCHS,
@@ -19,7 +18,7 @@ from kernlet.compact.train import (
     Trainer,
     train_network,
 )
-from kernlet.devices import to_numpy
+from kernlet.devices import array_namespace, to_numpy
 from kernlet.quantization import best_step
 from kernlet.sampling import derive_seed
 
@@ -41,7 +40,9 @@ from kernlet.sampling import derive_seed
 
 #: Kernel values of all networks of a stack in a step: more do not stay in the processor's cache.
 _STACK_NUMBERS = 2**17
-_LARGEST_PADDING = 4  # networks of a stack have at least a quarter of its centers
+# Networks of a stack have at least a quarter of its centers, unless it has few: then calls cost
+# more than padding.
+_LARGEST_PADDING, _FEW_CENTERS = 4, 32
 
 #: Rows to train on and rows to hold out.
 Split = tuple[Indices, Indices]
@@ -72,7 +73,7 @@ def stacks_of(candidates: Sequence[Candidate], n_folds: int, batch_size: int) ->
         for stack, of in zip(stacks, shapes, strict=True):
             largest = candidates[stack[0]].plan.n_centers
             numbers = (len(stack) + 1) * n_folds * batch_size * largest
-            is_near = largest <= _LARGEST_PADDING * plan.n_centers
+            is_near = largest <= max(_FEW_CENTERS, _LARGEST_PADDING * plan.n_centers)
             if of == shape and is_near and numbers <= _STACK_NUMBERS:
                 stack.append(number)
                 break
@@ -127,14 +128,15 @@ def train_stack(
 ) -> list[list[Floats]]:
     """Outputs of every candidate for the held-out rows of some of the splits."""
     chosen = [splits[number] for number in numbers]
-    networks = [
-        [_initial(trainer, candidate, splits[number], number) for number in numbers]
-        for candidate in candidates
-    ]
-    stack, is_center = _stacked(networks)
+    noise = min(candidate.noise for candidate in candidates)
+    initial = {
+        plan: [_initial(trainer, plan, noise, splits[number], number) for number in numbers]
+        for plan in {candidate.plan for candidate in candidates}
+    }
+    stack, is_center = _stacked([initial[candidate.plan] for candidate in candidates])
     batches: Any = StackedBatches(trainer.batches, [train for train, _ in chosen])
-    noise = np.array([candidate.noise for candidate in candidates])[:, None, None, None]
-    config = trainer.config_of(noise, epochs)
+    noises = np.array([candidate.noise for candidate in candidates])[:, None, None, None]
+    config = trainer.config_of(noises, epochs)
     padded = batches.device.send(config.rates["weights"] * is_center[:, :, None, :])
     config = replace(config, rates={**config.rates, "weights": padded})
     random = np.random.RandomState(derive_seed(trainer.seed, 2))
@@ -148,13 +150,14 @@ def train_stack(
     return _held_out_outputs(network, batches, [held_out for _, held_out in chosen])
 
 
-def _initial(trainer: Trainer, candidate: Candidate, split: Split, number: int) -> RBFNetwork:
-    """The initial network of a candidate in a fold; the same centers whatever the noise."""
-    plan, (train, held_out) = candidate.plan, split
-    training = replace(trainer.training, train=train, held_out=held_out)
+def _initial(
+    trainer: Trainer, plan: StoragePlan, noise: float, split: Split, number: int
+) -> RBFNetwork:
+    """The initial network of a plan in a fold."""
+    training = replace(trainer.training, train=split[0], held_out=split[1])
     seed = derive_seed(trainer.seed, plan.n_centers, plan.rank or 0, number)
     random = np.random.RandomState(seed)
-    network = initialise(plan, training, trainer.batches, trainer.model, candidate.noise, random)
+    network = initialise(plan, training, trainer.batches, trainer.model, noise, random)
     if plan.width == "per_center" and len(network.log_gamma) == 1:
         widths = np.repeat(network.log_gamma, len(network.centers))
         network = replace(network, log_gamma=widths)

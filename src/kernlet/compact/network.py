@@ -13,13 +13,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 from scipy import sparse
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.affine import ColumnRanges, are_unlike
 from kernlet.compact.scoring import Validation
-from kernlet.devices import NUMPY, Device, to_numpy
+from kernlet.devices import NUMPY, Device, array_namespace, to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import as_dense, canonical_csr, row_slices
 from kernlet.kernels.rbf import augment_centers, augment_rows, gaussian_matmul, row_products

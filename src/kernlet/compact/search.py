@@ -41,8 +41,9 @@ from kernlet.sklearn_base import warn_user
 # held-out fifth is enough to compare them: plans fill the budget, and what is open is how to divide
 # the bytes. No trial is longer than needed to rank it:
 #   1. a third of the epochs: no projection, and the smallest, the middle and the largest fair rank
-#   2. a third of the epochs: the best of them with more noise, with half of the centers, and with
-#      half of the centers in twice as many bits, for budgets that are larger than the data need
+#   2. a third of the epochs: the best of them with more noise, and with a half, a quarter, ... of
+#      the centers in eight bits, for budgets that are larger than the data need. These are cheap,
+#      and make a budget at least as good as a smaller one
 #   3. all epochs for the best two; the better one is chosen, and fine-tuned on all rows.
 # Without a budget the number of centers doubles until the score rises no more, on at most 10,000
 # rows, and the chosen size is trained on all.
@@ -64,6 +65,7 @@ _ROWS_PER_CENTER = 4
 _FOLD_EPOCHS, _FIRST_FOLDS = 1 / 4, 2
 _MIN_KEPT, _KEPT_SHARE, _N_FOLD_FINALISTS = 4, 1 / 3, 3
 _SHORT_TRIAL, _N_FINALISTS = 1 / 3, 2
+_FEWER_CENTERS = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
 _MAX_CENTERS_IN_BUDGET = 4096  # more train slowly and gain little
 _MAX_CENTERS_IN_PATH = 256
 _MIN_CENTERS_TO_STOP = 64  # below, two sizes without a gain may be chance
@@ -101,12 +103,15 @@ class Space:
         return min(self.max_centers, max(2, self.plan.n_outputs))
 
     def sizes(self, largest: int) -> list[int]:
-        """Doubled from the first size, up to the largest; or the given one, if that fits."""
+        """Doubled from the first size up to the largest, without one just below that.
+
+        Or the given one, if that fits.
+        """
         if self.n_centers is not None:
             return [self.n_centers] if self.n_centers <= largest else []
         sizes = [min(self.first_size, largest)] if largest else []
         while sizes and sizes[-1] < largest:
-            sizes.append(min(2 * sizes[-1], largest))
+            sizes.append(2 * sizes[-1] if 3 * sizes[-1] <= largest else largest)
         return sizes
 
     def refusal(self) -> ValueError:
@@ -210,14 +215,15 @@ def usual_formats(rank: int | None, n_features: int) -> tuple[str, str, str]:
 
 
 def _variations(space: Space, best: Candidate) -> list[Candidate]:
-    """More noise, and half of the centers in the same and in eight bits."""
+    """More noise, and fewer centers, in eight bits where the formats are open."""
     variations = [replace(best, noise=noise) for noise in _noises(space)[1:]]
-    half = replace(best.plan, n_centers=best.plan.n_centers // 2)
-    if space.n_centers is None and half.n_centers >= space.first_size:
-        variations.append(replace(best, plan=half))
-        wide = replace(half, formats=("int8", "int8", half.formats[2]))
-        if space.storage == "auto" and wide.nbytes <= (space.max_bytes or 0):
-            variations.append(replace(best, plan=wide))
+    plan = best.plan
+    if space.storage == "auto":
+        plan = replace(plan, formats=("int8", "int8", plan.formats[2]))
+    for share in _FEWER_CENTERS if space.n_centers is None else ():
+        fewer = replace(plan, n_centers=int(share * plan.n_centers))
+        if fewer.n_centers >= space.first_size and fewer.nbytes <= (space.max_bytes or 0):
+            variations.append(replace(best, plan=fewer))
     return variations
 
 

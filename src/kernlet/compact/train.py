@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.compact.initialise import InitialModel, initialise
@@ -24,7 +23,7 @@ from kernlet.compact.network import (
     quantize,
     straight_through_grad,
 )
-from kernlet.devices import Function, capture_cuda_graph, to_numpy
+from kernlet.devices import Function, array_namespace, capture_cuda_graph, to_numpy
 from kernlet.quantization import QuantizedExpansion, best_step
 from kernlet.sampling import derive_seed
 from kernlet.sklearn_base import Progress, warn_user

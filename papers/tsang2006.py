@@ -243,7 +243,7 @@ def embed_digits(digits: list[int], seed: int) -> dict[str, Any]:
     task = Task(X, y, data.X_test[test], data.y_test[test], gamma)
     places: dict[str, Any] = {"labels": task.y_test.tolist()}
     for name, machine in (
-        ("KFD", KernelFisherDiscriminant(alpha=0.1, gamma=gamma)),
+        ("KFD", KernelFisherDiscriminant(alpha=0.1, gamma=gamma, n_landmarks=None)),
         ("MMDA", MMDA(1, gamma=gamma, random_state=seed)),
     ):
         pair = machine.fit_transform(X, y)[:, :2], machine.transform(task.X_test)[:, :2]

@@ -117,7 +117,7 @@ def score_baselines(count: int, n_rows: int | None, n_seeds: int) -> dict[str, A
 
 def _centroids(share: float) -> Condense:
     def condense(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
-        return CentroidCondenser(share, random_state=seed).fit_resample(X, y)
+        return CentroidCondenser(share, n_init=3, random_state=seed).fit_resample(X, y)
 
     return condense
 

@@ -13,8 +13,16 @@ from scipy.optimize import minimize
 from sklearn.datasets import make_blobs, make_moons
 
 import naive
-from kernlet import L1KernelClassifier
-from kernlet.chunking import Plan, QuadraticMargin, Sample, choose_cost, run_stage, weigh_rows
+from kernlet import L1KernelClassifier, chunking
+from kernlet.chunking import (
+    Plan,
+    QuadraticMargin,
+    Sample,
+    choose_cost,
+    run_stage,
+    train,
+    weigh_rows,
+)
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
@@ -437,3 +445,15 @@ def test_one_pass_from_nothing_is_model_six():
     share = first.row_weights[0]  # all rows are short of the margin of the zero machine
     np.testing.assert_allclose(u, share * v)
     assert b == pytest.approx(share * c)
+
+
+@pytest.mark.parametrize("case", [(PLAN, moons), (THREE, three_blobs)], indirect=True)
+def test_passes_over_many_rows_give_the_same_machine(case, monkeypatch):
+    plan, rows, _, run = case
+    by_generation = train(plan, rows, run.points, (3.0, 10.0), np.random.RandomState(0))
+    monkeypatch.setattr(chunking, "is_tall", lambda *_: True)
+    by_streaming = train(plan, rows, run.points, (3.0, 10.0), np.random.RandomState(0))
+    for one, two in zip(by_generation, by_streaming, strict=True):
+        assert two.gap <= 1e-6
+        values = [each.expansion.decision_values(rows.X) for each in (one, two)]
+        np.testing.assert_allclose(*values, atol=1e-4)

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.datasets import load_digits
 
 from kernlet import CentroidCondenser
+from kernlet.condense import centroids
 
 
 def rows(m=80, classes=3, seed=0):
@@ -81,3 +83,11 @@ def test_float32_at_its_ends():
         assert np.isfinite(answer.rows).all()
         np.testing.assert_array_equal(answer.sizes, plain.sizes)
         np.testing.assert_allclose(answer.rows / scale, plain.rows, rtol=1e-5)
+
+
+def test_large_classes_get_one_start_by_default(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    three, one = (CentroidCondenser(n_init=n, random_state=0).fit_resample(X, y)[0] for n in (3, 1))
+    np.testing.assert_array_equal(CentroidCondenser(random_state=0).fit_resample(X, y)[0], three)
+    monkeypatch.setattr(centroids, "_MANY_DISTANCES", 1e4)
+    np.testing.assert_array_equal(CentroidCondenser(random_state=0).fit_resample(X, y)[0], one)

@@ -8,6 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import naive
 from kernlet import KernelFisherDiscriminant
+from kernlet.least_squares import fisher
 
 
 @pytest.mark.parametrize("n_landmarks", [None, 4])
@@ -90,7 +91,7 @@ def test_equal_rows_give_zeros():
         ({"n_components": 3}, "at most 2 Fisher directions. Use MMDA"),
         ({"alpha": 0.0}, "'alpha' parameter"),
         ({"kernel": "sigmoid"}, "positive semi-definite kernel"),
-        ({"cache_size": 0.01}, "Give n_landmarks a number"),
+        ({"cache_size": 0.01, "n_landmarks": None}, "Give n_landmarks a number"),
     ],
 )
 def test_bad_parameters_get_a_sentence(parameters, sentence):
@@ -110,3 +111,11 @@ def test_equal_landmarks_are_one():
     X, y = np.repeat(np.arange(6.0), 20)[:, None], np.tile([0, 1], 60)
     machine = KernelFisherDiscriminant(n_landmarks=100, random_state=0).fit(X, y)
     assert machine.n_centers_ == 6
+
+
+def test_many_rows_get_landmarks_by_default(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    assert KernelFisherDiscriminant().fit(X, y).n_centers_ > 140
+    monkeypatch.setattr(fisher, "_ALL_ROWS", 100)
+    monkeypatch.setattr(fisher, "_N_LANDMARKS", 20)
+    assert KernelFisherDiscriminant(random_state=0).fit(X, y).n_centers_ == 20

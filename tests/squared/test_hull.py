@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from kernlet import HullPerceptronClassifier, Removal
+from kernlet.squared import hull
 from kernlet.squared.hull import accuracy_changed
 from support.callbacks import ScoringMonitor, needs_callbacks
 
@@ -311,3 +312,32 @@ def test_sk_steps_of_the_paper():
     ).fit(X, y)
     assert max(record.gap for record in machine.removal_path_) <= 0.05
     assert machine.n_centers_ < machine.removal_path_[0].n_support
+
+
+def noisy_rows(n_rows):
+    random = np.random.RandomState(0)
+    X = random.randn(n_rows, 3)
+    return X, (X[:, 0] + random.randn(n_rows) > 0).astype(int)
+
+
+def test_larger_samples_lead_to_the_optimum_on_all_rows(monkeypatch):
+    X, y = noisy_rows(900)
+    plain = HullPerceptronClassifier(max_iter=-1, tol=1e-6).fit(X, y)
+    monkeypatch.setattr(hull, "_MANY_ROWS", 200)
+    machine = HullPerceptronClassifier(tol=1e-6).fit(X, y)
+    assert machine.gap_ <= 1e-6
+    np.testing.assert_allclose(machine.decision_function(X), plain.decision_function(X), atol=1e-3)
+
+
+def test_a_limit_of_work_leaves_the_machine_on_a_sample_with_its_gap_on_all_rows(monkeypatch):
+    X, y = noisy_rows(900)
+    monkeypatch.setattr(hull, "_MANY_ROWS", 200)
+    monkeypatch.setattr(hull, "_AUTO_KERNEL_VALUES", 150_000)
+    with pytest.warns(ConvergenceWarning, match="-1 for no limit.*CompactKernelClassifier"):
+        machine = HullPerceptronClassifier().fit(X, y)
+    assert machine.gap_ > 1e-3
+    assert len(machine.support_indices_) < 500
+    values = machine.decision_function(X)
+    assert np.mean((values > 0) == y) > 0.65
+    # the certificate is that of all rows: the least margin is the relative one of the worst row
+    assert machine.margin_[0] < 0

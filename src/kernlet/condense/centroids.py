@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats, Indices
 from kernlet.condense.base import Condenser, count_per_class, row_indexable
@@ -28,6 +28,7 @@ _SAFE_EXPONENT = 40
 #: A class of a row source that takes at most this is clustered in memory.
 MAX_CLASS_BYTES = 2**30
 _MAX_PASSES = 30
+_MANY_DISTANCES = 1e9  # rows * means * features of a class for which one start must do
 _CONVERGED = 1e-4  # relative decrease of the squared distances at which Lloyd's steps end
 
 
@@ -137,8 +138,9 @@ class CentroidCondenser(Condenser):
         Means per row of a class, in (0, 1].
     min_per_class : int, default=1
         Means that each class has at least, if it has that many distinct rows.
-    n_init : int, default=3
-        Starts of k-means per class, of which the best is kept.
+    n_init : "auto" or int, default="auto"
+        Starts of k-means per class, of which the best is kept. ``"auto"`` is 3, and 1 for a
+        class whose rows times means times features exceed 1e9: there a start takes ten seconds.
     verbose : int, default=0
         Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
@@ -192,7 +194,7 @@ class CentroidCondenser(Condenser):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "keep": [Interval(Real, 0, 1, closed="right")],
         "min_per_class": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -202,7 +204,7 @@ class CentroidCondenser(Condenser):
         keep: float = 0.1,
         *,
         min_per_class: int = 1,
-        n_init: int = 3,
+        n_init: str | int = "auto",
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
@@ -226,11 +228,13 @@ class CentroidCondenser(Condenser):
         for number, label in enumerate(self.classes_.tolist()):
             rows = np.flatnonzero(codes == number)
             n_means = min(len(rows), max(self.min_per_class, round(self.keep * len(rows))))
-            seed = random_state.randint(2**31 - 1)
+            seed, n_init = random_state.randint(2**31 - 1), self.n_init
+            if isinstance(n_init, str):
+                n_init = 3 if len(rows) * n_means * X.shape[1] <= _MANY_DISTANCES else 1
             if isinstance(X, RowSource):
-                clusters.append(_cluster_source(X, rows, n_means, self.n_init, seed))
+                clusters.append(_cluster_source(X, rows, n_means, n_init, seed))
             else:
-                clusters.append(_cluster(X[rows], n_means, self.n_init, seed))
+                clusters.append(_cluster(X[rows], n_means, n_init, seed))
             report(f"class {label}")
         means, sizes, inertia = zip(*clusters, strict=True)
         means_codes = np.repeat(np.arange(len(clusters)), [len(each) for each in means])

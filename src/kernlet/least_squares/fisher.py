@@ -9,7 +9,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import cho_factor, cho_solve, eigh
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
@@ -43,6 +43,7 @@ from kernlet.sklearn_base import (
 # rows, by which features are scaled to variance 1.
 
 # A share of the variance this small has no direction: its features are set to zero.
+_ALL_ROWS, _N_LANDMARKS = 5000, 1000  # without landmarks, and how many for more rows
 _SMALLEST_SHARE = 1e-12
 
 #: Coefficients (n_directions, n_points), intercepts, and between-class shares of the variance.
@@ -139,10 +140,11 @@ class KernelFisherDiscriminant(ExpansionTransformer):
     alpha : float, default=1.0
         Added to the eigenvalues of the scatter, which is a sum over rows. Try powers of ten from
         0.001 to 10.
-    n_landmarks : int or None, default=None
+    n_landmarks : "auto", int or None, default="auto"
         None holds the kernel matrix of all rows and takes time n_rows^3, for up to about 10,000
         rows. A number restricts the directions to the span of that many random rows: time is
-        linear in the number of rows, and memory is one block.
+        linear in the number of rows, and memory is one block. ``"auto"`` is None for up to
+        5,000 rows and 1,000 for more.
     kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
         Must be positive semi-definite, which the sigmoid is not.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
@@ -198,7 +200,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         **KERNEL_CONSTRAINTS,
         "cache_size": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
@@ -210,7 +212,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         n_components: int | None = None,
         *,
         alpha: float = 1.0,
-        n_landmarks: int | None = None,
+        n_landmarks: str | int | None = "auto",
         kernel: str | Kernel = "rbf",
         gamma: str | float = "scale",
         degree: int = 3,
@@ -271,9 +273,12 @@ class KernelFisherDiscriminant(ExpansionTransformer):
     ) -> tuple[Indices, Directions]:
         """The points, by row number, and the directions over them."""
         n_rows, weights = len(data.y), data.sample_weight
-        if self.n_landmarks is not None and self.n_landmarks < n_rows:
+        n_landmarks: Any = self.n_landmarks
+        if n_landmarks == "auto":
+            n_landmarks = None if n_rows <= _ALL_ROWS else _N_LANDMARKS
+        if n_landmarks is not None and n_landmarks < n_rows:
             order = check_random_state(self.random_state).permutation(n_rows)
-            rows = landmark_rows(order, self.n_landmarks, data.X)
+            rows = landmark_rows(order, n_landmarks, data.X)
             blocks = LandmarkBlocks(Gram(kernel, data.X, data.X[rows]), 0)
             return rows, landmark_directions(blocks, members, weights, self.alpha, n_components)
         n_bytes = 8 * n_rows**2

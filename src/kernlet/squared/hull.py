@@ -41,8 +41,13 @@ from kernlet.threads import single_thread
 #: start from.
 Solve = Callable[[SquaredMargin, Indices, Floats | None], Solution]
 
+# What max_iter="auto" allows: half a minute or so, whatever the number of rows.
+_AUTO_STEPS, _LEAST_STEPS, _AUTO_KERNEL_VALUES = 2e9, 20_000, 1e9
+_MANY_ROWS = 10_000  # beyond this, samples first
+
 _REASONS = {
-    "iteration limit": "the steps reached max_iter. Raise it.",
+    "iteration limit": "the steps reached max_iter. Raise it (-1 for no limit), or use "
+    "CompactKernelClassifier or L1KernelClassifier, which are faster on many noisy rows.",
     "rounding": ROUNDING,
 }
 
@@ -282,6 +287,39 @@ class _Training:
         return next(stops, n_rounds)
 
 
+def _find_within_limits(
+    problem: SquaredMargin, *, start: Floats | None = None, **options: Any
+) -> Solution:
+    """The nearest point by steps of limited work: of many rows, over larger and larger samples.
+
+    Each sample starts from the solution on the last. Where one reaches the limit, the last
+    solution is the answer, judged on all rows: steps that are cut short know the rows that
+    were let in last too well and classify poorly, while the optimum on a sample is an SVM.
+    """
+    n_rows, n_iter, n_values = problem.n_rows, 0, 0.0
+    sizes = [n_rows]
+    while start is None and sizes[0] > _MANY_ROWS:
+        sizes.insert(0, max(_MANY_ROWS // 2, sizes[0] // 2))
+    order = np.random.RandomState(0).permutation(n_rows)
+    alpha = np.zeros(n_rows) if start is None else start
+    for size in sizes:
+        rows = np.sort(order[:size])
+        solution = find_nearest_point(
+            problem.subset(rows) if size < n_rows else problem,
+            start=alpha[rows] if alpha.any() else None,
+            max_iter=max(_LEAST_STEPS, int(_AUTO_STEPS / size)),
+            max_columns=int((_AUTO_KERNEL_VALUES - n_values) / size),
+            **options if size == n_rows else options | {"report": None},
+        )
+        n_iter, n_values = n_iter + solution.n_iter, n_values + size * solution.n_columns
+        if solution.status == "iteration limit" and alpha.any():
+            solution = find_nearest_point(problem, start=alpha, max_iter=0, **options)
+            break
+        alpha = np.zeros(n_rows)
+        alpha[rows[solution.rows]] = solution.alpha
+    return replace(solution, n_iter=n_iter)
+
+
 class HullPerceptronClassifier(ExpansionClassifier):
     """Kernel perceptron of maximal margin, with squared slacks and the removal of [1]_.
 
@@ -316,9 +354,10 @@ class HullPerceptronClassifier(ExpansionClassifier):
     tol : float, default=1e-3
         Relative gap to reach, see ``gap_``. Below 1e-7 and for up to 2,500 support vectors an
         active set finds the last digits.
-    max_iter : int, default=-1
-        Steps allowed for each training; -1 for no limit. A fit that stops at the limit warns
-        with the gap that it reached. The paper takes 10,000 ``"sk"`` steps.
+    max_iter : "auto" or int, default="auto"
+        Steps allowed for each training; -1 for no limit. ``"auto"`` allows 2e9 / n_rows steps, at
+        least 20,000, and 1e9 kernel values: clean data need fewer. A fit that stops at the
+        limit warns with the gap that it reached. The paper takes 10,000 ``"sk"`` steps.
     removal : Removal or None, default=None
         Train repeatedly without the rows of small alpha, see :class:`Removal` and Notes: there are
         better ways to have few centers.
@@ -382,6 +421,11 @@ class HullPerceptronClassifier(ExpansionClassifier):
     Scale the features: with unscaled ones the steps may be many, and beyond 2,500 support
     vectors the active set is not used.
 
+    With ``max_iter="auto"`` and more than 10,000 rows, larger and larger samples are solved, each
+    from the solution on the last, and all rows at the end. On noisy data most rows become
+    support vectors: there a limit is reached beyond some 20,000 rows, and the answer is the
+    machine on the last sample. ``gap_`` holds for all rows nevertheless, and says so.
+
     Time is about one column of Q, n_rows kernel values, per support vector, and a few
     steps of n_rows operations each. Memory is 8 bytes per row and column, at most
     ``cache_size``, besides copies of X and up to 200 MB for the active set; the matrix is never
@@ -409,7 +453,11 @@ class HullPerceptronClassifier(ExpansionClassifier):
         **KERNEL_CONSTRAINTS,
         "solver": [StrOptions({"mdm", "sk"})],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left"), Options(Integral, {-1})],
+        "max_iter": [
+            Interval(Integral, 0, None, closed="left"),
+            Options(Integral, {-1}),
+            StrOptions({"auto"}),
+        ],
         "removal": [Removal, None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
@@ -428,7 +476,7 @@ class HullPerceptronClassifier(ExpansionClassifier):
         coef0: float = 0.0,
         solver: Literal["mdm", "sk"] = "mdm",
         tol: float = 1e-3,
-        max_iter: int = -1,
+        max_iter: str | int = "auto",
         removal: Removal | None = None,
         class_weight: Any = None,
         cache_size: float = 2000,
@@ -498,13 +546,13 @@ class HullPerceptronClassifier(ExpansionClassifier):
         self, problems: list[SquaredMargin], data: TrainingData, progress: Progress
     ) -> list[tuple[Solution, list[RemovalRound]]]:
         """Solve all outputs, in parallel."""
-        find = partial(
-            find_nearest_point,
-            method=self.solver,
-            tol=self.tol,
-            max_iter=None if self.max_iter == -1 else int(self.max_iter),
-            max_bytes=int(self.cache_size * 2**20),
-        )
+        max_bytes = int(self.cache_size * 2**20)
+        options: dict[str, Any] = {"method": self.solver, "tol": self.tol, "max_bytes": max_bytes}
+        if isinstance(self.max_iter, str):
+            find: Callable[..., Solution] = partial(_find_within_limits, **options)
+        else:
+            max_iter = None if self.max_iter == -1 else int(self.max_iter)
+            find = partial(find_nearest_point, max_iter=max_iter, **options)
         seed, removal, is_only = 0, self.removal, len(problems) == 1
         if removal is not None and removal.cv is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))

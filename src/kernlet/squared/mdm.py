@@ -329,6 +329,7 @@ def find_nearest_point(
     method: Method = "mdm",
     tol: float = 1e-3,
     max_iter: int | None = None,
+    max_columns: int | None = None,
     max_bytes: int = 200 * 2**20,
     shrinking: bool = True,
     start: Floats | None = None,
@@ -337,8 +338,9 @@ def find_nearest_point(
     """Find the point of the hull nearest the origin, to a relative gap of ``tol``.
 
     ``start`` are weights to start from, by default those of the row nearest the origin, where "sk"
-    always starts, as in the paper. ``max_bytes`` limits the columns of Q that are kept. ``report``
-    is called now and then and may end the steps.
+    always starts, as in the paper. ``max_bytes`` limits the columns of Q that are kept,
+    ``max_columns`` those that are computed, checked now and then. ``report`` is called now and then
+    and may end the steps.
     """
     if not problem.n_rows:
         raise ValueError("A hull without rows has no nearest point; give at least one row.")
@@ -349,6 +351,7 @@ def find_nearest_point(
         )
     alpha = _start(problem, None if method == "sk" else start)
     search = _Search(problem, alpha, max_bytes, np.inf if max_iter is None else max_iter, report)
+    search.max_columns = np.inf if max_columns is None else max_columns
     if method == "sk":
         search.run(sk_steps, tol, shrinking=False)
         return search.solution()
@@ -382,6 +385,7 @@ class _Search:
     max_bytes: int
     max_iter: float
     report: Report | None
+    max_columns: float = np.inf
     n_iter: int = 0
     status: Status = "optimal"
 
@@ -432,6 +436,9 @@ class _Search:
             if working.gap <= tol:
                 return "optimal"
             if self.n_iter >= limit:
+                return "iteration limit"
+            if working.pool.n_computed >= self.max_columns:
+                self.max_iter = self.n_iter  # no polish either
                 return "iteration limit"
             idle = idle + 1 if working.n2 >= least else 0
             least = min(least, working.n2)

@@ -75,7 +75,7 @@ def test_the_path_tells_what_was_tried(digits):
     assert small.choice_.startswith(f"{small.n_centers_} centers (float32)")
     assert "the smallest within one standard error of the least log loss" in small.choice_
     for point in small.path_:
-        assert point.n_centers in (10, 20, 40, 80, 160, 224)
+        assert point.n_centers in (10, 20, 40, 80, 128)
         assert 0 <= point.score <= 1
         assert 0 < point.standard_error < 0.05
         assert point.rank in (None, 8, 16)

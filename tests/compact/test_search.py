@@ -156,6 +156,7 @@ def test_few_rows_try_ranks_noises_and_the_same_without_a_budget():
     assert sorted({c.noise for c in candidates}) == [0.1, pytest.approx(0.3)]
     assert {c.plan.formats for c in candidates} == {STORAGE["float32"]}
     assert {c.plan.rank for c in small_candidates(space_of(5))} == {None}
+    assert sizes_of(small_candidates(space_of(n_rows=1900, max_bytes=None)))[-1] == 128
 
 
 @pytest.mark.parametrize("make", [small_candidates, layouts])

@@ -67,7 +67,7 @@ _MIN_KEPT, _KEPT_SHARE, _N_FOLD_FINALISTS = 4, 1 / 3, 3
 _SHORT_TRIAL, _N_FINALISTS = 1 / 3, 2
 _FEWER_CENTERS = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
 _MAX_CENTERS_IN_BUDGET = 4096  # more train slowly and gain little
-_MAX_CENTERS_IN_PATH = 256
+_MAX_CENTERS_IN_PATH, _MAX_CENTERS_BY_FOLDS = 256, 128  # without a budget
 _MIN_CENTERS_TO_STOP = 64  # below, two sizes without a gain may be chance
 _RANKS = (8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
 # With few features a square matrix, which is a learned metric, costs little and often pays.
@@ -139,6 +139,8 @@ def small_candidates(space: Space) -> list[Candidate]:
     limit = space.max_centers
     if space.n_centers is None:
         limit = min(limit, max(space.first_size, space.n_rows // _ROWS_PER_CENTER))
+    if space.max_bytes is None and space.n_centers is None:
+        limit = min(limit, max(space.first_size, _MAX_CENTERS_BY_FOLDS))
     candidates = []
     for rank in ranks:
         plans = [replace(space.plan, rank=rank, formats=f) for f in _small_formats(space, rank)]
@@ -254,13 +256,14 @@ class Tried:
     outputs: Floats
     rows: Indices
     quality: Quality
+    score: Quality
     is_full: bool
     trial: Trial | None = None
 
-    def point(self, validation: Validation) -> PathPoint:
+    @property
+    def point(self) -> PathPoint:
         """What users see of it."""
-        score = validation.score(self.outputs, self.rows, with_error=self.is_full)
-        return point_of(self.candidate, score, self.is_full)
+        return point_of(self.candidate, self.score, self.is_full)
 
 
 def point_of(candidate: Candidate, score: Quality, is_full: bool) -> PathPoint:
@@ -321,7 +324,8 @@ def choose_by_folds(
         joined = np.concatenate(outputs)
         rows = np.concatenate([splits[fold][1] for fold in folds])
         quality = validation.quality(joined, rows, with_score=False, with_error=folds == every)
-        return Tried(candidate, joined, rows, quality, is_full)
+        score = validation.score(joined, rows, with_error=is_full)
+        return Tried(candidate, joined, rows, quality, score, is_full)
 
     on_all_folds: dict[Candidate, Tried] = {}
     finalists = list(candidates)
@@ -411,6 +415,7 @@ def _judged(trials: list[Trial], validation: Validation, *, is_full: bool) -> li
             trial.outputs,
             trial.rows,
             validation.quality(trial.outputs, trial.rows, with_score=True, with_error=is_full),
+            validation.score(trial.outputs, trial.rows, with_error=is_full),
             is_full,
             trial,
         )
@@ -443,7 +448,7 @@ def _choice(
     how: str,
 ) -> Choice:
     """The choice and its reason in a sentence."""
-    plan, score = chosen.candidate.plan, validation.score(chosen.outputs, chosen.rows)
+    plan, score = chosen.candidate.plan, chosen.score
     if max_bytes is None:
         size, rule = f"{plan.nbytes} bytes", f"the smallest within one standard error of the {by}"
     else:
@@ -452,7 +457,7 @@ def _choice(
         f"{plan.describe()}, {size}: {rule} {how} ({validation.score_name} {score.value:.4f}, "
         f"standard error {score.standard_error:.4f})."
     )
-    path = [t.point(validation) for t in tried]
+    path = [t.point for t in tried]
     return Choice(
         chosen.candidate, chosen.outputs, chosen.rows, score, path, sentence, chosen.trial
     )

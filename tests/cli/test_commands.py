@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import skops.io
 from click.testing import CliRunner
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import VarianceThreshold
@@ -736,3 +737,15 @@ def test_a_pipeline_of_arrays_predicts_arrays(tmp_path):
         )
         labels = [line for line in said.stdout.split() if line.isdecimal()]
         assert labels == [str(label) for label in pipeline.predict(expected)]
+
+
+def test_export_compares_rows_of_a_pipeline_of_arrays(tmp_path):
+    steps = [("s", StandardScaler(), [3, 2, 1, 0])]  # in another order than those of the table
+    pipeline = make_pipeline(ColumnTransformer(steps), SVC()).fit(IRIS, IRIS_LABELS)
+    kernlet.save(pipeline, tmp_path / "model.kernlet")
+    table = np.column_stack([IRIS, IRIS_LABELS])
+    np.savetxt(tmp_path / "rows.csv", table, "%g", ",", header="a,b,c,d,label", comments="")
+    rows = ["--table", tmp_path / "rows.csv", "--target", "label"]
+    words = ("export", tmp_path / "model.kernlet", *rows, "--to", "c", "-o", tmp_path / "c")
+    score = pipeline.score(IRIS, IRIS_LABELS)
+    assert f"accuracy {score:.4f} before" in kernlet_command(*words)

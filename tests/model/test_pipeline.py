@@ -333,6 +333,20 @@ def test_columns_of_an_array(tmp_path):
         again.predict(FRAME.iloc[:, :5])
 
 
+def test_arrays_of_named_columns_are_taken_by_position(tmp_path):
+    frame = pd.DataFrame(IRIS, columns=list("abcd"))
+    steps = [("s", StandardScaler(), [3, 0]), ("m", MinMaxScaler(), [2, 1])]
+    pipeline = make_pipeline(ColumnTransformer(steps), SVC()).fit(frame, IRIS_LABELS)
+    again = loaded(pipeline, tmp_path)
+    expected = pipeline.decision_function(frame)
+    for X in (frame, frame[list("cdab")], IRIS):
+        assert_allclose(again.decision_function(X), expected, atol=1e-8)
+    assert kernlet.to_c(again, tmp_path, X=IRIS, y=IRIS_LABELS).rounding.accuracy_before > 0.9
+    assert_array_equal(again.feature_names_in_, ["d", "a", "c", "b"])
+    with pytest.raises(ValueError, match="The table lacks 'd'"):  # not by position
+        again.predict(frame.rename(columns={"d": "e"}))
+
+
 def test_two_column_transformers_in_a_row(tmp_path):
     steps = [
         ("n", SimpleImputer(), ["age"]),
@@ -364,6 +378,11 @@ def test_unions(tmp_path):
     pipeline = make_pipeline(MinMaxScaler((1, 3)), union, RobustScaler(), SVC())
     with pytest.raises(ValueError, match="shifts features of the same columns"):
         as_model(pipeline.fit(IRIS, IRIS_LABELS))
+    twice = FeatureUnion([("m", MaxAbsScaler()), ("s", StandardScaler(with_mean=False))])
+    pipeline = make_pipeline(twice, CompactKernelClassifier(5, n_epochs=5, random_state=0))
+    assert_same(pipeline.fit(IRIS, IRIS_LABELS), IRIS, tmp_path)
+    with pytest.raises(ValueError, match="leave out the FeatureUnion"):
+        kernlet.to_c(pipeline, tmp_path)
 
 
 def test_frozen_steps(tmp_path):
@@ -394,6 +413,7 @@ def test_compressed_pipelines(steps, tmp_path):
     pipeline = make_pipeline(mixed(), *steps, SVC()).fit(FRAME, LABELS)
     small = kernlet.compress(pipeline, 12, FRAME, LABELS, random_state=0)
     assert_same(small, UNKNOWN, tmp_path)
+    assert small.nbytes_ == loaded(small, tmp_path).nbytes_
     onnx = pytest.importorskip("onnxruntime")
     graph = kernlet.to_onnx(small, X=UNKNOWN)
     session = onnx.InferenceSession(graph.SerializeToString())
@@ -447,6 +467,15 @@ def test_two_kinds_of_missing_cells_are_refused():
     X = np.array([["yes"], [None], [np.nan]] * 9, dtype=object)
     pipeline = make_pipeline(OneHotEncoder(), SVC()).fit(X, [0, 1, 1] * 9)
     with pytest.raises(ValueError, match="both None and NaN are among its categories"):
+        as_model(pipeline)
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder(), OrdinalEncoder()], ids=str)
+def test_none_behind_an_imputer_of_nan_is_refused(encoder):
+    X = np.array([["yes"], ["no"], [None]] * 9, dtype=object)
+    encode = make_pipeline(SimpleImputer(strategy="constant", fill_value="no"), encoder)
+    pipeline = make_pipeline(encode, SVC()).fit(X, [0, 1, 1] * 9)
+    with pytest.raises(ValueError, match="does not fill both None and NaN"):
         as_model(pipeline)
 
 

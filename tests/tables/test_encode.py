@@ -116,7 +116,7 @@ def test_missing_cells_of_pandas():
 @pytest.mark.parametrize("make", [np.array, sparse.csr_matrix, np.ndarray.tolist])
 def test_columns_of_arrays_by_position(make):
     columns = (NumberColumn("x2", None), CategoryColumn("x0", ("1", "2"), False))
-    encoding = ColumnEncoding(columns, (2, 0), 3)
+    encoding = ColumnEncoding(columns, (2, 0), 3, has_names=False)
     rows = encoding.transform(make(np.array([[1.0, 0.0, 5.0], [2.0, 0.0, 6.0]])), np.float64)
     assert_array_equal(rows, [[5, 1, 0], [6, 0, 1]])
     with pytest.raises(ValueError, match="X has 2 columns, but the model takes 3"):

@@ -107,7 +107,7 @@ def read_for(
         label=label,
         names=names,
         text_format=file.text_format,
-        n_features=model.n_features if model.encoding is None else model.n_features_in,
+        n_features=(model.encoding and model.encoding.n_columns) or model.n_features_in,
         max_bytes=max_bytes,
     )
 
@@ -119,8 +119,11 @@ def labelled_rows(
     *,
     required: bool = True,
     note: bool = True,
+    encoded: bool = True,
 ) -> tuple[Any, Any]:
-    """Rows of a table as a machine takes them, and their labels or, if not required, None.
+    """Rows of a table and their labels or, if not required, None.
+
+    The rows are ``encoded`` as features, or as the functions in Python take them.
 
     The column of the labels is by default that of the training; one that is named is required.
     Without a table, both are None. A note says if the machine was trained on some of the rows.
@@ -131,15 +134,17 @@ def labelled_rows(
     required = required or target is not None
     target = target or (known if isinstance(known, str) else None)
     table = read_for(model, file, target)
-    has_labels = table.y is not None
+    has_labels, is_encoded = table.y is not None, encoded or model.encoding is None
     if table.has_columns:
         has_labels = target is not None and column_name(table.names, target) is not None
     with errors_in(file.path):
         if not (has_labels or required):
-            return rows_for(model, table.batch(0)), None
+            return (rows_for(model, table.batch(0)) if is_encoded else table.batch(0)), None
         features, classes, codes = table.split_target(target, file.skip_unlabelled)
         labelled = codes >= 0
-        X, y = rows_for(model, features.batch(0))[labelled], classes[codes[labelled]]
+        X, y = features.batch(0), classes[codes[labelled]]
+        X = rows_for(model, X) if is_encoded else X
+        X = X[labelled] if isinstance(X, np.ndarray) else X.filter(labelled)
     if note:
         note_training_rows(model, file.path, y)
     return X, y

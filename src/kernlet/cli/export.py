@@ -31,7 +31,7 @@ def run(
     if target is not None and table is None:
         raise click.UsageError("--target names a column of a table: give --table too.")
     machine = read_model(model)
-    X, y = labelled_rows(machine, table, target, required=target is not None)
+    X, y = labelled_rows(machine, table, target, required=target is not None, encoded=False)
     if kind == "onnx":
         graph = to_onnx(machine, X=X)
         with atomic_write(output) as temporary:

@@ -183,7 +183,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The smaller machine, behind the preprocessing of a Pipeline.
     n_centers_ : int
     nbytes_ : int
-        Bytes of everything stored; the steps of a Pipeline are not counted.
+        Bytes of everything that :func:`kernlet.save` stores, steps of a Pipeline included.
     compression_ : Compression
         Centers, bytes and accuracy before and after.
     classes_ : ndarray of shape (n_classes,)
@@ -367,7 +367,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def nbytes_(self) -> int:
-        """Bytes of everything stored; the steps of a Pipeline are not counted."""
+        """Bytes of everything that :func:`kernlet.save` stores, steps of a Pipeline included."""
         return self.model_.nbytes
 
     def decision_function(self, X: Any) -> Floats:

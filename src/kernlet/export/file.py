@@ -252,7 +252,11 @@ def _describe_column(column: Any) -> dict[str, Any]:
 def _describe_positions(encoding: ColumnEncoding) -> dict[str, Any] | None:
     if not encoding.positions:
         return None
-    return {"columns": list(encoding.positions), "n_columns": encoding.n_columns}
+    return {
+        "columns": list(encoding.positions),
+        "n_columns": encoding.n_columns,
+        "has_names": encoding.has_names,
+    }
 
 
 def _floats(values: Any) -> Any:
@@ -535,7 +539,7 @@ def _encoding(
         raise ModelFileError("has a repeated column, or none.")
     if positions is None:
         return ColumnEncoding(columns)
-    places, n_columns = positions.values()
+    places, n_columns, has_names = positions.values()
     if len(places) != len(columns) or max(places) >= n_columns:
         raise ModelFileError("has columns without a position, or out of range.")
-    return ColumnEncoding(columns, places, n_columns)
+    return ColumnEncoding(columns, places, n_columns, has_names)

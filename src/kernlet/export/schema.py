@@ -168,7 +168,11 @@ _ORDINAL = record(
     missing=_optional(_number()),
     unknown=_optional(_number()),
 )
-_POSITIONS = record(columns=list_of(integer(0, 2**31 - 1)), n_columns=integer(1, 2**31 - 1))
+_POSITIONS = record(
+    columns=list_of(integer(0, 2**31 - 1)),
+    n_columns=integer(1, 2**31 - 1),
+    has_names=_flag,
+)
 _TABLES = record(
     centers=_packed_array(2),
     coef=_packed_array(2),

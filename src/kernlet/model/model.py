@@ -203,24 +203,39 @@ class Model:
             return getattr(self.steps[0][1], "n_features_in_", None)
         if self.encoding is None:
             return self.n_features
-        return self.encoding.n_columns or len(self.encoding.names)
+        names = self.feature_names_in
+        return self.encoding.n_columns if names is None else len(names)
 
     @property
     def feature_names_in(self) -> tuple[str, ...] | None:
         """Names of these columns, where they are known."""
         if self.steps or self.encoding is None:
             return self.feature_names
-        return None if self.encoding.positions else self.encoding.names
+        return self.encoding.names if self.encoding.has_names else None
 
     @property
     def nbytes(self) -> int:
-        """Bytes of everything stored; a scaler counts in float32."""
-        return self.expansion.nbytes + scaler_bytes(self.scaler)
+        """Bytes of everything stored, steps that a file can hold included.
+
+        A scaler counts in float32.
+        """
+        try:
+            model = self.folded()
+        except ValueError:
+            model = self
+        return model.expansion.nbytes + scaler_bytes(model.scaler)
 
     @property
     def input_map(self) -> AffineMap | None:
         """Scaler and map of the expansion as one."""
-        return compose(self.scaler, self.expansion.input_map)
+        try:
+            return compose(self.scaler, self.expansion.input_map)
+        except ValueError:
+            raise ValueError(
+                "The steps before the machine give more features than they have columns, and its "
+                "own shift cannot be composed with them: leave out the FeatureUnion, or export "
+                "pipeline[-1] alone."
+            ) from None
 
     def folded(self) -> Model:
         """The same model with its steps in encoding and scaler; ValueError where they cannot be."""

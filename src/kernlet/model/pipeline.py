@@ -157,10 +157,8 @@ def fold_steps(
     if is_plain and not is_table and _positions(features) == list(range(n_columns)):
         return None, _smallest(features.map)
     columns, map = _encoded(features)
-    if names is not None:
-        return ColumnEncoding(tuple(column for _, column in columns)), map
     positions, encodings = zip(*columns, strict=True)
-    return ColumnEncoding(encodings, positions, n_columns), map
+    return ColumnEncoding(encodings, positions, n_columns, names is not None), map
 
 
 # -- The steps ---------------------------------------------------------------------------------
@@ -292,9 +290,12 @@ def _raw_cells(name: str, step: Any, features: Features) -> list[_Cell]:
     return [cell for cell in cells if cell is not None]
 
 
-def _texts(name: str, step: Any, categories: Any) -> list[str | None]:
-    """Categories as texts, None for missing cells."""
+def _texts(name: str, step: Any, categories: Any, column: Any) -> list[str | None]:
+    """Categories of a column as texts, None for missing cells."""
     texts = [category_text(value) for value in categories]
+    if None in texts and column.fill is not None:
+        reason = "missing cells are among its categories, because the imputer before it does not "
+        raise _refusal(name, step, f"{reason}fill both None and NaN")
     if len(set(texts)) < len(texts):
         raise _refusal(name, step, "both None and NaN are among its categories")
     return texts
@@ -314,7 +315,7 @@ _BOOLEANS = {"0": "False", "1": "True"}
 def _one_hot(name: str, step: Any, features: Features) -> Features:
     cells = []
     for i, cell in enumerate(_raw_cells(name, step, features)):
-        texts = _texts(name, step, step.categories_[i])
+        texts = _texts(name, step, step.categories_[i], cell.column)
         codes, other = _one_hot_codes(step, i, texts)
         unknown = other if step.handle_unknown in ("infrequent_if_exist", "warn") else -1
         index = dict(zip(texts, codes, strict=True))
@@ -322,7 +323,6 @@ def _one_hot(name: str, step: Any, features: Features) -> Features:
         column = cell.column
         assert isinstance(column, _Raw)
         if column.fill is not None:  # missing cells are the category that they are filled with
-            index.pop(None, None)
             fill = category_text(column.fill)
             if fill in index:
                 index[None] = index[fill]
@@ -361,7 +361,8 @@ def _ordinal(name: str, step: Any, features: Features) -> Features:
     for cell, categories, numbers in zip(
         _raw_cells(name, step, features), step.categories_, values, strict=True
     ):
-        texts, column = _texts(name, step, categories), cell.column
+        column = cell.column
+        texts = _texts(name, step, categories, column)
         assert isinstance(column, _Raw)
         index = _with_booleans(dict(zip(texts, numbers.tolist(), strict=True)), categories)
         unknown = None if step.handle_unknown == "error" else float(step.unknown_value)

@@ -177,14 +177,15 @@ def _looked_up(values: Any, index: Mapping[Any, Any], unknown: Any, name: str) -
 class ColumnEncoding:
     """How the columns of a table become rows of numbers.
 
-    ``positions`` are the places of the columns in an array of ``n_columns`` columns, where the
-    model was trained on an array: it then takes arrays, and tables by these places if they lack
-    the names.
+    ``positions`` are the places of the columns in an array of ``n_columns`` columns, where they
+    are known: arrays are taken by these. Without ``has_names`` the model was trained on an array,
+    and tables that lack the names of the columns are taken by their places too.
     """
 
     columns: tuple[Any, ...]  # NumberColumn, CategoryColumn, OrdinalColumn or DateColumn
     positions: tuple[int, ...] = ()
     n_columns: int = 0
+    has_names: bool = True
 
     @classmethod
     def learned(cls, table: Any) -> ColumnEncoding:
@@ -227,7 +228,7 @@ class ColumnEncoding:
             return lambda number: _array_column(table, self.positions[number])
         available = _column_names(table)
         missing = [name for name in self.names if name not in set(available)]
-        if missing and self.positions:
+        if missing and not self.has_names:
             self._require_width(len(available))
             return lambda number: _cells(table, available[self.positions[number]])
         if missing:

@@ -450,6 +450,9 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     classes_ : ndarray of shape (n_classes,)
     stages_ : list of tuples of RunRecord
         One tuple per stage, the last stage being the single run on all rows.
+    gap_ : float or None
+        Largest relative duality gap of the linear programs of the last stage; None for the
+        quadratic solver.
     n_iter_ : int
         Stages.
     n_features_in_, feature_names_in_ : see L1KernelClassifier
@@ -458,7 +461,9 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     -----
     Time for a stage grows with the size of its samples and with n_runs * n_points candidates,
     not with their squares; memory is one sample's kernel block over the candidates per parallel
-    run. More than two classes share one set of synthetic points.
+    run. The last stage takes ten to twenty passes over all rows. 50,000 noisy rows of 50
+    features take half a minute, most of it for the first stage, where every row of a sample is a
+    candidate. More than two classes share one set of synthetic points.
 
     References
     ----------
@@ -590,6 +595,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
             (last,) = self._run_all(plan, rows, [every], none, done, seeds, progress)
             self.expansion_ = last.d if self.final == "synthetic" else last.b
             self.stages_ = [*done.records, (last.record,)]
+            self.gap_ = last.record.gap
             self.n_iter_ = len(self.stages_)
         return self
 

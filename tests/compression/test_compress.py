@@ -1,6 +1,7 @@
 """Compressing fitted machines, as a function and as a meta-estimator."""
 
 import pickle
+import sys
 import warnings
 from dataclasses import replace
 
@@ -503,3 +504,11 @@ def test_verbose_prints_the_tasks(moons, capsys):
     printed = capsys.readouterr().out
     for task in ("trial estimator", "1 centers", "estimator", "centers", "coefficients"):
         assert f"[CompressedClassifier] {task}: " in printed
+
+
+def test_a_slow_support_vector_machine_is_announced(monkeypatch):
+    X, y = make_moons(569, noise=0.2, random_state=0)
+    monkeypatch.setattr(sys.modules[has_class_weight.__module__], "_MANY_ROWS", 500)
+    machine = CompressedClassifier(make_pipeline(StandardScaler(), SVC()), 5)
+    with pytest.warns(UserWarning, match="SVC takes minutes to hours for 569 rows"):
+        machine.fit(X, y)

@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils._tags import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from kernlet._typing import Floats
 from kernlet.compression.choice import ValidationData, choose_size, compress_model
@@ -31,12 +31,14 @@ from kernlet.expansion import KernelExpansion
 from kernlet.model.calibration import probability_method
 from kernlet.model.model import Model, as_classifier, summary_of
 from kernlet.sampling import hold_out
-from kernlet.sklearn_base import Progress, is_source, values_of_rows
+from kernlet.sklearn_base import Progress, is_source, values_of_rows, warn_user
 from kernlet.threads import single_thread
 
 # What the rows of a record are, in words.
 _ROWS_GIVEN = "the rows given, which may include training rows"
 _TRAINING_ROWS = "the training rows"
+
+_MANY_ROWS = 20_000  # for which a support vector machine takes minutes
 
 
 @single_thread()
@@ -141,6 +143,19 @@ def has_class_weight(model: Any) -> bool:
     return any(
         name.endswith("class_weight") and value is not None for name, value in parameters.items()
     )
+
+
+def _warn_of_many_rows(estimator: Any, X: Any) -> None:
+    """Say before the fit of a support vector machine that it will take long."""
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    is_svm = getattr(last, "_impl", None) in ("c_svc", "nu_svc")  # SVC and NuSVC
+    if is_svm and _num_samples(X) > _MANY_ROWS:
+        warn_user(
+            f"{type(last).__name__} takes minutes to hours for {_num_samples(X):,} rows: its time "
+            "grows faster than their square. CompactKernelClassifier trains on all of them in "
+            "seconds to a minute; or give fewer rows.",
+            UserWarning,
+        )
 
 
 class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -266,6 +281,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         if _routing_enabled():
             params = process_routing(self, "fit", **params).estimator.fit
+        _warn_of_many_rows(self.estimator, X)
         n_centers: Any = self.n_centers
         path: tuple[TriedSize, ...] = ()
         with Progress.start(self) as progress:

@@ -27,6 +27,7 @@ from kernlet.datasets import load
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_classifier, as_model
+from kernlet.model.scoring import RowScorer
 from kernlet.sklearn_base import label_codes
 
 PAIRS = "the class of the largest probability need not win most pairs, as with SVC"
@@ -430,23 +431,25 @@ def constant(code):
 
 def test_the_target_is_y_or_else_the_original():
     codes, rows = np.ones(40, dtype=int), np.arange(40)
-    assert validation_data(codes).score(constant(1), rows) == 1
-    assert validation_data().score(constant(0), rows) == 1
+    assert validation_data(codes).score(constant(1), rows).value == 1
+    assert validation_data().score(constant(0), rows).value == 1
 
 
 def test_scores_are_weighted():
     codes = np.arange(40) % 2
     weights = np.where(codes == 0, 3.0, 1.0)
     rows = np.arange(4)
-    assert validation_data(codes, weights).score(constant(0), rows) == 6 / 8
-    balanced = replace(validation_data(codes, weights), scoring="balanced_accuracy")
-    assert balanced.score(constant(0), rows) == 1 / 2
+    assert validation_data(codes, weights).score(constant(0), rows).value == 6 / 8
+    scorer = RowScorer("balanced_accuracy", codes, weights)
+    balanced = replace(validation_data(codes, weights), scorer=scorer)
+    assert balanced.score(constant(0), rows).value == 1 / 2
 
 
 @pytest.mark.parametrize("scoring", [None, "accuracy"])
 def test_losses_are_measured_on_the_same_rows(scoring):
     codes = np.arange(40) % 4 // 3  # 0, 0, 0, 1
-    data = replace(validation_data(codes), scoring=scoring)
+    scorer = None if scoring is None else RowScorer(scoring, codes, np.ones(40))
+    data = replace(validation_data(codes), scorer=scorer)
     groups = [np.arange(start, 40, 4) for start in range(4)]
     score, loss, error = data.judge(constant(0), [constant(0)] * 4, groups)
     assert (score, loss) == (0.75, 0.0)

@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernlet._typing import Floats, Indices
 from kernlet.compact.folds import Split
 from kernlet.compact.network import STORAGE, StoragePlan
-from kernlet.compact.scoring import Quality, Validation
+from kernlet.compact.scoring import Validation
 from kernlet.compact.train import Candidate, PathPoint, Trial
 from kernlet.extras import require
+from kernlet.model.scoring import Quality
 from kernlet.quantization import FORMATS
 from kernlet.sklearn_base import warn_user
 

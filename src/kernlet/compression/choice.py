@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from inspect import signature
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer
 from sklearn.utils import check_consistent_length
 
 from kernlet._typing import Floats, Indices
@@ -21,6 +16,7 @@ from kernlet.compression.synthetic import synthesize
 from kernlet.expansion import KernelExpansion
 from kernlet.model.calibration import calibrated_on, reproduce
 from kernlet.model.model import Model, Scheme
+from kernlet.model.scoring import ClassPredictions, Quality, RowScorer, row_mean
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import Progress, label_codes, one_vs_rest_signs, warn_user
@@ -75,8 +71,8 @@ class ValidationData:
 
     ``X`` are rows behind scaler and input map, ``original`` the classes (as numbers) that the
     original predicts and ``probabilities`` those that it gives, ``codes`` the classes of y where
-    it is given, ``is_held_out`` a mask, ``scoring`` the name of a scorer or a scorer,
-    ``held_out_only`` whether other rows have trained the original and may not judge it.
+    it is given, ``is_held_out`` a mask, ``scorer`` replaces the accuracy, ``held_out_only``
+    whether other rows have trained the original and may not judge it.
     """
 
     X: Any
@@ -85,7 +81,7 @@ class ValidationData:
     weights: Floats
     is_held_out: Any
     may_refit: bool
-    scoring: Any = None
+    scorer: RowScorer | None = None
     probabilities: Floats | None = None
     held_out_only: bool = False
 
@@ -123,47 +119,42 @@ class ValidationData:
         outputs = model.expansion.mapped.decision_values(X)
         if probabilities is None and model.temperature is not None:
             probabilities = model.probabilities(outputs)
+        weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=float)
+        scorer = None if scoring is None else RowScorer(scoring, model.classes[codes], weights)
         return cls(
             X,
             model.codes(outputs),
             codes,
-            np.ones(n_rows) if weights is None else np.asarray(weights, dtype=float),
+            weights,
             is_held_out,
             may_refit,
-            scoring,
+            scorer,
             probabilities,
             held_out_only,
         )
 
-    @cached_property
-    def _scorer(self) -> Callable[..., float] | None:
-        return None if self.scoring is None else get_scorer(self.scoring)
-
-    @property
-    def scoring_name(self) -> str | None:
-        """The name of the scorer, where there is one."""
-        if self.scoring is None or isinstance(self.scoring, str):
-            return self.scoring
-        return getattr(self.scoring, "__name__", "score")
-
-    def score(self, model: Model, rows: Indices) -> float:
+    def score(self, model: Model, rows: Indices, *, with_error: bool = False) -> Quality:
         """By the scorer or, without one, the weighted share of rows that are predicted right."""
-        if self._scorer is None:
-            return float(np.average(self._is_right(model, rows), weights=self.weights[rows]))
-        assert self.codes is not None
-        weights, keywords = self.weights[rows], {}
-        if _takes_weights(self._scorer) and np.any(weights != weights[0]):
-            keywords["sample_weight"] = weights
-        X, codes = self.X[rows], self.codes[rows]
-        outputs = model.expansion.mapped.decision_values(X)
-        # scorers of probabilities compare machines that are calibrated alike
-        predictor = ScoredModel(calibrated_on(model, outputs, codes, weights))
-        return float(self._scorer(predictor, X, model.classes[codes], **keywords))
+        return self._score_outputs(model, self.outputs(model, rows), rows, with_error)
 
-    def _is_right(self, model: Model, rows: Indices) -> Floats:
-        """1 for rows that are predicted as y or, without y, as the original predicts them."""
-        target = self.original if self.codes is None else self.codes
-        return np.asarray(predict_codes(model, self.X[rows]) == target[rows], dtype=float)
+    def outputs(self, model: Model, rows: Indices) -> Floats:
+        """Outputs of a model for some rows."""
+        return model.expansion.mapped.decision_values(self.X[rows])
+
+    def _score_outputs(
+        self, model: Model, outputs: Floats, rows: Indices, with_error: bool
+    ) -> Quality:
+        codes, weights = model.codes(outputs), self.weights[rows]
+        if self.scorer is None:
+            target = self.original if self.codes is None else self.codes
+            return row_mean(codes == target[rows], weights)
+        assert self.codes is not None
+        # scorers of probabilities compare machines that are calibrated alike
+        probabilities = calibrated_on(model, outputs, self.codes[rows], weights).probabilities(
+            outputs
+        )
+        predictions = ClassPredictions(model.classes, model.scores(outputs), codes, probabilities)
+        return self.scorer.quality(predictions, rows, with_error=with_error)
 
     def rows_to_choose(self) -> Indices:
         """The held-out rows or, where no others may judge, one half of them."""
@@ -191,29 +182,13 @@ class ValidationData:
         self, model: Model, small: list[Model], groups: list[Indices]
     ) -> tuple[float, float, float]:
         """Score of smaller models, one per group, its loss against the model, and its error."""
-        if self._scorer is None:
-            right = np.concatenate(
-                [self._is_right(s, g) for s, g in zip(small, groups, strict=True)]
-            )
-            rows = np.concatenate(groups)
-            losses = self._is_right(model, rows) - right
-            shares = self.weights[rows] / self.weights[rows].sum()
-            loss = float(shares @ losses)
-            # One more row on which they differ: few rows could otherwise have no error at all.
-            variance = np.sum(shares**2 * (losses - loss) ** 2) + 1 / len(rows) ** 2
-            return float(shares @ right), loss, float(np.sqrt(variance))
-        scores, losses = [], []
-        for each, group in zip(small, groups, strict=True):
-            try:
-                score = self.score(each, group)
-                losses.append(self.score(model, group) - score)
-            except ValueError:  # a small group may lack a class that the scorer needs
-                continue
-            scores.append(score)
-        if not scores:
-            return np.nan, np.nan, np.nan
-        error = np.std(losses) / np.sqrt(max(1, len(losses) - 1))
-        return float(np.mean(scores)), float(np.mean(losses)), float(error)
+        rows = np.concatenate(groups)
+        of_groups = [self.outputs(each, group) for each, group in zip(small, groups, strict=True)]
+        after = self._score_outputs(small[0], np.concatenate(of_groups), rows, with_error=True)
+        before = self.score(model, rows, with_error=True)
+        # One more row on which they differ: few rows could otherwise have no error at all.
+        error = np.hypot(before.error_of_difference(after), 1 / len(rows))
+        return after.value, before.value - after.value, float(error)
 
 
 def _draw(
@@ -225,40 +200,6 @@ def _draw(
         if len(held_out):
             return held_out
     return random.permutation(n_rows)[: max(1, round(fraction * n_rows))]
-
-
-def _takes_weights(scorer: Any) -> bool:
-    """Whether the metric of a scorer of scikit-learn has weights; own callables are not asked."""
-    metric = getattr(scorer, "_score_func", None)
-    return metric is not None and "sample_weight" in signature(metric).parameters
-
-
-class ScoredModel(ClassifierMixin, BaseEstimator):
-    """A Model as scorers take it; rows are those of its expansion, behind the input map."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.classes_ = model.classes
-
-    def _outputs(self, X: Any) -> Floats:
-        return self.model.expansion.mapped.decision_values(X)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Decision values of rows."""
-        return self.model.scores(self._outputs(X))
-
-    def predict(self, X: Any) -> Any:
-        """Labels of rows."""
-        return self.classes_[self.model.codes(self._outputs(X))]
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes."""
-        return self.model.probabilities(self._outputs(X))
-
-
-def predict_codes(model: Model, X: Any) -> Indices:
-    """Class numbers for rows behind the input map."""
-    return model.codes(model.expansion.mapped.decision_values(X))
 
 
 # -- The algorithm -----------------------------------------------------------------------------
@@ -307,7 +248,7 @@ def compress_model(
 
 def _measured(model: Model, small: Model, data: ValidationData) -> dict[str, Any]:
     """The figures of a record that need rows."""
-    codes = predict_codes(small, data.X)
+    codes = small.codes(small.expansion.mapped.decision_values(data.X))
     measured: dict[str, Any] = {
         "n_rows": len(codes),
         "agreement": float(np.mean(codes == data.original)),
@@ -315,11 +256,11 @@ def _measured(model: Model, small: Model, data: ValidationData) -> dict[str, Any
     if data.codes is not None:
         measured["accuracy_before"] = float(np.mean(data.original == data.codes))
         measured["accuracy_after"] = float(np.mean(codes == data.codes))
-    if data.scoring is not None:
+    if data.scorer is not None:
         every = np.arange(len(codes))
-        measured["scoring"] = data.scoring_name
-        measured["score_before"] = data.score(model, every)
-        measured["score_after"] = data.score(small, every)
+        measured["scoring"] = data.scorer.name
+        measured["score_before"] = data.score(model, every).value
+        measured["score_after"] = data.score(small, every).value
     return measured
 
 
@@ -427,7 +368,7 @@ def _choose_coefficients(
         if codes is not None and len(np.unique(codes[kept])) == len(model.classes):
             choices += [("refit", C) for C in _REFIT_COSTS]
     trials = [_with_coefficients(kind, C, model, projected, data, kept) for kind, C in choices]
-    scores = [data.score(trial, to_choose) for trial in trials]
+    scores = [data.score(trial, to_choose).value for trial in trials]
 
     # Of equally good ones the smaller machine is taken, then the one that needs fewer data.
     def rank(i: int) -> Any:

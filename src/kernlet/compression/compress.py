@@ -180,8 +180,8 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Share of the rows on which choices are made, and probabilities calibrated.
     scoring : str, callable or None, default=None
         The score by which coefficients and numbers of centers are chosen: accuracy, or a scorer
-        of scikit-learn such as "balanced_accuracy", "f1_macro" or "neg_log_loss". Scorers get the
-        rows behind the preprocessing of a Pipeline.
+        of scikit-learn such as "balanced_accuracy", "f1_macro" or "neg_log_loss". A callable
+        ``(estimator, X, y)`` is given row numbers as X.
     keep_estimator : bool, default=False
         Whether to keep the fitted original as ``estimator_``, with all its support vectors.
     verbose : int, default=0

@@ -1,0 +1,136 @@
+"""Scores of predictions for held-out rows, by scorers of scikit-learn, and their errors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
+
+from kernlet._typing import Floats, Indices
+
+# How this works
+# --------------
+# Standard errors: a weighted mean of row values v_i with shares p_i has the standard error
+# |p * (v - mean)|, and the difference of two such means |p * (v - mean) - p * (w - mean)|. A score
+# that is not a mean of rows (F1, AUC) is computed for resampled rows (bootstrap), the same for all
+# machines; its deviations over sqrt(n_resamples - 1) have the same two properties. A `Quality`
+# is therefore a value and a vector of deviations.
+
+_N_RESAMPLES = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """A score; differences of ``deviations`` have the standard errors of differences as norms."""
+
+    value: float
+    deviations: Floats
+
+    @property
+    def standard_error(self) -> float:
+        """Of the value; NaN where it was not computed."""
+        return float(np.linalg.norm(self.deviations)) if len(self.deviations) else float("nan")
+
+    def error_of_difference(self, other: Quality) -> float:
+        """The paired standard error of the difference of two scores of the same rows."""
+        if len(self.deviations) != len(other.deviations):  # one of them could not be scored
+            return 0.0
+        return float(np.linalg.norm(self.deviations - other.deviations))
+
+
+def row_mean(values: Any, weights: Floats) -> Quality:
+    """The weighted mean of the values of rows."""
+    total = weights.sum()
+    mean = float(weights @ values / total)  # exact for equal weights: equal accuracies are ties
+    return Quality(mean, weights / total * (values - mean))
+
+
+@dataclass(frozen=True, eq=False)
+class RowScorer:
+    """A scorer, by name or as a callable, for rows with known labels and weights."""
+
+    scoring: Any
+    labels: Any
+    weights: Floats
+
+    @property
+    def name(self) -> str:
+        """The name of the score that users see."""
+        if isinstance(self.scoring, str):
+            return self.scoring
+        return getattr(self.scoring, "__name__", "score")
+
+    @cached_property
+    def _scorer(self) -> Callable[..., float]:
+        return get_scorer(self.scoring)
+
+    def quality(self, predictions: Any, rows: Indices, *, with_error: bool = True) -> Quality:
+        """The score of predictions for some rows, numbered from 0."""
+        value = self._value(predictions, rows, np.arange(len(rows)))
+        if not with_error:
+            return Quality(value, np.empty(0))
+        random = np.random.RandomState(0)
+        values = np.full(_N_RESAMPLES, value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # users cannot do anything about them
+            for number in range(_N_RESAMPLES):
+                drawn = random.randint(len(rows), size=len(rows))
+                try:
+                    resampled = self._value(predictions, rows, drawn)
+                except ValueError:  # a resample may lack a class that the scorer needs
+                    continue
+                values[number] = resampled if np.isfinite(resampled) else value
+        return Quality(value, (values - values.mean()) / np.sqrt(_N_RESAMPLES - 1))
+
+    def _value(self, predictions: Any, rows: Indices, drawn: Indices) -> float:
+        weights, keywords = self.weights[rows[drawn]], {}
+        if _takes_weights(self._scorer) and np.any(weights != weights[0]):
+            keywords["sample_weight"] = weights
+        labels = self.labels[rows[drawn]]
+        return float(self._scorer(predictions, drawn[:, None], labels, **keywords))
+
+
+def _takes_weights(scorer: Any) -> bool:
+    """Whether the metric of a scorer of scikit-learn has weights; own callables are not asked."""
+    metric = getattr(scorer, "_score_func", None)
+    return metric is not None and "sample_weight" in signature(metric).parameters
+
+
+class ClassPredictions(ClassifierMixin, BaseEstimator):
+    """What a classifier predicts, looked up by row number; to scorers a fitted classifier."""
+
+    def __init__(self, classes: Any, values: Floats, codes: Indices, probabilities: Floats) -> None:
+        self.classes, self.values, self.codes = classes, values, codes
+        self.probabilities = probabilities
+        self.classes_ = classes
+
+    def decision_function(self, X: Any) -> Floats:
+        """Decision values of rows."""
+        return self.values[X[:, 0]]
+
+    def predict(self, X: Any) -> Any:
+        """Labels of rows."""
+        return self.classes_[self.codes[X[:, 0]]]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes."""
+        return self.probabilities[X[:, 0]]
+
+
+class NumberPredictions(RegressorMixin, BaseEstimator):
+    """What a regressor predicts, looked up by row number; to scorers a fitted regressor."""
+
+    def __init__(self, values: Floats) -> None:
+        self.values = values
+        self.is_fitted_ = True
+
+    def predict(self, X: Any) -> Any:
+        """Predicted numbers of rows."""
+        return self.values[X[:, 0]]

@@ -58,11 +58,7 @@ _REFIT_COSTS = (1.0, 10.0, 100.0)
 # the centers are made good by the coefficients, errors of the coefficients by nothing.
 _FEWEST_BITS = {"centers": "int4", "coef": "int8"}
 
-# With fewer rows than that a refit may overfit. Two classes of 480 noisy rows (87 % correct): with
-# 16 and 32 centers it gains 0.1 points, with 64 and 128 it loses 1 to 2.
-_ROWS_PER_CENTER = 10
-
-_N_GROUPS = 5  # of rows to judge by; the standard error of a scorer is that of their mean
+_N_GROUPS = 5  # of rows to judge by
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,21 +365,8 @@ def _choose_coefficients(
             choices += [("refit", C) for C in _REFIT_COSTS]
     trials = [_with_coefficients(kind, C, model, projected, data, kept) for kind, C in choices]
     scores = [data.score(trial, to_choose).value for trial in trials]
-
     # Of equally good ones the smaller machine is taken, then the one that needs fewer data.
-    def rank(i: int) -> Any:
-        return scores[i], -trials[i].expansion.nbytes, -i
-
-    best = max(range(len(trials)), key=rank)
-    may_overfit = len(kept) < _ROWS_PER_CENTER * projected.expansion.n_centers
-    if choices[best][0] == "refit" and may_overfit and len(model.classes) == 2:
-        # For two classes a refit is not smaller than the others: it has to be better than those
-        # that follow the original by more than chance.
-        groups = [group for k in range(_N_GROUPS) if len(group := to_choose[k::_N_GROUPS])]
-        for i in sorted(range(min(2, len(trials))), key=rank, reverse=True):
-            _, loss, error = data.judge(trials[best], [trials[i]] * len(groups), groups)
-            if loss <= error:
-                return (*choices[i], trials[i])
+    best = max(range(len(trials)), key=lambda i: (scores[i], -trials[i].expansion.nbytes, -i))
     return (*choices[best], trials[best])
 
 

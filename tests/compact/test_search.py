@@ -215,7 +215,7 @@ class MadeUp(Validation):
     def row_losses(self, outputs, rows):
         return -outputs[:, 0]
 
-    def as_estimator(self, outputs, rows):
+    def predictions(self, outputs, rows):
         raise NotImplementedError
 
 

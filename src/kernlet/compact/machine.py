@@ -1,0 +1,516 @@
+"""What compact machines share: their parameters, and the fit that chooses and trains."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain, count
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.parallel import Parallel, delayed
+
+from kernlet._typing import Floats, Indices
+from kernlet.affine import ColumnRanges
+from kernlet.compact.folds import Split, stacks_of, stratified_folds, train_stack
+from kernlet.compact.initialise import InitialModel, InitialPoints
+from kernlet.compact.network import (
+    FLOAT32_RANGE,
+    STORAGE,
+    BatchLoader,
+    StoragePlan,
+    TrainingSet,
+    column_scaling,
+    mean_and_deviation,
+)
+from kernlet.compact.search import (
+    MANY_ROWS,
+    CompactPathDisplay,
+    RunFolds,
+    RunTrials,
+    Space,
+    choose_by_folds,
+    choose_held_out,
+    choose_size,
+    layouts,
+    pack_path,
+    point_of,
+    small_candidates,
+    unpack_path,
+)
+from kernlet.compact.train import (
+    LATER_RATE,
+    RATES,
+    Candidate,
+    EpochMonitor,
+    PathPoint,
+    Trainer,
+    TrainingConfig,
+    Trial,
+    default_batch_size,
+    default_epochs,
+)
+from kernlet.devices import find_device
+from kernlet.quantization import QuantizedExpansion, scaling_bytes
+from kernlet.sampling import hold_out, subsample
+from kernlet.sklearn_base import (
+    CallbackSupportMixin,
+    Progress,
+    TrainingData,
+    warn_user,
+)
+from kernlet.threads import single_thread
+from kernlet.units import parse_bytes
+
+_MAX_FOLDS = 10
+_MAX_ROWS_TO_CHOOSE = 10_000  # a number of centers; it is then trained on all rows
+
+
+class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
+    """A Gaussian machine of few centers, trained as a whole and stored in few bytes."""
+
+    expansion_: Any
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_centers": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_bytes": [Interval(Integral, 1, None, closed="left"), str, None],
+        "max_centers": [Interval(Integral, 1, None, closed="left"), None],
+        "storage": [StrOptions({*STORAGE, "auto"})],
+        "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
+        "scale": [StrOptions({"auto"}), "boolean"],
+        "width": [StrOptions({"shared", "per_center"})],
+        "noise": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "init": [StrOptions({"kmeans"}), "array-like", HasMethods(["fit", "predict"])],
+        "scoring": [str, callable, None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "early_stopping": ["boolean"],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "keep_history": ["boolean"],
+        "device": [str, None],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+    _rates: ClassVar[dict[str, float]] = RATES
+    _intercept_bytes: ClassVar[int] = 4
+
+    @property
+    def n_centers_(self) -> int:
+        """Centers: the kernel evaluations that one prediction costs."""
+        return self.expansion_.n_centers
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of everything that is stored."""
+        return self.expansion_.nbytes
+
+    def plot_path(self, *, ax: Any = None, by: str = "n_centers", **line: Any) -> Any:
+        """Draw the validated scores of the sizes that were tried.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            To draw into; new ones unless given.
+        by : {"n_centers", "nbytes"}, default="n_centers"
+            The horizontal axis.
+        **line : dict
+            Passed on to matplotlib's ``errorbar``.
+
+        Returns
+        -------
+        display : CompactPathDisplay
+        """
+        return CompactPathDisplay.from_estimator(self, ax=ax, by=by, **line)
+
+    def _train(
+        self,
+        data: TrainingData,
+        training: TrainingSet,
+        initial: InitialModel | None,
+        attributes: Callable[[QuantizedExpansion], dict[str, Any]],
+    ) -> Trial:
+        """Choose a candidate, train it, and set the fitted attributes.
+
+        ``attributes`` are those by which to predict with an expansion, also in the middle of a fit.
+        """
+        trainer = self._trainer(training, initial)
+        plain = StoragePlan(
+            data.X.shape[1], training.n_outputs, 1, intercept_bytes=self._intercept_bytes
+        )
+        monitor = EpochMonitor(lambda network: attributes(trainer.pack(network, plain, {})))
+        # at most: search, training, fine-tuning
+        with Progress.start(self, data, n_tasks=3) as progress:
+            trial, path, self.choice_ = self._choose(trainer, initial, progress, monitor)
+            self.n_iter_, self._path = len(trial.losses), pack_path(path)
+            score = training.validation.score(trial.outputs, trial.rows, with_error=False)
+            self.validation_score_ = score.value
+            if self.keep_history:
+                self.history_ = monitor.history
+            for name, value in attributes(trial.expansion).items():
+                setattr(self, name, value)
+        return trial
+
+    @property
+    def path_(self) -> tuple[PathPoint, ...]:
+        """What was tried."""
+        return unpack_path(self._path)
+
+    def _trainer(self, training: TrainingSet, initial: InitialModel | None) -> Trainer:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        shift, scale = self._shift_and_scale(training, initial)
+        batches = BatchLoader(
+            training.X,
+            training.targets,
+            training.weights / training.weights.mean(),
+            table=training.target_table,
+            shift=shift,
+            scale=scale,
+            device=find_device(self.device),
+        )
+        config = self._config(len(training.train), initial)
+        return Trainer(training, batches, initial, config, seed)
+
+    def _config(self, n_rows: int, initial: InitialModel | None) -> TrainingConfig:
+        """How to train on a number of rows."""
+        # A compact machine has been trained before, and is refined at the rates of later stages.
+        is_trained = isinstance(initial, QuantizedExpansion)
+        return TrainingConfig(
+            self.n_epochs or default_epochs(n_rows),
+            self.batch_size or default_batch_size(n_rows),
+            self.noise,
+            self.learning_rate * (LATER_RATE if is_trained else 1.0),
+            self._rates,
+        )
+
+    def _trainer_on(self, trainer: Trainer, train: Indices, held_out: Indices) -> Trainer:
+        """The trainer for other rows."""
+        training = replace(trainer.training, train=train, held_out=held_out)
+        config = self._config(len(train), trainer.model)
+        return replace(trainer, training=training, config=config)
+
+    def _shift_and_scale(self, training: TrainingSet, initial: InitialModel | None) -> Any:
+        """Means and deviations of the columns, or one of all inputs; rounded as they are stored."""
+        if isinstance(initial, QuantizedExpansion):  # which carries its own
+            return initial.shift, initial.scale
+        ranges = ColumnRanges.of(training.X)
+        if not np.isfinite([ranges.low, ranges.high]).all():
+            raise ValueError("Input X contains NaN or infinity.")
+        _require_float32(max(ranges.largest, 1.0), "go up to")
+        is_auto, is_refined = self.scale == "auto", initial is not None and initial.expansion
+        if self.scale and not (is_auto and is_refined):
+            scaling = column_scaling(training.X, ranges, training.weights, always=not is_auto)
+            if scaling is not None:
+                return scaling
+        mean, deviation = mean_and_deviation(training.X, training.weights, ranges.largest)
+        _require_float32(deviation, "have a deviation of")
+        return float(np.float32(mean)), float(np.float32(deviation))
+
+    def _split(self, groups: Indices) -> tuple[Indices, Indices]:
+        """Rows to train on and held-out rows, the groups in proportion."""
+        if self.validation_fraction is None:
+            return np.arange(len(groups)), np.arange(0)
+        random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
+        return hold_out(groups, self.validation_fraction, random)
+
+    def _choose(
+        self,
+        trainer: Trainer,
+        initial: InitialModel | None,
+        progress: Progress,
+        monitor: EpochMonitor,
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Train what the parameters say, or the best candidate where they leave it open."""
+        if isinstance(initial, QuantizedExpansion):
+            candidate = Candidate(self._plan_of(initial), self.noise)
+            reason = "the size of the machine to start from"
+            return self._train_one(trainer, candidate, progress, monitor, reason)
+        space = self._space(trainer, initial)
+        if space.max_bytes is None and space.n_centers is not None:
+            n_centers = min(space.n_centers, space.max_centers)
+            if initial is None:
+                n_centers = min(n_centers, len(trainer.training.train))
+            candidate = Candidate(replace(space.plan, n_centers=n_centers), self.noise)
+            reason = "n_centers was given" if initial is None else "the size to start from"
+            return self._train_one(trainer, candidate, progress, monitor, reason)
+        if self.validation_fraction is None:
+            return self._fill(trainer, space, progress, monitor)
+        if trainer.batches.n_rows < MANY_ROWS:
+            return self._search_folds(trainer, space, progress, monitor)
+        return self._search_held_out(trainer, space, progress, monitor)
+
+    def _space(self, trainer: Trainer, initial: InitialPoints | None) -> Space:
+        """What the parameters leave open."""
+        n_rows = trainer.batches.n_rows
+        max_centers = n_rows if initial is None else len(initial.points)
+        n_centers = None if self.n_centers == "auto" else int(self.n_centers)
+        max_bytes = None if self.max_bytes is None else parse_bytes(self.max_bytes)
+        if initial is not None and max_bytes is None and n_centers is None:
+            n_centers = max_centers
+        batches = trainer.batches
+        scaling = scaling_bytes(batches.shift, batches.scale)
+        return Space(
+            replace(self._plan(trainer.training), scaling_bytes=scaling),
+            self.noise,
+            n_rows,
+            min(max_centers, self.max_centers or max_centers),
+            max_bytes,
+            n_centers,
+            self.storage,
+            self.projection,
+        )
+
+    def _fill(
+        self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Without validation: as many centers as fit, where nothing else is open."""
+        if space.max_bytes is None or "auto" in (space.storage, space.projection):
+            what = 'n_centers="auto"' if space.max_bytes is None else "What max_bytes leaves open"
+            raise ValueError(
+                f"{what} is chosen on held-out rows: give validation_fraction, or n_centers, "
+                "storage and projection."
+            )
+        candidates = layouts(space)
+        if not candidates:
+            raise space.refusal()
+        return self._train_one(trainer, candidates[0], progress, monitor, "as many as fit")
+
+    def _search_folds(
+        self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Choose by cross-validation, and train the winner on all rows."""
+        candidates = small_candidates(space)
+        if not candidates:
+            raise space.refusal()
+        splits = self._folds(trainer.training)
+        everything = np.arange(trainer.batches.n_rows)
+        last = self._trainer_on(trainer, everything, everything[:0])
+        if not splits:
+            reason = "the smallest, as there are too few rows to validate"
+            return self._train_one(last, candidates[0], progress, monitor, reason)
+        first = self._trainer_on(trainer, *splits[0])
+        with progress.task("search", sequential=False) as search:
+            run = self._run_folds(first, splits, search)
+            validation = trainer.training.validation
+            choice = choose_by_folds(run, candidates, validation, splits, space.max_bytes)
+        trial, _, _ = self._train_one(last, choice.candidate, progress, monitor)
+        trial = replace(trial, outputs=choice.outputs, rows=choice.rows)
+        return trial, choice.path, choice.sentence
+
+    def _search_held_out(
+        self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Choose on held-out rows; fine-tune the winner on all."""
+        validation = trainer.training.validation
+        with progress.task("search", sequential=False) as search:
+            if space.max_bytes is None:
+                choice = choose_size(
+                    self._run_trials(self._few(trainer), search), space, validation
+                )
+            else:
+                choice = choose_held_out(self._run_trials(trainer, search), space, validation)
+        if space.max_bytes is None:
+            trial, _, _ = self._train_one(trainer, choice.candidate, progress, monitor)
+            return trial, choice.path, choice.sentence
+        assert choice.trial is not None
+        if choice.trial.n_halvings:  # trials of a search do not warn
+            warn_user(
+                "The loss was not finite in the trial that was chosen; its last steps were "
+                "undone and the learning rates halved. A smaller learning_rate may do better."
+            )
+        trial = self._finetune(trainer, choice.trial, progress, monitor)
+        return trial, choice.path, choice.sentence
+
+    def _few(self, trainer: Trainer) -> Trainer:
+        """The trainer on at most 10,000 rows, on which a number of centers is chosen."""
+        training, seed = trainer.training, trainer.seed
+        groups = self._groups(training)
+        n_held_out = round(_MAX_ROWS_TO_CHOOSE * len(training.held_out) / trainer.batches.n_rows)
+        train = subsample(groups, training.train, _MAX_ROWS_TO_CHOOSE - n_held_out, seed)
+        held_out = subsample(groups, training.held_out, n_held_out, seed)
+        return self._trainer_on(trainer, train, held_out)
+
+    def _folds(self, training: TrainingSet) -> list[Split]:
+        """Folds that hold out ``validation_fraction`` of the rows each."""
+        assert self.validation_fraction is not None
+        n_folds = int(np.clip(round(1 / self.validation_fraction), 2, _MAX_FOLDS))
+        random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
+        groups = self._groups(training)
+        counts = np.bincount(groups)
+        n_rare = int(np.sum(counts < n_folds))
+        if n_rare and training.target_table is not None:
+            warn_user(
+                f"{n_rare} of {len(counts)} classes have fewer than {n_folds} rows (the smallest "
+                f"has {counts.min()}), so that not every fold holds them out: what is chosen, and "
+                "probabilities, say little about them.",
+                UserWarning,
+            )
+        return stratified_folds(groups, n_folds, random)
+
+    def _groups(self, training: TrainingSet) -> Indices:
+        """Classes; one group in regression."""
+        n_rows = len(training.weights)
+        return np.zeros(n_rows, np.intp) if training.target_table is None else training.targets
+
+    def _train_one(
+        self,
+        trainer: Trainer,
+        candidate: Candidate,
+        progress: Progress,
+        monitor: EpochMonitor,
+        reason: str = "",
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Train one candidate and report every epoch, with the held-out rows for scores."""
+        training, held_out = trainer.training, trainer.training.held_out
+        patience = self.n_iter_no_change if self.early_stopping and len(held_out) else None
+        with progress.task("training") as task:
+            is_held_out = np.isin(np.arange(trainer.batches.n_rows), held_out)
+            task.data = task.data.subset(is_held_out) if task.data and len(held_out) else None
+            monitor.watch(task, trainer.score, patience)
+            trial = trainer.trial(candidate, monitor=monitor)
+        point = point_of(trial.candidate, training.validation.score(trial.outputs, held_out), True)
+        trial = self._finetune(trainer, trial, progress, monitor)
+        plan = trial.candidate.plan
+        return trial, [point], f"{plan.describe()}, {plan.nbytes} bytes: {reason}."
+
+    def _finetune(
+        self, trainer: Trainer, trial: Trial, progress: Progress, monitor: EpochMonitor
+    ) -> Trial:
+        """Continue on all rows, where some were held out and no callback asked to stop."""
+        if not len(trainer.training.held_out) or monitor.was_stopped:
+            return trial
+        with progress.task("fine-tuning") as task:
+            task.data = None  # all rows are trained on: none are left to score
+            monitor.watch(task)
+            return trainer.finetune(trial, monitor)
+
+    def _run_trials(self, trainer: Trainer, search: Progress) -> RunTrials:
+        """A function that trains candidates in parallel, each as a task of a search."""
+        n_jobs = self.n_jobs if trainer.batches.device.is_numpy else None
+        numbers = count()
+
+        def run(candidates: Sequence[Candidate], epochs: float) -> list[Trial]:
+            tasks = [search.task("trial", next(numbers), n_tasks=0) for _ in candidates]
+            return Parallel(n_jobs=n_jobs)(
+                delayed(_run_trial)(trainer, candidate, epochs, task)
+                for candidate, task in zip(candidates, tasks, strict=True)
+            )
+
+        return run
+
+    def _run_folds(self, trainer: Trainer, splits: list[Split], search: Progress) -> RunFolds:
+        """A function that trains candidates in stacks, each stack as a task of a search."""
+        n_jobs = self.n_jobs if trainer.batches.device.is_numpy else None
+        numbers = count()
+
+        def run(
+            candidates: Sequence[Candidate], folds: Sequence[int], epochs: float
+        ) -> list[list[Floats]]:
+            stacks = stacks_of(candidates, len(folds), trainer.config.batch_size)
+            tasks = [search.task("stack", next(numbers), n_tasks=0) for _ in stacks]
+            done = Parallel(n_jobs=n_jobs)(
+                delayed(_run_stack)(
+                    trainer, [candidates[i] for i in of], splits, folds, epochs, task
+                )
+                for of, task in zip(stacks, tasks, strict=True)
+            )
+            outputs = dict(zip(chain(*stacks), chain(*done), strict=True))
+            return [outputs[number] for number in range(len(candidates))]
+
+        return run
+
+    def _plan(self, training: TrainingSet) -> StoragePlan:
+        """The plan of the parameters, with one center."""
+        n_features = training.X.shape[1]
+        rank = None if self.projection in (None, "auto") else int(self.projection)
+        if rank is not None and rank > n_features:
+            raise ValueError(
+                f"projection={rank} is more than the {n_features} features; give at most that."
+            )
+        formats = STORAGE["float32" if self.storage == "auto" else self.storage]
+        return StoragePlan(
+            n_features,
+            training.n_outputs,
+            1,
+            rank,
+            formats,
+            self.width,
+            self._intercept_bytes,
+        )
+
+    def _plan_of(self, compact: QuantizedExpansion) -> StoragePlan:
+        """The plan of a compact machine to start from, where the parameters allow it."""
+        stored = compact.storage
+        formats = (stored["centers"], stored["coef"], stored.get("projection", "float32"))
+        plan = StoragePlan(
+            compact.n_features,
+            compact.n_outputs,
+            compact.n_centers,
+            compact.rank if "projection" in stored else None,
+            formats if self.storage == "auto" else STORAGE[self.storage],
+            "per_center" if len(compact.gamma) > 1 else self.width,
+            self._intercept_bytes,
+            scaling_bytes(compact.shift, compact.scale),
+        )
+        if isinstance(self.projection, Integral) and self.projection != plan.rank:
+            raise ValueError(
+                f"projection={self.projection}, but the machine to start from has {plan.rank}; "
+                "leave projection out, or start afresh."
+            )
+        if isinstance(self.n_centers, Integral) and self.n_centers < plan.n_centers:
+            raise ValueError(
+                f"n_centers={self.n_centers}, but the machine to start from has "
+                f"{plan.n_centers}; leave n_centers out, or start afresh."
+            )
+        if self.max_centers is not None and self.max_centers < plan.n_centers:
+            raise ValueError(
+                f"max_centers={self.max_centers}, but the machine to start from has "
+                f"{plan.n_centers}; raise it, or start afresh."
+            )
+        if self.max_bytes is not None and plan.nbytes > parse_bytes(self.max_bytes):
+            raise ValueError(
+                f"The machine to start from takes {plan.nbytes} bytes, more than "
+                f"max_bytes={self.max_bytes}; give a smaller storage, or start afresh."
+            )
+        return plan
+
+
+def _require_float32(size: float, what: str) -> None:
+    if not FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]:
+        raise ValueError(
+            f"The numbers in X {what} {size:g}, beyond what float32 can hold. Scale the features "
+            "first, for example with StandardScaler."
+        )
+
+
+@single_thread()
+def _run_trial(trainer: Trainer, candidate: Candidate, epochs: float, task: Progress) -> Trial:
+    """A trial in any process; on one thread, so that its round-off is the same everywhere."""
+    with task, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return trainer.trial(candidate, epochs)
+
+
+@single_thread()
+def _run_stack(
+    trainer: Trainer,
+    candidates: Sequence[Candidate],
+    splits: Sequence[Split],
+    folds: Sequence[int],
+    epochs: float,
+    task: Progress,
+) -> list[list[Floats]]:
+    """The same for a stack of trials."""
+    with task, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return train_stack(trainer, candidates, splits, folds, epochs)

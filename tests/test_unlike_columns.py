@@ -22,6 +22,7 @@ from kernlet import (
     MinimalKernelClassifier,
     ProximalClassifier,
     TypicalCondenser,
+    sklearn_base,
 )
 from kernlet.rows import as_rows
 
@@ -40,6 +41,12 @@ ESTIMATORS = [
     BoundaryCondenser(kernel="rbf", landmarks=20, random_state=0),
 ]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+
+
+@pytest.fixture(autouse=True)
+def forget_warnings():
+    """Each test is as the first fit of a process."""
+    sklearn_base._UNLIKE_COLUMNS.clear()
 
 
 def fit(estimator, X, y=LABELS):
@@ -85,11 +92,17 @@ def test_pixels_rare_events_and_scaled_columns_are_no_alarm():
     for X in (digits, rare, np.hstack([heavy, rare]), np.hstack([digits / 16, rare])):
         for rows in (X.astype(float), sparse.csr_array(X.astype(float))):
             assert fit(ProximalClassifier(landmarks=20, random_state=0), rows, numbers) == []
-    grams = np.hstack([heavy, 1000 * heavy])
-    assert fit(ProximalClassifier(landmarks=20, random_state=0), grams, numbers)
-    assert fit(ProximalClassifier(landmarks=20, random_state=0), sparse.csr_array(grams), numbers)
 
 
-def test_folds_of_a_search_give_one_text():
-    search = GridSearchCV(ProximalClassifier(landmarks=10, random_state=0), {"C": [0.1, 1, 10]})
-    assert len(set(fit(search, UNLIKE))) == 1
+@pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array])
+def test_outliers_do_not_hide_units(as_given):
+    heavy = np.random.default_rng(0).standard_t(2, size=(200, 5))
+    grams = as_given(np.hstack([heavy, 1000 * heavy]))
+    assert fit(ProximalClassifier(landmarks=20, random_state=0), grams, heavy[:, 0] > 0)
+
+
+def test_a_search_warns_once():
+    machine = ProximalClassifier(landmarks=10, random_state=0)
+    assert len(fit(GridSearchCV(machine, {"C": [0.1, 1, 10]}), UNLIKE)) == 1
+    assert fit(machine, UNLIKE) == []
+    assert len(fit(machine, UNLIKE[:, [1, 0, 2, 3]])) == 1  # other columns

@@ -71,6 +71,8 @@ GAP_WORTH_WARNING = 1e-8
 #: nothing on bupa (9), a point on pima (34), 15 on cleveland (52) and 32 on wine (550).
 RATIO_WORTH_WARNING = 30.0
 
+# Columns of unlike ranges that this process has warned of: their names and the number of columns.
+_UNLIKE_COLUMNS: set[tuple[str, str, int]] = set()
 _HIDDEN_PACKAGES = {"contextlib", "joblib", "kernlet", "sklearn", "threadpoolctl"}
 
 
@@ -576,11 +578,14 @@ def warn_unlike_columns(estimator: Any, kernel: Kernel, X: Any, weights: Any = N
     if unlike is not None:
         names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
         largest, low = (repr(names[column]) for column in unlike[:2])
-        ratio = float(f"{unlike[2]:.1g}")  # folds of a search give one text, which is shown once
+        key = (largest, low, X.shape[1])
+        if key in _UNLIKE_COLUMNS:  # searches make Python forget which warnings it has shown
+            return
+        _UNLIKE_COLUMNS.add(key)
         warn_user(
-            f"Column {largest} varies about {ratio:,.0f} times as much as column {low}, which an "
-            "rbf kernel then hardly sees: standardise the columns, for example with "
-            "StandardScaler.",
+            f"Column {largest} varies about {float(f'{unlike[2]:.1g}'):,.0f} times as much as "
+            f"column {low}, which an rbf kernel then hardly sees: standardise the columns, for "
+            "example with StandardScaler.",
             UserWarning,
         )
 

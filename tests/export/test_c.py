@@ -478,6 +478,22 @@ def test_cells_that_python_refuses_are_refused(missing, unknown, tmp_path):
     assert "y; NAN is refused" in header
 
 
+@needs_gcc
+def test_missing_numbers_are_flagged_by_the_field_of_the_number(tmp_path):
+    # what an imputer with add_indicator=True becomes
+    columns = (NumberColumn("age", 3.0), NumberColumn("x", 0.0), CategoryColumn("age", (), True))
+    encoding = ColumnEncoding(columns)
+    model = replace(as_model(SVC().fit(np.eye(3), [0, 1, 1])), encoding=encoding)
+    to_c(model, tmp_path)
+    table = {"age": [1.0, None], "x": [5.0, 6.0]}
+    model = replace(model, encoding=ColumnEncoding(columns[:2]))  # the fields of a row
+    features, _ = c_features(tmp_path, model, table)
+    assert_array_equal(features, encoding.transform(table))
+    header = (tmp_path / "model.h").read_text("utf-8")
+    assert header.index("float age;") < header.index("float x;")
+    assert "char *age" not in header
+
+
 def test_dates_are_given_by_their_parts():
     date = DateColumn("when", "year-month-day", ("month", "hour"), (6.0, 12.5))
     month, hour, size = raw_columns(ColumnEncoding((date, NumberColumn("size", 1.0))))

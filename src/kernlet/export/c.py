@@ -445,7 +445,10 @@ class _Code:
     @property
     def fields(self) -> list[RawColumn]:
         """Columns with fields of different names."""
-        return list({column.field: column for column in reversed(self.columns)}.values())[::-1]
+        fields: dict[str, RawColumn] = {}
+        for column in self.columns:
+            fields.setdefault(column.field, column)
+        return list(fields.values())
 
     @property
     def class_names(self) -> list[str]:
@@ -570,7 +573,8 @@ def raw_columns(encoding: ColumnEncoding) -> list[RawColumn]:
 
 
 def _is_text(column: Any) -> bool:
-    return hasattr(column, "categories")
+    """Whether cells are texts; a column without categories says whether a number is missing."""
+    return bool(getattr(column, "categories", ()))
 
 
 def _cells(column: Any) -> list[tuple[Any, str]]:
@@ -585,6 +589,9 @@ def _number_column(column: Any, field: str, start: int, meaning: str) -> RawColu
     # NaN is the only number that differs from itself
     value, is_missing = f"raw->{field}", f"raw->{field} != raw->{field}"
     about = f"{c_comment(column.name)}{meaning}"
+    if not isinstance(column, NumberColumn):
+        line = f"features[{start}] = {is_missing} ? 1.0f : 0.0f;"
+        return RawColumn("float ", field, f"{about}; NAN where it is missing", "0.0f", (line,))
     if column.fill is None:
         refuse = f"refused |= {is_missing};"
         lines = (f"features[{start}] = {value};", refuse)

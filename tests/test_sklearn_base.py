@@ -169,6 +169,19 @@ def test_an_error_takes_the_bars_away(monkeypatch):
     assert not progress.bars.live.is_started
 
 
+def test_a_fit_inside_another_display_prints_lines(monkeypatch):
+    errors = pytest.importorskip("rich.errors", reason="bars are drawn with rich")
+
+    def refuse(bars):  # as rich does before 14.1
+        raise errors.LiveError("Only one live display may be active at once")
+
+    monkeypatch.setattr("rich.progress.Progress.start", refuse)
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    with Progress.start(Toy(1), n_tasks=1) as progress:
+        progress.step("output")
+    assert sys.stdout.getvalue() == "[Toy] output: 0.0 s\n"
+
+
 def test_a_task_sent_to_a_worker_prints_its_lines(capsys):
     parent = Progress.start(Toy(2)).task("search", sequential=False)
     task = pickle.loads(pickle.dumps(parent.task("trial", 3, n_tasks=0)))

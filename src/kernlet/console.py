@@ -35,20 +35,29 @@ def reading_bar(path: Path) -> Iterator[Callable[[int], None]]:
 
 
 def task_bars() -> Any:
-    """Bars for the tasks of a fit on standard output; None without a terminal or without rich."""
+    """Bars for the tasks of a fit, shown on standard output; None where they cannot be.
+
+    That is without a terminal, without rich, and inside another display before rich 14.1.
+    """
     if not sys.stdout.isatty():
         return None
     try:
         from rich import progress
+        from rich.errors import LiveError
     except ImportError:
         return None
-    return progress.Progress(
+    bars = progress.Progress(
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TimeRemainingColumn(),
         transient=True,
     )
+    try:
+        bars.start()
+    except LiveError:
+        return None
+    return bars
 
 
 @contextmanager

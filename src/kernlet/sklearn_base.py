@@ -257,8 +257,6 @@ class Progress:
     def _show_bar(self) -> None:
         if self.depth == 0:
             self.bars = task_bars()
-            if self.bars is not None:
-                self.bars.start()
         if self.bars is not None:
             self.bar = self.bars.add_task(self.name, total=self.n_tasks)
 

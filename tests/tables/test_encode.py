@@ -12,6 +12,7 @@ from kernlet.tables.encode import (
     NumberColumn,
     OrdinalColumn,
     as_numbers,
+    distinct_texts,
 )
 
 TABLE = {
@@ -111,6 +112,23 @@ def test_missing_cells_of_pandas():
     assert_array_equal(column.encoded(pd.array([1, None], dtype="Int64")), [[1.0], [7.0]])
     category = CategoryColumn("x", ("a",), True)
     assert_array_equal(category.encoded([pd.NA, "a", pd.NaT]), [[0, 1], [1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (np.array([2.0, np.nan, -1.5, np.nan, 2.0]), ["2", None, "-1.5", None, "2"]),
+        (np.array([True, False, True]), ["True", "False", "True"]),
+        (np.array([7, 3, 7], dtype=np.uint8), ["7", "3", "7"]),
+        (["b", 1.0, None, True, "b", "1"], ["b", "1", None, "True", "b", "1"]),
+        (np.array(["b", "a", "b"]), ["b", "a", "b"]),
+    ],
+    ids=str,
+)
+def test_distinct_texts(cells, expected):
+    texts, codes = distinct_texts(cells)
+    assert [texts[code] for code in codes] == expected
+    assert len(set(texts)) == len(texts)
 
 
 @pytest.mark.parametrize("make", [np.array, sparse.csr_matrix, np.ndarray.tolist])

@@ -286,9 +286,13 @@ def category_text(value: Any) -> str | None:
 def distinct_texts(values: Any) -> tuple[Sequence[str | None], Any]:
     """The distinct texts of a column, None for missing cells, and the index of each cell's text."""
     if not hasattr(values, "dictionary_encode"):
+        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+            numbers, inverse = np.unique(values, return_inverse=True)
+            return [category_text(number) for number in numbers], inverse
         index: dict[str | None, int] = {}
-        codes = [index.setdefault(category_text(value), len(index)) for value in values]
-        return list(index), np.array(codes, dtype=np.intp)
+        cells = (value if type(value) is str else category_text(value) for value in values)
+        numbered = [index.setdefault(text, len(index)) for text in cells]
+        return list(index), np.array(numbered, dtype=np.intp)
     # Arrow finds the distinct cells itself, without a Python object for each cell
     try:
         encoded = values.dictionary_encode()

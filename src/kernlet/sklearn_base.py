@@ -460,7 +460,7 @@ def check_training_data(
     )
     if not is_regression:
         check_classification_targets(y)
-    weights = _check_weights(sample_weight, X, allow_no_weight)
+    weights = check_weights(sample_weight, X, allow_no_weight)
     return TrainingData(X, y, weights, np.arange(len(y))).subset(weights > 0)
 
 
@@ -472,7 +472,8 @@ def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
         raise explained(error, X, estimator) from None
 
 
-def _check_weights(sample_weight: Any, X: Any, allow_no_weight: bool = False) -> Floats:
+def check_weights(sample_weight: Any, X: Any, allow_no_weight: bool = False) -> Floats:
+    """Weights of rows, not negative; ones for None."""
     weights = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True, **_ZERO_WEIGHTS
     )
@@ -488,7 +489,7 @@ def _check_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
     check_classification_targets(y)
     weights: Floats = np.broadcast_to(np.float64(1.0), y.shape)
     if sample_weight is not None:
-        weights = _check_weights(sample_weight, y[:, None])
+        weights = check_weights(sample_weight, y[:, None])
     estimator.n_features_in_ = rows.shape[1]
     if hasattr(rows, "columns"):
         estimator.feature_names_in_ = np.array(rows.columns, dtype=object)

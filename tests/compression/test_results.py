@@ -24,6 +24,7 @@ from kernlet import CompactKernelClassifier, CompressedClassifier, L1KernelClass
 from kernlet.compression.record import Compression, TriedSize
 from kernlet.model.model import as_model
 from kernlet.quantization import QuantizedExpansion
+from kernlet.rows import ArrayRows
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 DIGITS = DIGITS / 16.0
@@ -78,6 +79,17 @@ def test_the_original_is_kept_on_request(moons):
     small = CompressedClassifier(SVC(), 5, keep_estimator=True, random_state=0).fit(X, y)
     assert len(small.estimator_.support_vectors_) > 5
     assert not hasattr(small.set_params(keep_estimator=False).fit(X, y), "estimator_")
+
+
+def test_a_frozen_original_is_not_in_the_file(noisy):
+    X, _, y, _ = noisy
+    svm, scaler = SVC().fit(X, y), FrozenEstimator(StandardScaler().fit(X))
+    calibrated = CalibratedClassifierCV(FrozenEstimator(svm), ensemble=False).fit(X, y)
+    small = compress(calibrated, 50, X, y, random_state=0)
+    assert small.estimator is None
+    assert len(pickle.dumps(small)) < 10_000
+    scaled = compress(make_pipeline(scaler, SVC()).fit(X, y), 5, X, y, random_state=0)
+    assert clone(scaled).fit(X, y).n_centers_ == 5
 
 
 def test_what_compress_returns_can_be_cloned_and_fitted_again(moons):
@@ -202,6 +214,43 @@ def test_probabilities_are_saved(moons, tmp_path):
     np.testing.assert_allclose(loaded.predict_proba(X_test), small.predict_proba(X_test))
 
 
+# -- Weights -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (np.nan, "contains NaN"),
+        (-1.0, "Negative"),
+        (np.ones((200, 1)), "must be 1D"),
+        (np.zeros(200), "at least one non-zero"),
+        (np.ones(3), "sample_weight.shape"),
+    ],
+)
+def test_weights_are_checked(moons, value, sentence):
+    X, _, y, _ = moons
+    weights = value
+    if np.ndim(value) == 0:
+        weights = np.where(np.arange(200) == 7, value, 1.0)
+    with pytest.raises(ValueError, match=sentence):
+        compress(SVC().fit(X, y), 5, X, y, sample_weight=weights)
+
+
+def test_rows_without_a_weight_do_not_choose(moons):
+    X, _, y, _ = moons
+    weights = (np.arange(200) < 4).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small = compress(SVC().fit(X, y), 5, X, y, sample_weight=weights, random_state=0)
+    assert small.compression_.n_rows == 200
+
+
+def test_rows_are_given_as_an_array(moons):
+    X, _, y, _ = moons
+    with pytest.raises(TypeError, match="give some of its rows"):
+        compress(SVC().fit(X, y), 5, ArrayRows(X), y)
+
+
 # -- Scores --------------------------------------------------------------------------------------
 
 
@@ -265,13 +314,25 @@ def test_own_callables_are_scorers_too(moons):
     assert facts.score_before < 0
 
 
+def test_the_rows_that_a_scorer_fails_on_are_counted():
+    y = np.r_[np.zeros(100, dtype=int), np.ones(5, dtype=int)]
+    X = np.random.RandomState(0).normal(size=(105, 2)) + 3.0 * y[:, None]
+    rare = CompressedClassifier(SVC(), "auto", scoring="neg_log_loss", random_state=0)
+    with pytest.raises(ValueError, match="score neg_log_loss of 10 rows cannot be computed"):
+        rare.fit(X, y)
+
+
 def test_scorers_need_labels_and_a_name_that_exists(moons):
     X, _, y, _ = moons
     svm = SVC().fit(X, y)
     with pytest.raises(ValueError, match="give y too"):
         compress(svm, 5, X, scoring="f1_macro")
-    with pytest.raises(ValueError, match="needs rows X and labels y"):
+    with pytest.raises(ValueError, match="need rows X"):
         compress(svm, 5, scoring="f1_macro")
+    with pytest.raises(ValueError, match="need rows X"):
+        compress(svm, 5, y=y)
+    with pytest.raises(ValueError, match="need rows X"):
+        compress(svm, 5, sample_weight=np.ones(len(y)))
     with pytest.raises(InvalidParameterError, match="'scoring' parameter"):
         compress(svm, 5, X, y, scoring="f1_micro_macro")
 

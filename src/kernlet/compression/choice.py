@@ -19,7 +19,7 @@ from kernlet.model.model import Model, Scheme
 from kernlet.model.scoring import ClassPredictions, Quality, RowScorer, row_mean
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.sampling import hold_out
-from kernlet.sklearn_base import Progress, label_codes, one_vs_rest_signs, warn_user
+from kernlet.sklearn_base import Progress, check_weights, label_codes, one_vs_rest_signs, warn_user
 from kernlet.threads import single_thread
 
 # How this works
@@ -99,15 +99,16 @@ class ValidationData:
         a source of random numbers.
         """
         held_out_only = not isinstance(held_out, tuple)
-        check_consistent_length(rows, y, weights)
+        check_consistent_length(rows, y)
         n_rows = rows.shape[0]
         if n_rows < 2:
             raise ValueError("X has one row; give at least two to choose by, or none at all.")
         if scoring is not None and y is None:
             raise ValueError("scoring compares predictions with labels: give y too.")
+        weights = check_weights(weights, rows)
         codes = None if y is None else label_codes(model.classes, y)
         if isinstance(held_out, tuple):
-            held_out = _draw(n_rows, codes, *held_out)
+            held_out = _draw(weights, codes, *held_out)
         is_held_out = np.zeros(n_rows, dtype=bool)
         is_held_out[held_out] = True
         X, map = model.scaled(rows), model.expansion.input_map
@@ -115,7 +116,6 @@ class ValidationData:
         outputs = model.expansion.mapped.decision_values(X)
         if probabilities is None and model.temperature is not None:
             probabilities = model.probabilities(outputs)
-        weights = np.ones(n_rows) if weights is None else np.asarray(weights, dtype=float)
         scorer = None if scoring is None else RowScorer(scoring, model.classes[codes], weights)
         return cls(
             X,
@@ -188,14 +188,15 @@ class ValidationData:
 
 
 def _draw(
-    n_rows: int, codes: Indices | None, fraction: float, random: np.random.RandomState
+    weights: Floats, codes: Indices | None, fraction: float, random: np.random.RandomState
 ) -> Indices:
     """Held-out rows, classes in proportion where they are known; at least one."""
+    rows = np.flatnonzero(weights)  # without a weight they could not choose
     if codes is not None:
-        _, held_out = hold_out(codes, fraction, random)
+        _, held_out = hold_out(codes[rows], fraction, random)
         if len(held_out):
-            return held_out
-    return random.permutation(n_rows)[: max(1, round(fraction * n_rows))]
+            return rows[held_out]
+    return random.permutation(rows)[: max(1, round(fraction * len(rows)))]
 
 
 # -- The algorithm -----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import get_scorer_names
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils._metadata_requests import _routing_enabled
@@ -85,7 +86,7 @@ def compress(
     -------
     small : CompressedClassifier
         Fitted; its ``compression_`` records what was done and what it cost. It does not contain
-        the model: ``estimator`` is an unfitted clone, or None where the model cannot be cloned.
+        the model: ``estimator`` is an unfitted clone, the path, or None for what cannot be cloned.
 
     Notes
     -----
@@ -130,11 +131,17 @@ def _unfitted(model: Any) -> Any:
     if not hasattr(model, "get_params"):
         return None
     copy = clone(model)
+    frozen = (part for part in copy.get_params().values() if isinstance(part, FrozenEstimator))
+    return None if any(map(_is_fitted, (copy, *frozen))) else copy
+
+
+def _is_fitted(model: Any) -> bool:
+    """Whether a classifier has centers."""
     try:
-        as_classifier(copy)
+        as_classifier(model)
     except (NotFittedError, TypeError):
-        return copy
-    return None  # frozen
+        return False
+    return True
 
 
 def has_class_weight(model: Any) -> bool:
@@ -310,6 +317,10 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> tuple[Model, Compression]:
         """A fitted classifier with few centers, and a record of what was done."""
         original, data = as_classifier(model), None
+        if is_source(X):
+            raise TypeError(
+                "X is read block by block, and compress takes an array: give some of its rows."
+            )
         if X is not None:
             estimator = model if hasattr(model, "n_features_in_") else None
             is_model = isinstance(model, Model)
@@ -324,8 +335,8 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 self.scoring,
                 model.predict_proba(X) if hasattr(model, "predict_proba") else None,
             )
-        elif self.scoring is not None:
-            raise ValueError("scoring needs rows X and labels y.")
+        elif any(given is not None for given in (y, sample_weight, self.scoring)):
+            raise ValueError("y, sample_weight and scoring need rows X; give X too.")
         small, record = compress_model(original, n_centers, data, progress, **self._search)
         return small, replace(record, rows="" if data is None else rows_are)
 

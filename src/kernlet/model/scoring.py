@@ -73,7 +73,12 @@ class RowScorer:
 
     def quality(self, predictions: Any, rows: Indices, *, with_error: bool = True) -> Quality:
         """The score of predictions for some rows, numbered from 0."""
-        value = self._value(predictions, rows, np.arange(len(rows)))
+        try:
+            value = self._value(predictions, rows, np.arange(len(rows)))
+        except ValueError as error:
+            raise ValueError(
+                f"The score {self.name} of {len(rows)} rows cannot be computed: {error}"
+            ) from error
         if not with_error:
             return Quality(value, np.empty(0))
         random = np.random.RandomState(0)

@@ -399,6 +399,18 @@ def test_booleans_that_scikit_learn_turns_into_numbers(tmp_path):
     assert_same(pipeline, FRAME, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "encoder", [OneHotEncoder(handle_unknown="ignore"), OrdinalEncoder()], ids=str
+)
+def test_booleans_are_given_as_numbers(encoder, tmp_path):
+    flags = pd.DataFrame({"on": IRIS[:, 0] > 5.8, "x": IRIS[:, 1]})
+    steps = ColumnTransformer([("c", encoder, ["on"])], remainder="passthrough")
+    pipeline = make_pipeline(steps, SVC()).fit(flags, IRIS_LABELS)
+    for dtype in (bool, object, int, float):
+        model = assert_same(pipeline, flags.astype({"on": dtype}), tmp_path)
+    assert model.feature_names[0] in ("on=False", "on")
+
+
 def test_nullable_columns_of_pandas(tmp_path):
     nullable = FRAME.assign(age=FRAME["age"].round().astype("Int64"))
     pipeline = make_pipeline(mixed(), SVC()).fit(nullable, LABELS)

@@ -171,7 +171,8 @@ def calibrated_on(
 def with_probabilities_of(model: Model, estimator: Any) -> Model:
     """The Model of an SVC or a CalibratedClassifierCV with the probabilities that it has.
 
-    Exactly for two classes; for several, as one temperature reproduces them at the centers.
+    Exactly where they are a sigmoid of the score of two classes; otherwise as closely as a sigmoid
+    or, for several classes, one temperature reproduces them at the centers.
     """
     mapped = model.expansion.mapped
     outputs = mapped.decision_values(mapped.centers)

@@ -34,6 +34,7 @@ from kernlet._typing import Floats
 from kernlet.affine import AffineMap
 from kernlet.kernels.gram import as_dense
 from kernlet.tables.encode import (
+    BOOLEANS,
     CategoryColumn,
     ColumnEncoding,
     NumberColumn,
@@ -302,14 +303,14 @@ def _texts(name: str, step: Any, categories: Any, column: Any) -> list[str | Non
 
 
 def _with_booleans(index: dict[str | None, Any], categories: Any) -> dict[str | None, Any]:
-    """The index, with booleans as the numbers 0 and 1, which scikit-learn makes of some."""
-    is_text = any(isinstance(value, str | bool | np.bool_) for value in categories)
-    if is_text or not set(index) <= {"0", "1", None}:
+    """The index, with booleans also as the numbers 0 and 1, and these as booleans.
+
+    They are equal for scikit-learn, which makes numbers of some booleans; texts are not.
+    """
+    is_text = any(isinstance(value, str) for value in categories)
+    if is_text or not set(index) <= {*BOOLEANS, None}:
         return index
-    return index | {name: index[text] for text, name in _BOOLEANS.items() if text in index}
-
-
-_BOOLEANS = {"0": "False", "1": "True"}
+    return index | {BOOLEANS[text]: code for text, code in index.items() if text is not None}
 
 
 def _one_hot(name: str, step: Any, features: Features) -> Features:

@@ -14,7 +14,8 @@ from kernlet.affine import AffineMap, unlike_columns
 
 MAX_CATEGORIES = 200
 MISSING, OTHER = "(missing)", "(other)"
-_BOOLEANS: dict[str | None, str] = {"False": "0", "True": "1"}  # which scikit-learn compares equal
+#: Texts of cells that are equal for scikit-learn.
+BOOLEANS = {"False": "0", "True": "1", "0": "False", "1": "True"}
 _MAX_NUMBER = 1e30  # the square of a larger one overflows float32
 
 
@@ -80,8 +81,7 @@ class CategoryColumn:
         n_features = 1 + max(-1 if self.unknown is None else self.unknown, *index.values(), -1)
         members: list[list[str]] = [[] for _ in range(n_features)]
         for text, code in index.items():
-            is_other_spelling = text in _BOOLEANS and index.get(_BOOLEANS[text]) == code
-            if code >= 0 and text is not None and not is_other_spelling:
+            if code >= 0 and text is not None and BOOLEANS.get(text) not in members[code]:
                 members[code].append(text)
         missing = index.get(None, -1)
         if self.unknown is not None and self.unknown >= 0:

@@ -72,6 +72,11 @@ def test_a_regressor_is_drawn_too():
     assert display.ax_.get_ylabel() == "Validated R²"
 
 
+def test_the_score_that_was_chosen_by_is_named(moons):
+    machine = CompactKernelClassifier(3, scoring="f1_macro", n_epochs=2, random_state=0)
+    assert machine.fit(*moons).plot_path().ax_.get_ylabel() == "Validated f1_macro"
+
+
 def test_what_cannot_be_drawn_is_refused(auto):
     with pytest.raises(ValueError, match=r'by=.size. must be "n_centers" or "nbytes"'):
         auto.plot_path(by="size")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 from sklearn import metrics
+from sklearn.utils._param_validation import InvalidParameterError
 
 from kernlet import CompactKernelClassifier, CompactKernelRegressor
 from kernlet.compact.scoring import ClassValidation, NumberValidation
@@ -152,5 +153,5 @@ def test_regressors_take_scorers():
 
 
 def test_an_unknown_scorer_is_refused(rare):
-    with pytest.raises(ValueError, match="goodness"):
+    with pytest.raises(InvalidParameterError, match=r"'scoring' parameter.*'goodness'"):
         CompactKernelClassifier(scoring="goodness").fit(*rare)

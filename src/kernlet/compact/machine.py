@@ -58,6 +58,7 @@ from kernlet.compact.train import (
     default_epochs,
 )
 from kernlet.devices import find_device
+from kernlet.model.scoring import SCORING_CONSTRAINTS
 from kernlet.quantization import QuantizedExpansion, scaling_bytes
 from kernlet.sampling import hold_out, subsample
 from kernlet.sklearn_base import (
@@ -91,7 +92,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "init": [StrOptions({"kmeans"}), "array-like", HasMethods(["fit", "predict"])],
-        "scoring": [str, callable, None],
+        "scoring": SCORING_CONSTRAINTS,
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "early_stopping": ["boolean"],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],

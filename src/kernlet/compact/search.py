@@ -16,7 +16,7 @@ from kernlet.compact.network import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.train import Candidate, PathPoint, Trial
 from kernlet.extras import require
-from kernlet.model.scoring import Quality
+from kernlet.model.scoring import Quality, scorer_name
 from kernlet.quantization import FORMATS
 from kernlet.sklearn_base import warn_user
 
@@ -523,13 +523,16 @@ class CompactPathDisplay:
         path = [point for point in estimator.path_ if point.is_full]
         path = sorted(path, key=lambda point: getattr(point, by))
         is_classifier = estimator.__sklearn_tags__().estimator_type == "classifier"
+        score = "accuracy" if is_classifier else "R²"
+        if estimator.scoring is not None:
+            score = scorer_name(estimator.scoring)
         return cls(
             sizes=np.array([getattr(point, by) for point in path]),
             scores=np.array([point.score for point in path]),
             standard_errors=np.array([point.standard_error for point in path]),
             chosen=getattr(estimator, f"{by}_"),
             size_name="Centers" if by == "n_centers" else "Bytes",
-            score_name="Validated accuracy" if is_classifier else "Validated R²",
+            score_name=f"Validated {score}",
         ).plot(ax=ax, **line)
 
     def plot(self, *, ax: Any = None, **line: Any) -> CompactPathDisplay:

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import get_scorer_names
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import (
@@ -31,6 +30,7 @@ from kernlet.compression.record import Compression, TriedSize
 from kernlet.expansion import KernelExpansion
 from kernlet.model.calibration import probability_method
 from kernlet.model.model import Model, as_classifier, summary_of
+from kernlet.model.scoring import SCORING_CONSTRAINTS
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import Progress, is_source, values_of_rows, warn_user
 from kernlet.threads import single_thread
@@ -242,7 +242,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "scoring": SCORING_CONSTRAINTS,
         "keep_estimator": ["boolean"],
         "verbose": ["verbose"],
         "random_state": ["random_state"],

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.utils._param_validation import StrOptions
 
 from kernlet._typing import Floats, Indices
 
@@ -22,6 +23,9 @@ from kernlet._typing import Floats, Indices
 # that is not a mean of rows (F1, AUC) is computed for resampled rows (bootstrap), the same for all
 # machines; its deviations over sqrt(n_resamples - 1) have the same two properties. A `Quality`
 # is therefore a value and a vector of deviations.
+
+#: Constraints on the parameter ``scoring``.
+SCORING_CONSTRAINTS: list[Any] = [StrOptions(set(get_scorer_names())), callable, None]
 
 _N_RESAMPLES = 50
 
@@ -63,9 +67,7 @@ class RowScorer:
     @property
     def name(self) -> str:
         """The name of the score that users see."""
-        if isinstance(self.scoring, str):
-            return self.scoring
-        return getattr(self.scoring, "__name__", "score")
+        return scorer_name(self.scoring)
 
     @cached_property
     def _scorer(self) -> Callable[..., float]:
@@ -100,6 +102,11 @@ class RowScorer:
             keywords["sample_weight"] = weights
         labels = self.labels[rows[drawn]]
         return float(self._scorer(predictions, drawn[:, None], labels, **keywords))
+
+
+def scorer_name(scoring: Any) -> str:
+    """The name of a scorer, or of the function that it is."""
+    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
 
 
 def _takes_weights(scorer: Any) -> bool:

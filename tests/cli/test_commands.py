@@ -250,6 +250,18 @@ def test_columns_can_be_dropped_or_taken_for_categories(tmp_path):
     assert "--drop: There is no column 'nothing' among 'id', 'code', 'x', 'y'" in said
 
 
+def test_typing_errors_in_columns_that_are_not_used(iris, tmp_path):
+    lines = write_csv(tmp_path / "t.csv").read_text().splitlines()
+    lines = [f"{number},{line}" for number, line in enumerate(lines)]
+    lines[0], lines[7] = f"note{lines[0][1:]}", f"broken{lines[7][1:]}"
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(lines))
+    fit = ["fit", table, "--target", "species", *QUICK, "-o", tmp_path / "m.kernlet"]
+    assert "row 7, column 'note': 'broken' is not a number" in kernlet_command(*fit, status=1)
+    kernlet_command(*fit, "--drop", "note")
+    kernlet_command("predict", tmp_path / "m.kernlet", table)
+
+
 def test_texts_that_hardly_repeat_are_noted(tmp_path):
     lines = ["day,x,y"] + [f"day {i},{i % 7},{(i // 2) % 2}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(lines))

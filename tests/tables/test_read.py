@@ -31,8 +31,24 @@ def test_labels_that_differ_stay_apart(labels, wanted, tmp_path):
         assert classes[codes].tolist() == wanted
 
 
-def test_decimal_commas_are_numbers_where_semicolons_part_columns(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b;y\n1,5;x,1;2\n-2,25;3,4;3\n;1.5;2\n")
-    columns = read_table(tmp_path / "t.csv").batch(0)
-    np.testing.assert_array_equal(columns["a"], [1.5, -2.25, np.nan])
-    assert columns["b"].to_pylist() == ["x,1", "3,4", "1.5"]
+@pytest.mark.parametrize(
+    ("separator", "cells", "wanted"),
+    [
+        (";", ["1,5", "-2,25", ""], [1.5, -2.25, np.nan]),
+        (";", ["1", "2", "3", "0,5"], [1, 2, 3, 0.5]),  # R and spreadsheets write 1, not 1,0
+        (";", [",5", "1,5e-3", "2e1"], [0.5, 1.5e-3, 20]),
+        (";", ["1.234,5", "2.345.678", "9,25", "7"], [1234.5, 2345678, 9.25, 7]),
+        (";", ["1,234", "2,345"], [1.234, 2.345]),
+        (";", ["1,234,567", "2,345"], [1234567, 2345]),
+        (",", ["1,5", "2"], [1.5, 2]),
+        (",", ["1,234", "99", "-2,345.5"], [1234, 99, -2345.5]),
+        (";", ["x,1", "3,4", "1.5"], ["x,1", "3,4", "1.5"]),
+        (",", ["1,2", "1,2,3"], ["1,2", "1,2,3"]),
+    ],
+)
+def test_numbers_with_commas(separator, cells, wanted, tmp_path, capsys):
+    lines = [f'"{cell}"{separator}{number}' for number, cell in enumerate(cells)]
+    (tmp_path / "t.csv").write_text("\n".join([f"a{separator}y", *lines]))
+    column = read_table(tmp_path / "t.csv").batch(0)["a"].to_numpy()
+    np.testing.assert_array_equal(column, wanted)
+    assert ("commas" in capsys.readouterr().err) == (column.dtype == float)

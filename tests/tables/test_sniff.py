@@ -186,3 +186,43 @@ def test_an_output_does_not_replace_the_table(tmp_path):
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 2
     assert "is the table itself" in result.output
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+@pytest.mark.parametrize("before", ["# logger 3, 2024\n", "\n#\n# a; b, c\n\n"])
+def test_comments_before_the_table(before, separator, tmp_path):
+    table = read(tmp_path / "t.txt", before + table_text(separator))
+    assert table.batch(0).to_pydict() == WANTED
+
+
+def test_a_header_may_begin_like_a_comment(tmp_path):
+    table = read(tmp_path / "t.csv", "# from a logger\n#t,v\n1,2\n3,4\n")
+    assert table.batch(0).to_pydict() == {"#t": [1.0, 3.0], "v": [2.0, 4.0]}
+
+
+def test_the_separator_line_of_spreadsheets(tmp_path):
+    content = "sep=;\r\n" + table_text(";", decimal=",").replace("\n", "\r\n")
+    assert read(tmp_path / "t.csv", content).batch(0).to_pydict() == WANTED
+
+
+def test_a_missing_header_is_noted(tmp_path, capsys):
+    read(tmp_path / "t.csv", table_text(","))
+    assert "header" not in capsys.readouterr().err
+    read(tmp_path / "t.csv", table_text(",", header=False))
+    assert "note: t.csv seems to have no header" in capsys.readouterr().err
+    read(tmp_path / "t.csv", table_text(",", header=False), text_format=TextFormat(header=False))
+    assert "header" not in capsys.readouterr().err
+
+
+def test_years_are_names_of_columns_where_they_are_expected(tmp_path):
+    content = "2019,2020,2021\n" + "".join(f"{i},{i + 1},{i % 2}\n" for i in range(20))
+    assert read(tmp_path / "t.csv", content).names == ("column_1", "column_2", "column_3")
+    assert read(tmp_path / "t.csv", content, label="3").names[2] == "column_3"
+    assert read(tmp_path / "t.csv", content, label="2021").names == ("2019", "2020", "2021")
+
+
+def test_a_header_is_seen_where_the_training_had_none(tmp_path):
+    names = ["column_1", "column_2"]
+    assert read(tmp_path / "t.csv", "a,b\n1,2\n3,4\n", names=names).names == ("a", "b")
+    assert read(tmp_path / "t.csv", "1,2\n3,4\n", names=names).names == tuple(names)
+    assert read(tmp_path / "t.csv", "u,v\nw,x\n", names=names).names == tuple(names)

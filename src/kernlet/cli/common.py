@@ -101,7 +101,7 @@ def read_for(
         category.append(target)
     label = target if model.kind == "classifier" else None
     names = (model.feature_names or ()) if model.encoding is None else model.encoding.names
-    return read_table(
+    table = read_table(
         file.path,
         category=category,
         label=label,
@@ -110,6 +110,9 @@ def read_for(
         n_features=(model.encoding and model.encoding.n_columns) or model.n_features_in,
         max_bytes=max_bytes,
     )
+    with errors_in(file.path):
+        table.check_numbers(names or table.names)
+    return table
 
 
 def labelled_rows(

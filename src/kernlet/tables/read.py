@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,11 @@ from kernlet.console import reading_bar, say
 from kernlet.rows.parquet import parquet_files
 from kernlet.tables.encode import distinct_texts, listed
 from kernlet.tables.sniff import (
+    COMMAS_FOR_THOUSANDS,
+    DECIMAL_COMMA,
     DETECTED,
     MISSING_CELLS,
+    POINTS_FOR_THOUSANDS,
     WHITE_SPACE,
     TextFormat,
     TextLayout,
@@ -40,7 +43,6 @@ _MAX_SAMPLE_BYTES = 1 << 16
 _CSV_BLOCK_BYTES = 1 << 22
 _ROWS_PER_BLOCK = 1000  # of files that are separated by spaces
 _LIBSVM_NAMES = ("libsvm", "svm", "svmlight")
-_DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
 _LEADING_ZERO = r"^[+-]?0\d+$"
 _MAX_EXACT_INTEGER = 2.0**53  # above it, float64 no longer tells neighbouring integers apart
 _MAX_DENSE_BYTES = 1 << 30  # of LIBSVM rows as dense float32
@@ -64,6 +66,7 @@ class DataTable:
     X: Any = None
     y: Any = None
     layout: TextLayout | None = None  # of a text file
+    stray: dict[str, str] = field(default_factory=dict)  # columns with texts among numbers
 
     @property
     def has_columns(self) -> bool:
@@ -110,6 +113,12 @@ class DataTable:
         """The table without the columns named."""
         return replace(self, names=tuple(name for name in self.names if name not in names))
 
+    def check_numbers(self, names: Sequence[str]) -> None:
+        """Refuse columns of numbers with a few texts, which are typing errors."""
+        for name in names:
+            if name in self.stray:
+                raise ValueError(self.stray[name])
+
     def split_target(
         self, target: str | None, skip_unlabelled: bool = False
     ) -> tuple[DataTable, Any, Any]:
@@ -129,6 +138,7 @@ class DataTable:
             found = column_name(self.names, target)
             if found is None:
                 raise ValueError(self._unknown(target))
+            self.check_numbers([found])
             name, features, batches = found, self.without([found]), []
             for start, batch in self.batches([found]):
                 with errors_in(start=start):
@@ -242,6 +252,9 @@ def read_table(
             )
             if text_format.encoding is None and layout.encoding in ("cp1252", "latin-1"):
                 say(f"note: {path.name} is not UTF-8 and read as {layout.encoding}; see --encoding")
+            is_known = text_format.header is not None or not expected.isdisjoint(layout.names)
+            if not (layout.has_header or is_known):
+                say(f"note: {path.name} seems to have no header: its first line is read as a row")
             table = _read_csv(path, layout, category, label)
     if not table.n_rows:
         raise ValueError(f"{path} has no rows.")
@@ -348,25 +361,29 @@ def _has_long_integers(cells: Any) -> bool:
 def _read_csv(
     path: Path, layout: TextLayout, category: Sequence[str], label: str | None
 ) -> DataTable:
-    """A text file in memory; where commas do not separate cells, they may be decimal commas."""
+    """A text file in memory; commas in cells may be decimal commas or separate thousands."""
     label = None if label is None else column_name(layout.names, label)
     category = named_columns(layout.names, category)
     cells = _read_cells(path, layout)
-    columns = {}
+    columns, stray = {}, {}
+    commas: dict[str, list[str]] = {}
     for name in layout.names:
-        texts = compute.utf8_trim_whitespace(_decoded(cells[name], name))
+        columns[name] = compute.utf8_trim_whitespace(_decoded(cells[name], name))
         if name not in category:
-            if layout.separator != "," and _are_decimal_commas(texts):
-                texts = compute.replace_substring(texts, ",", ".")
-            texts = _numbers_or_texts(texts, name, name == label)
-        columns[name] = texts
+            texts, meaning = _without_commas(columns[name], layout.separator)
+            columns[name], stray[name] = _numbers_or_texts(texts, name, name == label)
+            if meaning:
+                commas.setdefault(meaning, []).append(name)
+    for meaning, names in commas.items():
+        say(f"note: {meaning} in {listed(names)}")
     last = layout.names[-1]
     if layout.has_row_names:
         say(f"note: the first column of {path.name} has no name; it is left out as row names")
         del columns[layout.names[0]]
     elif last == f"column_{len(columns)}" and columns[last].null_count == cells.num_rows > 0:
         del columns[last]  # every line ends in a separator
-    return replace(_in_memory(pa.table(columns)), layout=layout)
+    stray = {name: message for name, message in stray.items() if message}
+    return replace(_in_memory(pa.table(columns)), layout=layout, stray=stray)
 
 
 def _read_cells(path: Path, layout: TextLayout) -> Any:
@@ -388,10 +405,11 @@ def _read_cells(path: Path, layout: TextLayout) -> Any:
             if layout.separator == WHITE_SPACE:  # unknown to pyarrow
                 parse.delimiter = "\t"
                 text = open_text(stream, layout.encoding)
-                stream = pa.PythonFile(_TabSeparated(text), "r")
+                lines = itertools.islice(text, layout.n_skipped, None)
+                stream = pa.PythonFile(_TabSeparated(lines), "r")
             else:
                 parse.delimiter = layout.separator
-                options.encoding, options.skip_rows = layout.encoding, layout.n_blank
+                options.encoding, options.skip_rows = layout.encoding, layout.n_skipped
             batches = []
             with arrow_csv.open_csv(stream, options, parse, convert) as reader:
                 for batch in reader:
@@ -449,8 +467,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _numbers_or_texts(texts: Any, name: str, is_label: bool) -> Any:
-    """Numbers where all cells are, else texts; a single text among numbers is an error."""
+def _numbers_or_texts(texts: Any, name: str, is_label: bool) -> tuple[Any, str]:
+    """Numbers where all cells are, else texts; an error for the column if only a few are texts."""
     try:
         numbers = compute.cast(texts, pa.float64())
     except pa.ArrowInvalid:
@@ -458,12 +476,12 @@ def _numbers_or_texts(texts: Any, name: str, is_label: bool) -> Any:
         stray = [(row, text) for row, text in known if not _is_number(text)]
         if stray and len(stray) < (1 - _MOSTLY) * len(known):
             row, text = stray[0]
-            raise ValueError(
+            return texts, (
                 f"row {row + 1}, column {name!r}: {text[:40]!r} is not a number, as the others "
                 f"are; correct it, or add --category {name}."
-            ) from None
-        return texts
-    return texts if is_label and _merges_labels(texts, numbers) else numbers
+            )
+        return texts, ""
+    return (texts if is_label and _merges_labels(texts, numbers) else numbers), ""
 
 
 def _decoded(cells: Any, name: str) -> Any:
@@ -479,12 +497,31 @@ def _decoded(cells: Any, name: str) -> Any:
         raise
 
 
-def _are_decimal_commas(texts: Any) -> bool:
-    """Whether nearly all texts are numbers with a decimal comma, and none has a point."""
-    n_commas = compute.sum(compute.match_substring_regex(texts, _DECIMAL_COMMA)).as_py() or 0
-    n_known = len(texts) - texts.null_count
-    n_points = compute.sum(compute.match_substring(texts, ".")).as_py() or 0
-    return bool(n_commas and not n_points and n_commas >= _MOSTLY * n_known)
+def _without_commas(texts: Any, separator: str) -> tuple[Any, str]:
+    """Numbers as Python writes them, and what their commas mean; other texts as they are.
+
+    Whole numbers among them need no comma. The meaning is the one that fits most cells, and
+    nearly all; 1,234 is 1.234 unless commas also separate the cells.
+    """
+    if not compute.any(compute.match_substring(texts, ",")).as_py():
+        return texts, ""
+    thousands = {"commas that separate thousands": COMMAS_FOR_THOUSANDS}
+    meanings = {
+        **(thousands if separator == "," else {}),  # the first of equals is taken
+        "decimal commas": DECIMAL_COMMA,
+        "decimal commas, and points that separate thousands,": POINTS_FOR_THOUSANDS,
+        **thousands,
+    }
+    counts = {
+        meaning: compute.sum(compute.match_substring_regex(texts, f"^({form})$")).as_py()
+        for meaning, form in meanings.items()
+    }
+    meaning = max(counts, key=counts.__getitem__)
+    if counts[meaning] < _MOSTLY * (len(texts) - texts.null_count):
+        return texts, ""
+    group = "," if meaning.startswith("commas") else "."
+    plain = compute.replace_substring(texts, group, "")
+    return compute.replace_substring(plain, ",", "."), meaning
 
 
 def _merges_labels(texts: Any, numbers: Any) -> bool:

@@ -27,6 +27,9 @@ from typing import Any, BinaryIO
 # The first line is a header if one of its cells is a text above numbers (or above dates), and a row
 # if it has a number above numbers, or a text that occurs again below it. Without such a sign it is
 # a header. Names that the caller expects decide before all this.
+#
+# Empty lines, comments (#) and the line sep=; of spreadsheets may come before the table. A line
+# with # is the header if it has as many cells as the next one, which is not a header itself.
 
 MISSING_CELLS = ["", "NA", "N/A", "nan", "NaN", "NAN", "null", "NULL", "None", "?"]
 WHITE_SPACE = " "  # the separator that stands for runs of spaces and tabs
@@ -40,8 +43,14 @@ _MIN_SCORE = 0.5
 _MAX_SAMPLE_LINES = 200
 _MAX_SAMPLE_CHARACTERS = 1 << 20
 _BLOCK_BYTES = 1 << 20
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_PLAIN_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+#: Numbers with commas, in columns that have some: 1,5 or 2; 1.234,5 or 1,5 or 2; 1,234.5 or 2.5.
+DECIMAL_COMMA = r"[+-]?\d*,?\d+([eE][+-]?\d+)?"
+POINTS_FOR_THOUSANDS = rf"[+-]?\d{{1,3}}(\.\d{{3}})+(,\d+)?|{DECIMAL_COMMA}"
+COMMAS_FOR_THOUSANDS = rf"[+-]?\d{{1,3}}(,\d{{3}})+(\.\d*)?|{_PLAIN_NUMBER}"
+_NUMBER = re.compile(
+    rf"{POINTS_FOR_THOUSANDS}|{COMMAS_FOR_THOUSANDS}|[+-]?inf(inity)?", re.IGNORECASE
+)
 _NUMBER_AND_MORE = re.compile(r"\d+\s+\S.*")
 # year, month and day in any order, then maybe a time, of which the hour and am or pm are groups
 DATE = re.compile(
@@ -50,6 +59,9 @@ DATE = re.compile(
     re.IGNORECASE,
 )
 _LIBSVM_ROW = re.compile(r"\s*[-+\d.,e]+(\s+(\d+|qid):[-+\w.]+)+\s*(#.*)?", re.IGNORECASE)
+_BEFORE_TABLE = re.compile(
+    r"(\s*sep=(?P<separator>[^\r\n])[ \t]*(\r\n|\n|\r))?([ \t]*(#[^\r\n]*)?(\r\n|\n|\r))*"
+)
 _MOSTLY = 0.9  # of the cells of a column that make it one of numbers, or of dates
 
 
@@ -78,7 +90,7 @@ class TextLayout:
     encoding: str
     has_header: bool
     names: tuple[str, ...]
-    n_blank: int  # empty lines before the first row
+    n_skipped: int  # empty lines and comments before the table
     has_row_names: bool  # in a first column, which the header of R leaves out
     header_has_numbers: bool
 
@@ -100,15 +112,16 @@ def detect_layout(
     first.
     """
     encoding = given.encoding or detect_encoding(open_file)
-    text, n_blank = _sample(open_file, encoding)
-    separator = _separator(given.separator) or _best_separator(text, preferred)
+    text, n_skipped, separator = _table_text(
+        _sample(open_file, encoding), _separator(given.separator), preferred
+    )
     rows = list(_first_rows(text, separator))
     if not rows:
         raise ValueError("its quotes do not match." if text else "the file is empty.")
     has_header = given.header
     if has_header is None:
-        # a number may also be the number of a column
-        has_header = _has_header(rows, {name for name in expected if not is_number(name)})
+        numbers = {str(number) for number in range(1, len(rows[0]) + 1)}  # columns by number
+        has_header = _has_header(rows, {*expected} - numbers)
     first, others = rows[0], rows[1:]
     if has_header and not others and len(text) < _MAX_SAMPLE_CHARACTERS:
         raise ValueError(f"the file has no rows: its only line is {', '.join(first)[:60]!r}.")
@@ -126,7 +139,7 @@ def detect_layout(
         encoding,
         has_header,
         tuple(names),
-        n_blank,
+        n_skipped,
         has_row_names,
         header_has_numbers=has_header and any(map(is_number, first)),
     )
@@ -197,18 +210,30 @@ def open_text(file: BinaryIO, encoding: str) -> Any:
     return io.TextIOWrapper(file, name, errors="replace", newline="")
 
 
-def _sample(open_file: Callable[[], BinaryIO], encoding: str) -> tuple[str, int]:
-    """Complete lines from the start of a file, without the empty ones before, and their number."""
+def _sample(open_file: Callable[[], BinaryIO], encoding: str) -> str:
+    """Complete lines from the start of a file."""
     with open_file() as file, open_text(file, encoding) as stream:
         text = stream.read(_MAX_SAMPLE_CHARACTERS)
     if len(text) == _MAX_SAMPLE_CHARACTERS:  # the last line may be cut
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-    body = re.sub(r"\A([ \t]*(\r\n|\n|\r))+", "", text)
-    blank = text[: len(text) - len(body)]
-    return body, len(blank.splitlines())
+    return text
 
 
 # -- Separator ---------------------------------------------------------------------------------
+
+
+def _table_text(text: str, separator: str | None, preferred: str) -> tuple[str, int, str]:
+    """A text without the lines before its table, their number, and the separator."""
+    skipped = _BEFORE_TABLE.match(text)
+    assert skipped is not None  # it also matches nothing
+    lines, table = skipped[0].splitlines(keepends=True), text[skipped.end() :]
+    separator = separator or skipped["separator"] or _best_separator(table, preferred)
+    if lines and lines[-1].startswith("#"):
+        rows = list(_first_rows(lines[-1] + table, separator))
+        same_width = len(rows) > 1 and len(rows[0]) == len(rows[1])
+        if same_width and len(rows[0]) > 1 and 1 not in _signs(rows[1:]):
+            table = lines.pop() + table
+    return table, len(lines), separator
 
 
 def split_lines(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
@@ -265,8 +290,8 @@ def _score(text: str, separator: str) -> float:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number, maybe with a decimal comma."""
-    return bool(_NUMBER.fullmatch(cell) or _DECIMAL_COMMA.fullmatch(cell))
+    """Whether a cell is a number, maybe with a decimal comma or separators of thousands."""
+    return bool(_NUMBER.fullmatch(cell))
 
 
 def is_date(cell: str) -> bool:
@@ -276,17 +301,25 @@ def is_date(cell: str) -> bool:
 
 def _has_header(rows: Sequence[list[str]], expected: set[str]) -> bool:
     first, others = rows[0], rows[1:]
-    columns = [
+    if any(
+        cell in expected and all(row[number : number + 1] != [cell] for row in others)
+        for number, cell in enumerate(first)
+    ):
+        return True
+    signs = _signs(rows)
+    # the table of the training may not have had a header either
+    expects_none = expected and all(re.fullmatch(r"column_\d+", name) for name in expected)
+    return 1 in signs or not (expects_none or -1 in signs)
+
+
+def _signs(rows: Sequence[list[str]]) -> list[int]:
+    """For each cell of the first row, whether it looks like a name or like a value."""
+    first, others = rows[0], rows[1:]
+    columns = (
         [row[number] for row in others if len(row) > number and row[number] not in MISSING_CELLS]
         for number in range(len(first))
-    ]
-    pairs = list(zip(first, columns, strict=True))
-    if any(cell in expected and cell not in below for cell, below in pairs):
-        return True
-    if expected and all(re.fullmatch(r"column_\d+", name) for name in expected):
-        return False  # the table of the training had no header either
-    signs = [_sign(cell, below) for cell, below in pairs]
-    return 1 in signs or -1 not in signs
+    )
+    return [_sign(cell, below) for cell, below in zip(first, columns, strict=True)]
 
 
 def _sign(cell: str, below: list[str]) -> int:

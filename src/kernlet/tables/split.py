@@ -95,6 +95,7 @@ def prepare(
     y = classes[codes] if regression else codes
     if features.has_columns and not features.names:
         raise ValueError("The table has no column besides the target.")
+    features.check_numbers(features.names)
     training, held_out = split_rows(y[labelled], test, seed, regression)
     training, held_out = labelled[training], labelled[held_out]
     if len(training) < 2 or not (regression or len(np.unique(y[training])) > 1):

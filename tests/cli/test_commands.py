@@ -131,7 +131,10 @@ def test_predict_names_the_row_and_the_column_that_are_wrong(iris, tmp_path):
         ("", "the file is empty"),
         ("1,2\n3,4\n", "the file has no header, and its columns are 'column_1', 'column_2'"),
         ("a,a\n3,4\n", "'a' occurs twice"),
-        ("a,b\n1,x\n2,\n3,\n", "2 of 3 rows have no label in column 'b', row 2 first: add --skip"),
+        (
+            "a,b\n1,x\n2,\n3,\n",
+            "2 of 3 rows have no label in column 'b' .* row 2 first: add --skip",
+        ),
         ("a,b\n1,\n2,\n", "Column 'b' has no labels at all"),
         (
             "a,b\n" + "".join(f"1,{i}\n" for i in range(40)),
@@ -279,8 +282,9 @@ def test_rows_without_a_label_can_be_skipped(memory, tmp_path):
         table = tmp_path / "t.parquet"
         pq.write_table(pa.csv.read_csv(tmp_path / "t.csv"), table, row_group_size=50)
     words = ["fit", table, "--target", "y", *QUICK, *memory, "-o", model]
-    assert "20 of 180 rows have no label in column 'y', row 1 first" in kernlet_command(
-        *words, status=1
+    assert (
+        "20 of 180 rows have no label in column 'y' (empty, NA, None and the like), row 1 first"
+        in kernlet_command(*words, status=1)
     )
     said = kernlet_command(*words, "--skip-unlabelled")
     assert "note: 20 rows without a label are left out" in said
@@ -312,6 +316,17 @@ def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
     said = kernlet_command(*words, *drop, "--date", "when")
     assert "note: 'nr' (counts the rows), 'site' (constant): --drop nr,site leaves out" in said
     assert "note:" not in kernlet_command(*words, *drop, "--drop", "nr, site,when")
+
+
+def test_how_dates_are_used_is_noted(tmp_path):
+    lines = [f"{1 + i % 9}/{1 + i % 5}/2024,{i % 7},{i % 2}" for i in range(200)]
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(["when,a,y", *lines]))
+    fit = ["fit", table, "--target", "y", *QUICK, "-o", tmp_path / "m.kernlet"]
+    assert "each date in 'when' is a category; --date when makes" in kernlet_command(*fit)
+    output = kernlet_command(*fit, "--date", "when")
+    assert "note: 'when' is read as month-day-year: 7/2/2024 is 2024-07-02" in output
+    assert "category" not in output
 
 
 def test_dates_become_numbers_that_vary(tmp_path):

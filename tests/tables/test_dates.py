@@ -23,6 +23,7 @@ from kernlet.tables.encode import ColumnEncoding, NumberColumn
         (["31.1.2024 18:30", "1.2.2023 5:00"], "day-month-year"),
         (["31/01/24 18:30", "01/02/23 05:00"], "day-month-year"),
         (["1/31/2024 6:30 PM", "2/1/2023 5:00 am"], "month-day-year"),
+        (["1/31/2024 18:30:00.5", "2/1/2023 5:00:00.25"], "month-day-year"),
         (["1706725800", "1675227600"], "seconds or milliseconds since 1970"),
         (["1706725800000", "1675227600000"], "seconds or milliseconds since 1970"),
     ],
@@ -55,6 +56,25 @@ def test_cells_that_are_not_dates():
         learned_dates("t", [None, None])
     with pytest.raises(ValueError, match="the same date in every row"):
         learned_dates("t", ["2024-01-31", "2024-01-31"])
+
+
+@pytest.mark.parametrize("texts", [["2019", "2020"], ["45000.25", "45100"], ["202401", "202402"]])
+def test_years_and_days_of_spreadsheets_are_not_seconds(texts):
+    with pytest.raises(ValueError, match="does not hold dates of one kind"):
+        learned_dates("t", texts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "example"),
+    [
+        (["2024-01-31", "2023-02-01"], ""),
+        (["1/2/2024 10:00:00.5", "1/3/2023"], "1/2/2024 10:00:00.5 is 2024-01-02"),
+        ([None, "1.2.2024", "2.2.2024"], "1.2.2024 is 2024-02-01"),
+        (["23-11-05", "23-11-06"], "23-11-05 is 2005-11-23"),
+    ],
+)
+def test_an_example_says_how_dates_are_read(texts, example):
+    assert learned_dates("t", texts).example(texts) == example
 
 
 def test_a_column_of_dates_is_saved(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -21,7 +22,8 @@ DATE_PARTS = {
     "hour": "0 to 23",
 }
 _NO_DATES = {None, "NaT", ""}
-_MAX_SECONDS = 1e11  # since 1970: the year 5138; larger numbers are milliseconds
+_MIN_SECONDS = 1e8  # since 1970: 1973; smaller numbers are years or the days of spreadsheets
+_MAX_SECONDS = 1e11  # the year 5138; larger numbers are milliseconds
 _Parts = tuple[int, int, int, int]
 
 
@@ -52,6 +54,16 @@ class DateColumn:
         )
         return f"{self.name}: a date. {parts}."
 
+    def example(self, values: Any) -> str:
+        """How a cell is read, such as '1/2/2024 is 2024-01-02'; nothing for 2024-01-02."""
+        if self.order == "year-month-day":
+            return ""
+        pairs = [(text, _parse(text, self.order)) for text in distinct_texts(values)[0]]
+        days = {text: date(*parts[:3]) for text, parts in pairs if parts is not None}
+        # 1/1/2024 would not show which is the month
+        text = next((text for text, day in days.items() if day.month != day.day), next(iter(days)))
+        return f"{text} is {days[text]}"
+
     def encoded(self, values: Any) -> Floats:
         """One column of numbers per part."""
         numbers = _date_numbers(values, self.order, self.name)
@@ -79,7 +91,7 @@ def _order(texts: Iterable[Any], name: str) -> str:
     if not texts:
         raise ValueError(f"Column {name!r} is empty: leave it out (--drop).")
     orders = list(DATE_ORDERS)
-    if "." in texts[0]:
+    if re.match(r"\d+\.", texts[0]):
         orders.sort(key=lambda order: order != "day-month-year")
     for order in orders:
         if all(_parse(text, order) is not None for text in texts):
@@ -87,7 +99,8 @@ def _order(texts: Iterable[Any], name: str) -> str:
     wrong = next((text for text in texts if _parse(text, orders[0]) is None), texts[0])
     raise ValueError(
         f"Column {name!r} does not hold dates of one kind, such as 2024-01-31 18:30, 31.1.2024, "
-        f"1/31/2024 or seconds since 1970; one cell is {str(wrong)[:40]!r}."
+        f"1/31/2024 or seconds since 1970; one cell is {str(wrong)[:40]!r}. Rewrite them, or leave "
+        "the column out (--drop)."
     )
 
 
@@ -150,8 +163,10 @@ def _compact(text: str) -> _Parts | None:
     return (int(text[:4]), int(text[4:6]), int(text[6:]), 0) if is_date else None
 
 
-def _since_1970(text: str) -> _Parts:
+def _since_1970(text: str) -> _Parts | None:
     seconds = float(text)
+    if abs(seconds) < _MIN_SECONDS:
+        return None
     seconds = seconds if abs(seconds) < _MAX_SECONDS else seconds / 1000
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.year, moment.month, moment.day, moment.hour

@@ -377,7 +377,8 @@ def _cells(table: Any, name: str) -> Any:
 def listed(names: Sequence[str]) -> str:
     """The first names, for an error message."""
     shown = ", ".join(repr(name) for name in names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more columns"
+    n_more = len(names) - 5
+    return f"{shown} and {n_more} more column{'s'[: n_more - 1]}" if n_more > 0 else shown
 
 
 def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMap | None, str]:

@@ -147,8 +147,9 @@ class DataTable:
         unlabelled = np.flatnonzero(codes < 0)
         if len(unlabelled) and not skip_unlabelled:
             raise ValueError(
-                f"{len(unlabelled):,} of {len(codes):,} rows have no label in column {name!r}, row "
-                f"{unlabelled[0] + 1} first: add --skip-unlabelled to leave them out."
+                f"{len(unlabelled):,} of {len(codes):,} rows have no label in column {name!r} "
+                f"(empty, NA, None and the like), row {unlabelled[0] + 1} first: add "
+                "--skip-unlabelled to leave them out."
             )
         return features, classes, codes
 

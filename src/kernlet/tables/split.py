@@ -23,6 +23,7 @@ from kernlet.tables.encode import (
     choose_scaler,
     distinct_texts,
     learned_categories,
+    listed,
 )
 from kernlet.tables.read import DataTable, column_name, errors_in, is_number_type
 from kernlet.tables.sniff import is_date
@@ -195,6 +196,8 @@ def learn_encoding(
     for name in table.names:
         if name in dates:
             columns.append(learned_dates(name, sample[name]))
+            if example := columns[-1].example(sample[name]):
+                say(f"note: {name!r} is read as {columns[-1].order}: {example}")
         elif isinstance(learned[name], CategoryColumn):
             columns.append(learned_categories(name, observed[name].texts, len(training)))
         else:
@@ -308,10 +311,17 @@ def _note_identifiers(columns: Sequence[Any], n_rows: int) -> None:
         for column in columns
         if isinstance(column, CategoryColumn) and 2 * len(column.categories) > max(n_rows, 8)
     ]
+    dates = [
+        c.name
+        for c in columns
+        if isinstance(c, CategoryColumn) and c.categories and all(map(is_date, c.categories))
+    ]
     if not found:
+        if dates:
+            use = drop_options(dates, "--date")
+            say(f"note: each date in {listed(dates)} is a category; {use} makes numbers of them")
         return
     texts = {c.name: f"{len(c.categories)} different texts in {n_rows} rows" for c in found}
-    dates = [c.name for c in found if all(map(is_date, c.categories))]
     hint = f"; {drop_options(dates, '--date')} makes numbers of dates" if dates else ""
     say(
         f"note: {_with_reasons(texts)}: ids and the like teach nothing; "

@@ -1,3 +1,4 @@
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -152,6 +153,18 @@ def test_sparse_rows_stay_sparse(tmp_path):
     y = np.asarray(X.sum(axis=1)).ravel() > 5
     assert_same(make_pipeline(TruncatedSVD(5), SVC()).fit(X, y), X, tmp_path)
     assert_same(make_pipeline(SelectKBest(k=5), MaxAbsScaler(), SVC()).fit(X, y), X, tmp_path)
+
+
+def test_sparse_rows_are_scaled_in_blocks(tmp_path):
+    X = sparse.random(1500, 10_000, 0.001, "csr", random_state=0)
+    pipeline = make_pipeline(MaxAbsScaler(), SVC()).fit(X[:40], [0, 1] * 20)
+    again = loaded(pipeline, tmp_path)
+    tracemalloc.start()
+    values = again.decision_function(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 1500 * 10_000  # one dense copy
+    assert_allclose(values, pipeline.decision_function(X), atol=1e-8)
 
 
 def test_a_selection_costs_nothing(tmp_path):

@@ -30,7 +30,7 @@ from kernlet.affine import AffineMap, compose, scaler_bytes
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.bandwidth import KERNEL_NAMES
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import as_dense
+from kernlet.kernels.gram import as_dense, row_slices
 from kernlet.model.calibration import link, with_probabilities_of
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.model.pipeline import fold_steps
@@ -273,7 +273,12 @@ class Model:
 
     def outputs(self, X: Any) -> Floats:
         """Outputs of the expansion for rows of features."""
-        return self.expansion.decision_values(self.scaled(X))
+        values = self.expansion.decision_values
+        if self.scaler is None or not sparse.issparse(X):
+            return values(self.scaled(X))
+        # The scaler makes sparse rows dense: block by block, because all of them may not fit.
+        slices = row_slices(X.shape[0], 8 * X.shape[1])
+        return np.concatenate([values(self.scaler(X[rows])) for rows in slices])
 
     def scores(self, outputs: Floats) -> Floats:
         """What ``decision_function``, ``predict`` of a regressor or ``transform`` returns."""

@@ -146,10 +146,10 @@ class ValidationData:
             return row_mean(codes == target[rows], weights)
         assert self.codes is not None
         # scorers of probabilities compare machines that are calibrated alike
-        probabilities = calibrated_on(model, outputs, self.codes[rows], weights).probabilities(
-            outputs
+        model = calibrated_on(model, outputs, self.codes[rows], weights)
+        predictions = ClassPredictions(
+            model.classes, model.scores(outputs), codes, model.probabilities(outputs)
         )
-        predictions = ClassPredictions(model.classes, model.scores(outputs), codes, probabilities)
         return self.scorer.quality(predictions, rows, with_error=with_error)
 
     def rows_to_choose(self) -> Indices:

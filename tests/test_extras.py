@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import load_iris
 
-from kernlet import CompactKernelClassifier, TypicalCondenser
+from kernlet import CompactKernelClassifier, L1KernelClassifier, TypicalCondenser, save
 from kernlet.compact.search import CompactPathDisplay
 from kernlet.condense.base import DeletedImagesDisplay
 from kernlet.rows import open_rows
@@ -73,8 +73,8 @@ from kernlet.cli import main
 for arguments in [
     ["fit", "--target", "y", "-o", "a.kernlet"],
     ["predict", sys.argv[1]],
-    ["compress", "-o", "a.kernlet"],
-    ["export", "--to", "c", "-o", "folder"],
+    ["compress", sys.argv[1], "-o", "a.kernlet"],
+    ["export", "--to", "c", "--table", sys.argv[1], "-o", "folder"],
     ["report", sys.argv[1]],
 ]:
     arguments.insert(1, sys.argv[1])
@@ -94,6 +94,27 @@ def test_commands_name_the_extra_and_help_needs_none(tmp_path):
     for name, line in zip(["fit", "predict", "compress", "export", "report"], lines, strict=True):
         assert line == f"1 Error: kernlet {name} needs pyarrow, {sentence}"
     assert demo == f"Error: kernlet demo needs matplotlib, {sentence}"
+
+
+WITHOUT_TABLE = """
+from click.testing import CliRunner
+from kernlet.cli import main
+folder = sys.argv[1]
+for arguments in [
+    ["--version"],
+    ["compress", folder + "/a.kernlet", "--centers", "3", "-o", folder + "/b.kernlet"],
+    ["export", folder + "/b.kernlet", "--to", "c", "-o", folder + "/c"],
+]:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+"""
+
+
+def test_commands_without_a_table_need_no_extra(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    save(L1KernelClassifier().fit(X, y), tmp_path / "a.kernlet")
+    run(WITHOUT_TABLE, tmp_path)
+    assert (tmp_path / "c" / "b.c").exists()
 
 
 def test_parquet_rows_name_the_extra(tmp_path, monkeypatch):

@@ -413,6 +413,9 @@ def test_metrics_that_cannot_be_computed(rare, tmp_path):
     assert "--metric best is not a scorer" in kernlet_command(*words, "--metric", "best", status=1)
     words = ["fit", rare, "--target", "a", "--regression", *QUICK[1:], "-o", tmp_path / "m"]
     assert "weighs classes" in kernlet_command(*words, "--balanced", status=1)
+    said = kernlet_command(*words, "--metric", "accuracy", status=1)
+    assert "--metric accuracy cannot judge this target (continuous is not supported)" in said
+    assert "others are r2, neg_mean_absolute_error." in said
     said = kernlet_command(*words, "--metric", "neg_mean_absolute_error", "--drop", "y")
     assert re.search(r"test R2 \S+ on 120 held-out rows, neg_mean_absolute_error -0\.\d+", said)
 
@@ -426,6 +429,8 @@ def test_metrics_that_cannot_be_computed(rare, tmp_path):
         (0.895, {}, "as good as the SVC at 1/50 of its size"),
         (0.95, {}, "better than the SVC at 1/50 of its size"),
         (0.89, {"rows": 1}, "caution: a test on 1 row says little"),
+        (0.89, {"rows": 12}, "caution: a test on 12 rows says little"),
+        (0.80, {"metric": "balanced_accuracy"}, "as good as the SVC"),  # within an error of 0.2
     ],
 )
 def test_advice_follows_from_the_figures(score, options, message):
@@ -435,11 +440,18 @@ def test_advice_follows_from_the_figures(score, options, message):
         nbytes=100,
         expansion=SimpleNamespace(n_centers=12),
         summary={
-            "test": {"score": score, "balanced_accuracy": score, "rows": rows},
-            "svc": {"accuracy": 0.9, "nbytes": 5000},
+            "test": {
+                "score": score,
+                "balanced_accuracy": score,
+                "balanced_error": 0.2,
+                "metric_score": score if "metric" in options else None,
+                "rows": rows,
+            },
+            "svc": {"accuracy": 0.9, "metric_score": 0.9, "nbytes": 5000},
         },
     )
     defaults = {"machine": "compact", "centers": None, "max_bytes": None, "balanced": False}
+    defaults["metric"] = None
     assert message in _advice(model, SimpleNamespace(**defaults | options))
 
 
@@ -450,7 +462,7 @@ def test_a_table_of_five_rows_is_learned_with_a_caution(tmp_path):
     assert "on 1 held-out row;" in said
     assert "caution: a test on 1 row says little" in said
     words = ("report", tmp_path / "m", tmp_path / "t.csv", "--no-sizes", "-o", tmp_path / "r.html")
-    assert "on 1 rows, too few to say much" in kernlet_command(*words)
+    assert "on 1 row, too few to say much" in kernlet_command(*words)
 
 
 def test_accuracies_on_training_rows_are_labelled(iris, tmp_path):
@@ -512,6 +524,19 @@ def test_export_keeps_packed_tables_and_says_which_exponential_is_smaller(exp, i
         is_smaller = exp == "polynomial"
         words = "polynomial, linked smaller than" if is_smaller else "libm, linked larger than"
         assert f"exponential: {words}" in said
+
+
+def test_exports_are_checked_on_rows_with_and_without_labels(iris, tmp_path):
+    _, model, _ = iris
+    lines = write_csv(tmp_path / "t.csv").read_text().splitlines()
+    lines[3] = lines[3].rpartition(",")[0] + ","
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    words = ("export", model, "--table", tmp_path / "t.csv")
+    assert "149 rows given" in kernlet_command(*words, "--to", "c", "-o", tmp_path / "c")
+    kernlet_command(*words, "--to", "onnx", "-o", tmp_path / "t.onnx")
+    table, _, _ = iris
+    words = ("export", model, "--table", table, "--to", "onnx", "-o", tmp_path / "t.onnx")
+    assert "optimistic" not in kernlet_command(*words)
 
 
 def test_export_refuses_a_target_that_is_not_in_the_table(iris, tmp_path):

@@ -1,4 +1,4 @@
-"""What the commands share: models and rows from files, and progress of a fit."""
+"""What the commands share: models from files, and progress of a fit."""
 
 from __future__ import annotations
 
@@ -7,25 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.metrics import get_scorer_names
 
 from kernlet.console import say
 from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
 from kernlet.sklearn_base import ProgressBar
-from kernlet.tables.dates import DateColumn
-from kernlet.tables.encode import CategoryColumn, OrdinalColumn
-from kernlet.tables.read import (
-    DataTable,
-    TableFile,
-    column_name,
-    errors_in,
-    file_digest,
-    is_number_type,
-    read_table,
-)
-from kernlet.tables.split import split_rows
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -84,133 +71,6 @@ def trained_on(model: Model) -> dict[str, Any]:
     """What the file states about the training data; it may state anything."""
     data = model.summary.get("data")
     return data if isinstance(data, dict) else {}
-
-
-def read_for(
-    model: Model, file: TableFile, target: str | None = None, max_bytes: float = np.inf
-) -> DataTable:
-    """Read a table as the training table was read.
-
-    Columns of categories stay texts whatever the file suggests, and so do labels of a machine
-    whose classes are texts.
-    """
-    columns = model.encoding.columns if model.encoding is not None else ()
-    texts = CategoryColumn | DateColumn | OrdinalColumn
-    category = [column.name for column in columns if isinstance(column, texts)]
-    if target is not None and model.classes is not None and model.classes.dtype.kind in "OU":
-        category.append(target)
-    label = target if model.kind == "classifier" else None
-    names = (model.feature_names or ()) if model.encoding is None else model.encoding.names
-    table = read_table(
-        file.path,
-        category=category,
-        label=label,
-        names=names,
-        text_format=file.text_format,
-        n_features=(model.encoding and model.encoding.n_columns) or model.n_features_in,
-        max_bytes=max_bytes,
-    )
-    with errors_in(file.path):
-        table.check_numbers(names or table.names)
-    return table
-
-
-def labelled_rows(
-    model: Model,
-    file: TableFile | None,
-    target: str | None,
-    *,
-    required: bool = True,
-    note: bool = True,
-    encoded: bool = True,
-) -> tuple[Any, Any]:
-    """Rows of a table and their labels or, if not required, None.
-
-    The rows are ``encoded`` as features, or as the functions in Python take them.
-
-    The column of the labels is by default that of the training; one that is named is required.
-    Without a table, both are None. A note says if the machine was trained on some of the rows.
-    """
-    if file is None:
-        return None, None
-    known = trained_on(model).get("target")
-    required = required or target is not None
-    target = target or (known if isinstance(known, str) else None)
-    table = read_for(model, file, target)
-    has_labels, is_encoded = table.y is not None, encoded or model.encoding is None
-    if table.has_columns:
-        has_labels = target is not None and column_name(table.names, target) is not None
-    with errors_in(file.path):
-        if not (has_labels or required):
-            return (rows_for(model, table.batch(0)) if is_encoded else table.batch(0)), None
-        features, classes, codes = table.split_target(target, file.skip_unlabelled)
-        labelled = codes >= 0
-        X, y = features.batch(0), classes[codes[labelled]]
-        X = rows_for(model, X) if is_encoded else X
-        X = X[labelled] if isinstance(X, np.ndarray) else X.filter(labelled)
-    if note:
-        note_training_rows(model, file.path, y)
-    return X, y
-
-
-def training_split(model: Model, path: Path, y: Any) -> tuple[Any, Any] | None:
-    """Training rows and held-out rows of a table, if kernlet fit was given this very file."""
-    split = model.summary.get("split")
-    if not isinstance(split, dict) or trained_on(model).get("sha256") != file_digest(path):
-        return None
-    test, seed = split.get("test", 0.0), split.get("seed", 0)
-    # a model file may state anything: do not pass it on unchecked
-    if type(test) not in (int, float) or not 0 <= test < 1:
-        return None
-    if type(seed) is not int or not 0 <= seed < 2**32:
-        return None
-    return split_rows(y, test, seed, model.kind == "regressor")
-
-
-def note_training_rows(model: Model, path: Path, y: Any) -> None:
-    """Label accuracies of a table that the machine was trained on."""
-    split = training_split(model, path, y)
-    if split is not None:
-        say(
-            f"note: the machine was trained on {len(split[0]):,} of these {len(y):,} rows: the "
-            "accuracy on them is too optimistic"
-        )
-
-
-def rows_for(model: Model, batch: Any) -> Any:
-    """A batch of a table, an Arrow table or an array, as the rows that a machine takes."""
-    has_columns = not isinstance(batch, np.ndarray)
-    if model.encoding is not None:
-        if not has_columns and not model.encoding.positions:
-            raise ValueError(
-                "The machine takes a table with named columns: a CSV, TSV or Parquet file."
-            )
-        return model.encoding.transform(batch, np.float64)
-    rows = _numbers(model, batch) if has_columns else batch
-    if rows.shape[1] != model.n_features:
-        raise ValueError(
-            f"The rows have {rows.shape[1]} features; the machine takes {model.n_features}."
-        )
-    return rows
-
-
-def _numbers(model: Model, batch: Any) -> Any:
-    """Columns of numbers in the order of the machine's features, or of the table."""
-    names = model.feature_names
-    if names is None or not set(names) <= set(batch.column_names):
-        names = tuple(batch.column_names)
-    columns = []
-    for name in names:
-        values = batch[name].to_numpy()
-        # a column of texts is wrong from its first row on
-        wrong = [0] if not is_number_type(batch[name].type) else np.flatnonzero(np.isnan(values))
-        if len(wrong):
-            raise ValueError(
-                f"Row {wrong[0] + 1}, column {name!r}: {values[wrong[0]]!r} is not a number, and "
-                "this machine has no encoding for texts and missing cells."
-            )
-        columns.append(values)
-    return np.stack(columns, axis=1)
 
 
 def show_training(estimator: Any) -> Any:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernlet.cli.common import check_metric, labelled_rows, read_model
+from kernlet.cli.common import check_metric, read_model
 from kernlet.compression.compress import compress
 from kernlet.compression.record import Compression
 from kernlet.console import plain_warnings, say
 from kernlet.export.file import save
-from kernlet.tables.read import TableFile
+
+if TYPE_CHECKING:
+    from kernlet.tables.read import TableFile
 
 _LARGEST_LOSS = 0.01  # of accuracy, without a remark
 
@@ -37,7 +39,11 @@ def run(
     check_metric(metric)
     if metric is not None and table is None:
         raise click.UsageError("--metric is measured on rows: give a TABLE too.")
-    X, y = labelled_rows(machine, table, target)
+    X = y = None
+    if table is not None:
+        from kernlet.cli.rows import labelled_rows
+
+        X, y = labelled_rows(machine, table, target)
     say(f"compressing {machine.expansion.n_centers:,} centers")
     with plain_warnings():
         small = compress(machine, size, X, y, scoring=metric, random_state=seed)
@@ -51,7 +57,7 @@ def run(
     # the smaller machine still knows the columns of the training table
     data = {name: value for name, value in machine.summary.items() if name == "data"}
     save(replace(small.model_, summary=small.model_.summary | data), output)
-    _print_record(facts)
+    _print_record(facts, "more --centers" if size == "auto" else "more --centers or --centers auto")
     click.echo(f"wrote {output}")
 
 
@@ -63,7 +69,7 @@ def _size(centers: str) -> Any:
     return int(centers)
 
 
-def _print_record(facts: Compression) -> None:
+def _print_record(facts: Compression, remedy: str) -> None:
     _, *lines = str(facts).splitlines()
     for line in lines:
         click.echo(" ".join(line.split()))
@@ -72,6 +78,6 @@ def _print_record(facts: Compression) -> None:
     lost = facts.accuracy_before - facts.accuracy_after
     if lost > _LARGEST_LOSS:
         click.echo(
-            f"accuracy falls by {100 * lost:.1f} points: give more --centers or --centers auto, or "
-            "train a small machine with kernlet fit --centers or --auto, which often does better"
+            f"accuracy falls by {100 * lost:.1f} points: give {remedy}, or train a small machine "
+            "with kernlet fit, which often does better"
         )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kernlet.atomic import atomic_write
-from kernlet.cli.common import labelled_rows, read_model
+from kernlet.cli.common import read_model
 from kernlet.export.c import CSource, to_c
 from kernlet.export.c_names import c_identifier
 from kernlet.export.code_size import CodeSize
 from kernlet.export.onnx import to_onnx
-from kernlet.tables.read import TableFile
+
+if TYPE_CHECKING:
+    from kernlet.tables.read import TableFile
 
 
 def run(
@@ -31,7 +33,14 @@ def run(
     if target is not None and table is None:
         raise click.UsageError("--target names a column of a table: give --table too.")
     machine = read_model(model)
-    X, y = labelled_rows(machine, table, target, required=target is not None, encoded=False)
+    X = y = None
+    if table is not None:
+        from kernlet.cli.rows import labelled_rows
+
+        # accuracies are measured for C alone
+        X, y = labelled_rows(
+            machine, table, target, required=False, note=kind == "c", encoded=False
+        )
     if kind == "onnx":
         graph = to_onnx(machine, X=X)
         with atomic_write(output) as temporary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,8 @@ from typing import Any
 
 import click
 import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import get_scorer
 
 from kernlet.affine import AffineMap, scaler_bytes
 from kernlet.cli.common import check_metric, show_training
@@ -24,6 +27,7 @@ from kernlet.model.model import Model, as_model
 from kernlet.report.evaluate import (
     MIN_TEST_ROWS,
     balanced_accuracy,
+    balanced_standard_error,
     fit_svc,
     majority_share,
     measure_svc,
@@ -62,6 +66,8 @@ def run(options: SimpleNamespace) -> None:
     check_metric(options.metric)
     with plain_warnings():
         data = _read(options)
+        if options.metric is not None:
+            _check_suits(options.metric, data)
         estimator = _estimator(options, data)
         say(f"training on {len(data.y):,} rows of {data.X.shape[1]} features")
         _train(estimator, data, options.checkpoint)
@@ -106,6 +112,22 @@ def _read(options: SimpleNamespace) -> Prepared:
     data.summary["data"] |= {"file": path.name, "sha256": file_digest(path)}
     data.summary["split"] = {"test": options.test, "seed": options.seed}
     return data
+
+
+def _check_suits(metric: str, data: Prepared) -> None:
+    """Refuse a scorer that cannot judge the labels, before any training."""
+    dummy, examples = DummyClassifier(strategy="prior"), "balanced_accuracy, f1_macro, roc_auc_ovr"
+    if data.classes is None:
+        dummy, examples = DummyRegressor(), "r2, neg_mean_absolute_error"
+    X = np.zeros((len(data.y), 1))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            get_scorer(metric)(dummy.fit(X, data.y), X, data.y)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"--metric {metric} cannot judge this target ({error}); others are {examples}."
+        ) from None
 
 
 def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
@@ -199,6 +221,7 @@ def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace
         test["score"] = float(np.mean(predicted == truth))
         test["majority"] = majority_share(truth)
         test["balanced_accuracy"] = balanced_accuracy(truth, predicted)
+        test["balanced_error"] = balanced_standard_error(truth, predicted)
         model = _with_probabilities(model, outputs, truth)
     if options.metric is not None:
         test["metric"] = options.metric
@@ -254,7 +277,8 @@ def _print_results(model: Model, options: SimpleNamespace) -> None:
             majority = f"the largest class is {100 * test['majority']:.2f} % of them"
             click.echo(f"test accuracy {100 * test['score']:.2f} % on {rows}; {majority}")
             click.echo(_balanced(test) + _metric(options.metric, test))
-    click.echo(f"{model.expansion.n_centers} centers, {model.nbytes:,} bytes of tables")
+    scaling = f", {scaler_bytes(model.scaler)} of them for scaling" if model.scaler else ""
+    click.echo(f"{model.expansion.n_centers} centers, {model.nbytes:,} bytes of tables{scaling}")
     if peer is not None:
         click.echo(
             f"an SVC of {peer['training_rows']:,} rows: {100 * peer['accuracy']:.2f} %, "
@@ -284,8 +308,8 @@ def _advice(model: Model, options: SimpleNamespace) -> str:
         return ""
     n_rows = test["rows"]
     if n_rows < MIN_TEST_ROWS:
-        rows = "1 row says" if n_rows == 1 else f"{n_rows} rows say"
-        return f"caution: a test on {rows} little about other rows; collect more rows to be sure"
+        rows = f"{n_rows} row{'s' if n_rows != 1 else ''}"
+        return f"caution: a test on {rows} says little about others; collect more rows to be sure"
     if model.kind == "regressor":
         useless = "advice: no better than predicting the mean; check --target and --drop"
         return useless if test["score"] <= 0 else ""
@@ -302,10 +326,11 @@ def _comparison(
 ) -> str:
     """The machine beside the SVC, by the metric that was asked for or else the accuracy."""
     score, other = test.get("metric_score"), peer.get("metric_score")
-    if score is None or other is None:
+    error = test["balanced_error"]  # rare classes count as much as others in most metrics
+    if score is None or other is None or options.metric == "accuracy":
         score, other = test["score"], peer["accuracy"]
+        error = standard_error(score, test["rows"])
     gap, share = other - score, peer["nbytes"] / model.nbytes
-    error = standard_error(test["score"], test["rows"])
     if gap > error:
         points = f"{100 * gap:.1f} points below the SVC"
         return f"advice: {points}: try {_alternatives(model, options)}"

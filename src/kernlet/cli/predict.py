@@ -15,7 +15,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kernlet.atomic import atomic_write
-from kernlet.cli.common import note_training_rows, read_for, read_model, rows_for, trained_on
+from kernlet.cli.common import read_model, trained_on
+from kernlet.cli.rows import note_training_rows, read_for, rows_for
 from kernlet.console import say
 from kernlet.model.model import Model
 from kernlet.tables.read import DataTable, TableFile, errors_in, is_parquet

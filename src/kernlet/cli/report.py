@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from kernlet.cli.common import labelled_rows, read_model, training_split
+from kernlet.cli.common import read_model
+from kernlet.cli.rows import labelled_rows, training_split
 from kernlet.console import plain_warnings, say
 from kernlet.report.evaluate import MIN_TEST_ROWS
 from kernlet.report.page import write_report
@@ -30,7 +31,7 @@ def run(*, model: Path, table: TableFile, target: str | None, sizes: bool, outpu
         evaluation = write_report(
             machine, X, y, output, **names, training=training, sizes=sizes, say=say
         )
-    rows = f"{evaluation.n_rows:,} rows"
+    rows = f"{evaluation.n_rows:,} row{'s' if evaluation.n_rows != 1 else ''}"
     if split is not None and not len(split[1]):
         rows += " that it was trained on, which is too optimistic"
     if evaluation.n_rows < MIN_TEST_ROWS:

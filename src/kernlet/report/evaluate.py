@@ -154,6 +154,13 @@ def balanced_accuracy(truth: Any, predicted: Any) -> float:
     return float(np.mean([np.mean(predicted[truth == label] == label) for label in classes]))
 
 
+def balanced_standard_error(truth: Any, predicted: Any) -> float:
+    """Of the balanced accuracy, a mean of one share per class that occurs."""
+    parts = [predicted[truth == label] == label for label in np.unique(truth)]
+    errors = [standard_error(float(np.mean(part)), len(part)) for part in parts]
+    return float(np.linalg.norm(errors) / len(errors))
+
+
 def majority_share(truth: Any) -> float:
     """The accuracy of always predicting the largest class."""
     return float(np.unique(truth, return_counts=True)[1].max() / len(truth))

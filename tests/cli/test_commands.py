@@ -1,6 +1,7 @@
 """The commands on small tables: what they print, what they write, and how they fail."""
 
 import csv
+import errno
 import gzip
 import re
 import shutil
@@ -96,6 +97,15 @@ def test_predict_applies_the_rule_of_the_training(iris, tmp_path):
     chances = [float(v) for k, v in rows[0].items() if k.startswith("probability of")]
     assert sum(chances) == pytest.approx(1.0, abs=1e-5)
     assert kernlet_command("predict", model, table).count("\n") >= 151
+
+
+def test_a_reader_that_closes_the_pipe_is_not_an_error(iris, monkeypatch):
+    def closed(*args):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    table, model, _ = iris
+    monkeypatch.setattr("kernlet.cli.predict._write_csv", closed)
+    assert "Error" not in kernlet_command("predict", model, table, status=1)
 
 
 def test_predict_takes_tables_with_few_labels_or_none(iris, tmp_path):

@@ -172,6 +172,12 @@ def test_the_command_line_without_a_header(tmp_path):
     fit = ("fit", tmp_path / "rows.txt", "--target", 3, "--no-svc", "--centers", 6, "-o", model)
     assert "test accuracy" in command(*fit, *options)
     assert kernlet.load(model).model_.encoding.names == ("column_1", "column_2")
+    (tmp_path / "years.txt").write_text("\n".join(["2019 2020 class", *lines]))
+    years = ("fit", tmp_path / "years.txt", *fit[2:])
+    assert "--header if that is wrong" in command(*years)
+    assert "--header" not in command(*years, "--header")
+    assert kernlet.load(model).model_.encoding.names == ("2019", "2020")
+    command(*fit, *options)
     (tmp_path / "one.txt").write_text("1.5 2.5\n")
     for given in ([], options):
         assert command("predict", model, tmp_path / "one.txt", *given).count("\n") == 3

@@ -27,6 +27,8 @@ class CommandGroup(click.Group):
         """Run a command."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # such as | head, about which click is silent
+            raise
         except (ValueError, OSError, ImportError) as error:
             message = str(error).strip() or type(error).__name__
             package = (getattr(error, "name", None) or "").partition(".")[0]
@@ -87,7 +89,7 @@ def _reads_table(command: Callable[..., None]) -> Callable[..., None]:
     def run(
         table: Path | None,
         separator: str | None,
-        no_header: bool,
+        header: bool | None,
         encoding: str | None,
         skip_unlabelled: bool = False,
         **options: Any,
@@ -98,7 +100,7 @@ def _reads_table(command: Callable[..., None]) -> Callable[..., None]:
             from kernlet.tables.sniff import TextFormat
 
             _refuse_overwriting(options.get("output"), table)
-            given = TextFormat(separator, False if no_header else None, encoding)
+            given = TextFormat(separator, header, encoding)
             file = TableFile(table, given, skip_unlabelled)
         command(table=file, **options)
 
@@ -112,15 +114,18 @@ _TEXT_OPTIONS = (
         "--separator",
         metavar="TEXT",
         help="What separates the cells of a text file: a character, or tab, space, comma, "
-        "semicolon or pipe. Detected by default, as are header and encoding.",
+        "semicolon or pipe. Detected by default.",
     ),
     click.option(
-        "--no-header",
-        is_flag=True,
-        help="The first line is a row; columns are called column_1, column_2 and so on.",
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line names the columns; else they are column_1, column_2 and so "
+        "on. Detected by default.",
     ),
     click.option(
-        "--encoding", metavar="NAME", help="Encoding of a text file, such as cp1252 or utf-16."
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of a text file, such as cp1252. Detected by default.",
     ),
 )
 

@@ -255,7 +255,10 @@ def read_table(
                 say(f"note: {path.name} is not UTF-8 and read as {layout.encoding}; see --encoding")
             is_known = text_format.header is not None or not expected.isdisjoint(layout.names)
             if not (layout.has_header or is_known):
-                say(f"note: {path.name} seems to have no header: its first line is read as a row")
+                say(
+                    f"note: {path.name} seems to have no header, and its first line is read as a "
+                    "row; --header if that is wrong"
+                )
             table = _read_csv(path, layout, category, label)
     if not table.n_rows:
         raise ValueError(f"{path} has no rows.")

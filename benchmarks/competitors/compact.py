@@ -14,7 +14,7 @@ from kernlet.compact.network import StoragePlan
 from kernlet.compact.search import fair_ranks, largest_within, usual_formats
 from kernlet.compact.train import Candidate
 
-TITLE = "compact"
+TITLE = "compact, tuned"
 IS_KERNLET = True
 IS_RANDOM = True
 VERSION = 1

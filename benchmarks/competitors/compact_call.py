@@ -12,6 +12,7 @@ TITLE = "compact, one call"
 IS_KERNLET = True
 IS_RANDOM = True
 VERSION = 1
+IS_TUNED = False
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:

@@ -3,6 +3,8 @@
 - ``TITLE``, its name for readers; ``IS_KERNLET``, whether it is a model of this library;
   ``IS_RANDOM``, whether ``seed`` matters; ``VERSION``, to be raised with every change of the code
   that may change a result, so that cached results are not used any more;
+- ``IS_TUNED``, where it is false: the only setting is a call with its defaults, which is not scored
+  on held-out rows first;
 - ``settings(shape, max_bytes)``: at most ``N_SETTINGS`` settings, dictionaries of JSON values, to
   be tried on held-out rows. A setting that several budgets share is tried once;
 - ``build(setting, X, y, seed)``: a :class:`Machine` trained on float32 rows and class codes.

@@ -53,7 +53,11 @@ def key_parts(competitor: str, setting: dict[str, Any]) -> tuple[str, str, str]:
 
 def measure(cache: ResultCache, name: str, max_bytes: int, competitor: str) -> dict[str, Any]:
     """The record of a competitor on a data set within a budget."""
-    tried, finalists = _tuned(cache, name, max_bytes, competitor)
+    if getattr(COMPETITORS[competitor], "IS_TUNED", True):
+        tried, finalists = _tuned(cache, name, max_bytes, competitor)
+    else:
+        (setting,) = COMPETITORS[competitor].settings(split(name, 0).shape, max_bytes)
+        tried = finalists = [(setting, {"score": None, "seconds": 0.0})]
     scores = [score for _, score in [*tried, *finalists]]
     record: dict[str, Any] = {
         "set": name,
@@ -190,10 +194,12 @@ def run_once(data: Split, competitor: str, setting: dict[str, Any], seed: int) -
     return run
 
 
-def _summary(setting: dict[str, Any], score: float, runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _summary(
+    setting: dict[str, Any], score: float | None, runs: list[dict[str, Any]]
+) -> dict[str, Any]:
     summary = {
         "setting": setting,
-        "validated": round(score, 5),
+        "validated": None if score is None else round(score, 5),
         "accuracies": [round(run["score"], 5) for run in runs],
         "nbytes": max(run["nbytes"] for run in runs),
         "centers": None if runs[0]["centers"] is None else max(run["centers"] for run in runs),

@@ -15,11 +15,11 @@ from benchmarks.frontier.pictures import groups
 from benchmarks.frontier.summary import (
     Document,
     accuracy,
-    best_of,
     comparisons,
     kernel_table,
     other_table,
     pairs,
+    reference_table,
     set_table,
     verdict_table,
 )
@@ -52,7 +52,7 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
         other_figure=other_table(document).markdown(),
         pictures=[(file, what) for file, (what, _) in groups(document).items()],
         losses=_losses(document),
-        best=best_table(document).markdown(),
+        references=reference_table(document).markdown(),
         costs=cost_table(document).markdown(),
         seed_note=_seed_note(document),
         growth=growth and growth_table(growth).markdown(),
@@ -109,15 +109,14 @@ def _losses(document: Document) -> str:
     if not behind:
         return "At no pair is a peer ahead by more than one standard error."
     table = Table(
-        "Every pair at which a peer is ahead of kernlet's best by more than one standard error, "
+        "Every pair at which a peer is ahead of the call by more than one standard error, "
         "the largest differences first",
         [
             "data",
             "bytes",
             "peer",
             "its accuracy",
-            "kernlet's best",
-            "its accuracy",
+            "accuracy of the call",
             "difference",
             "by two standard errors",
         ],
@@ -128,7 +127,6 @@ def _losses(document: Document) -> str:
             f"{c.ours['budget']:,}",
             _title(document, c.theirs),
             accuracy(c.theirs),
-            _title(document, c.ours),
             accuracy(c.ours),
             f"{c.difference:+.2f} (se {c.error:.2f})",
             "yes" if c.verdict_at(2) == "behind" else "no",
@@ -144,23 +142,6 @@ def _title(document: Document, record: dict[str, Any]) -> str:
 
 def _fitting(document: Document, name: str) -> list[dict[str, Any]]:
     return [r for r in document["records"] if r["competitor"] == name and r["fits"]]
-
-
-def best_table(document: Document) -> Table:
-    """How often each machine of kernlet is its best."""
-    best = [best_of(document, *pair, is_kernlet=True) for pair in pairs(document)]
-    n_best = Counter(record["competitor"] for record in best if record is not None)
-    table = Table(
-        "Pairs at which a machine of kernlet validates best, at which it fits at all, and at which "
-        "what fits is a constant, without any center",
-        ["machine", "best", "fits", "a constant"],
-    )
-    for name, facts in document["competitors"].items():
-        if facts["is_kernlet"]:
-            fitting = _fitting(document, name)
-            constant = sum(r["centers"] == 0 for r in fitting)
-            table.add(facts["title"], n_best[name], len(fitting), constant)
-    return table
 
 
 def cost_table(document: Document) -> Table:

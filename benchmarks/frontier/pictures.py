@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from benchmarks.frontier.summary import Document, best_of, pairs
+from benchmarks.frontier.summary import Document, our_record, pairs
 
 #: Okabe and Ito's colour-blind safe colours, and a marker for each competitor.
 STYLES = {
@@ -22,9 +22,9 @@ STYLES = {
     "svc": ("#000000", "+", ":"),
     "knn": ("#000000", "1", ":"),
 }
-_BEST = ("#D55E00", "o", "-")
+_OUR_STYLE = ("#D55E00", "o", "-")
 _COLUMNS = 4
-_OURS = "kernlet's best"
+_OURS = "CompactKernelClassifier(max_bytes)"
 
 
 def groups(document: Document) -> dict[str, tuple[str, list[str]]]:
@@ -94,8 +94,8 @@ def _draw_set(ax: Any, document: Document, name: str) -> None:
         if records:
             title = document["competitors"][competitor]["title"]
             means += _line(ax, records, style, title, 1.2, 5.5)
-    best = [best_of(document, name, budget, is_kernlet=True) for budget in budgets]
-    means += _line(ax, [r for r in best if r is not None], _BEST, _OURS, 2.4, 6)
+    ours = [our_record(document, name, budget) for budget in budgets]
+    means += _line(ax, [r for r in ours if r and r["fits"]], _OUR_STYLE, _OURS, 2.4, 6)
     ax.set_xscale("log", base=2)
     ax.set_xticks(budgets, [f"{b // 1024}k" if b >= 1024 else str(b) for b in budgets])
     ax.minorticks_off()

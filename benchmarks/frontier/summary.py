@@ -1,4 +1,4 @@
-"""Comparisons of the records: kernlet's best machine against each peer."""
+"""Comparisons of the records: the public call against each peer."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ Document = dict[str, Any]
 Record = dict[str, Any]
 VERDICTS = ("ahead", "tied", "behind")
 BEST_PEER = "best peer (by validation)"
+#: What is compared with every peer: the call that users make.
+OURS = "compact_call"
+#: The budget of an SVC that may be as large as it is, for comparison; more bytes than any has.
+UNLIMITED = 2**40 - 1
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class Comparison:
 
 def pairs(document: Document) -> list[tuple[str, int]]:
     """Data sets and budgets, in order."""
-    return list(dict.fromkeys((r["set"], r["budget"]) for r in document["records"]))
+    limited = [r for r in document["records"] if r["budget"] < UNLIMITED]
+    return list(dict.fromkeys((r["set"], r["budget"]) for r in limited))
 
 
 def records_at(document: Document, name: str, budget: int) -> dict[str, Record]:
@@ -62,12 +67,17 @@ def records_at(document: Document, name: str, budget: int) -> dict[str, Record]:
     }
 
 
-def best_of(document: Document, name: str, budget: int, is_kernlet: bool) -> Record | None:
-    """The best machine by validation score, the smaller of equals; never by test rows."""
+def our_record(document: Document, name: str, budget: int) -> Record | None:
+    """The record of the public call; None where it was not measured."""
+    return records_at(document, name, budget).get(OURS)
+
+
+def best_peer(document: Document, name: str, budget: int) -> Record | None:
+    """The best peer by validation score, the smaller of equals; never by test rows."""
     fitting = [
         record
         for competitor, record in records_at(document, name, budget).items()
-        if record["fits"] and document["competitors"][competitor]["is_kernlet"] == is_kernlet
+        if record["fits"] and not document["competitors"][competitor]["is_kernlet"]
     ]
     return max(fitting, key=lambda r: (r["validated"], -r["nbytes"]), default=None)
 
@@ -95,10 +105,10 @@ def compare(ours: Record, theirs: Record, facts: dict[str, Any]) -> Comparison:
 
 
 def comparisons(document: Document) -> Iterator[Comparison]:
-    """The best of kernlet against every peer that fits, for each data set and budget."""
+    """The public call against every peer that fits, for each data set and budget."""
     for name, budget in pairs(document):
-        ours = best_of(document, name, budget, is_kernlet=True)
-        if ours is None:
+        ours = our_record(document, name, budget)
+        if ours is None or not ours["fits"]:
             continue
         for competitor, record in records_at(document, name, budget).items():
             if record["fits"] and not document["competitors"][competitor]["is_kernlet"]:
@@ -106,11 +116,50 @@ def comparisons(document: Document) -> Iterator[Comparison]:
 
 
 def best_comparisons(document: Document) -> Iterator[Comparison]:
-    """The best of kernlet against the best of all peers, both by validation."""
+    """The public call against the best of all peers by validation."""
+    for comparison in comparisons(document):
+        ours, theirs = comparison.ours, comparison.theirs
+        if theirs is best_peer(document, ours["set"], ours["budget"]):
+            yield comparison
+
+
+def reference_comparisons(document: Document) -> Iterator[tuple[Comparison | None, ...]]:
+    """The public call against an SVC of any size, and against its own best smaller budget."""
     for name, budget in pairs(document):
-        best = [best_of(document, name, budget, is_kernlet) for is_kernlet in (True, False)]
-        if best[0] is not None and best[1] is not None:
-            yield compare(best[0], best[1], document["sets"][name])
+        ours = our_record(document, name, budget)
+        svc = records_at(document, name, UNLIMITED).get("svc")
+        smaller = [
+            our_record(document, name, b)
+            for at, b in pairs(document)
+            if (at, b) < (name, budget) and at == name
+        ]
+        best = max((r for r in smaller if r), key=lambda r: np.mean(r["accuracies"]), default=None)
+        if ours is not None and ours["fits"]:
+            facts = document["sets"][name]
+            yield tuple(r and compare(ours, r, facts) for r in (svc, best))
+
+
+def reference_table(document: Document) -> Table:
+    """Where the public call is below an SVC of any size or below a smaller machine of its own."""
+    table = Table(
+        "CompactKernelClassifier(max_bytes=...) beside a tuned SVC of any size, and beside the "
+        "most accurate of its own machines within fewer bytes: difference in points and its "
+        "standard error",
+        ["data", "bytes", "accuracy", "SVC", "its bytes", "difference", "to fewer bytes"],
+    )
+    for svc, smaller in reference_comparisons(document):
+        ours = (svc or smaller).ours
+        cells = [_difference(c) for c in (svc, smaller)]
+        theirs = (accuracy(svc.theirs), f"{svc.theirs['nbytes']:,}") if svc else ("", "")
+        table.add(ours["set"], f"{ours['budget']:,}", accuracy(ours), *theirs, *cells)
+    return table
+
+
+def _difference(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return "-"
+    text = f"{comparison.difference:+.2f} (se {comparison.error:.2f})"
+    return f"**{text}**" if comparison.verdict == "behind" else text
 
 
 def counts(group: list[Comparison], n_errors: int = 1) -> Counter[str]:
@@ -127,10 +176,10 @@ def by_peer(document: Document) -> dict[str, list[Comparison]]:
 
 
 def verdict_table(document: Document) -> Table:
-    """Per peer, the number of pairs at which kernlet's best is ahead, tied and behind."""
+    """Per peer, the number of pairs at which the public call is ahead, tied and behind."""
     n_pairs = len(pairs(document))
     table = Table(
-        "kernlet's best machine (by validation) beside each peer, at "
+        "CompactKernelClassifier(max_bytes=...) beside each tuned peer, at "
         f"{n_pairs} pairs of data set and bytes: ahead / tied / behind",
         [
             "peer",
@@ -163,13 +212,11 @@ def set_table(document: Document, name: str) -> Table:
         f"{facts['test_rows']:,} test rows)",
         ["machine", *(f"{budget:,} bytes" for budget in budgets)],
     )
-    best = {budget: best_of(document, name, budget, is_kernlet=True) for budget in budgets}
     for competitor, about in document["competitors"].items():
         cells = []
         for budget in budgets:
             record = records_at(document, name, budget).get(competitor)
-            is_best = record is not None and record is best[budget]
-            cells.append(f"**{accuracy(record)}**" if is_best else accuracy(record))
+            cells.append(f"**{accuracy(record)}**" if competitor == OURS else accuracy(record))
         table.add(about["title"], *cells)
     return table
 
@@ -191,7 +238,7 @@ SHARE, MOST_BYTES = 2 / 3, 65_536
 
 
 def kernel_table(document: Document) -> Table:
-    """Per kernel method, the data sets on which kernlet's best is ahead, tied and behind."""
+    """Per kernel method, the data sets on which the public call is ahead, tied and behind."""
     everyone = list(comparisons(document))
     table = Table(
         "Wanted: ahead at equal bytes on every set. Reached: sets by what happens at their numbers "
@@ -218,7 +265,7 @@ def kernel_table(document: Document) -> Table:
 
 
 def other_table(document: Document) -> Table:
-    """The shares of pairs at which kernlet's best is ahead of networks and trees."""
+    """The shares of pairs at which the public call is ahead of networks and trees."""
     everyone = [c for c in comparisons(document) if c.ours["budget"] <= MOST_BYTES]
     table = Table(
         f"Wanted: ahead at {100 * SHARE:.0f} % of the pairs of at most {MOST_BYTES:,} bytes. "

@@ -27,10 +27,11 @@ def record(competitor, accuracies, validated=0.5, nbytes=90, **others):
 
 
 def document(*records, test="official"):
-    names = {r["competitor"]: r["competitor"].startswith("our") for r in records}
+    names = {r["competitor"]: r["competitor"] == "compact_call" for r in records}
     return {
         "competitors": {n: {"title": n, "is_kernlet": ours} for n, ours in names.items()},
         "sets": {"toy": {"rows": 700, "test_rows": 300, "test": test, "classes": 2, "seeds": 2}},
+        "n_settings": 12,
         "records": list(records),
     }
 
@@ -44,17 +45,34 @@ def test_a_readme_without_markers_is_refused():
         results.between_markers("# nothing", "frontier", "table")
 
 
-def test_the_best_is_chosen_by_validation_and_not_by_test_rows():
+def test_the_best_peer_is_chosen_by_validation_and_not_by_test_rows():
     found = document(
-        record("ours", [0.6], validated=0.9),
-        record("our other", [0.99], validated=0.8),
-        record("our small", [0.5], validated=0.9, nbytes=50),
+        record("compact_call", [0.6], validated=None),
+        record("peer", [0.6], validated=0.9),
+        record("other", [0.99], validated=0.8),
+        record("small", [0.5], validated=0.9, nbytes=50),
     )
-    assert summary.best_of(found, "toy", 100, is_kernlet=True)["competitor"] == "our small"
+    assert summary.best_peer(found, "toy", 100)["competitor"] == "small"
+    (comparison,) = summary.best_comparisons(found)
+    assert comparison.theirs["competitor"] == "small"
+
+
+def test_the_call_is_compared_with_an_svc_of_any_size_and_with_fewer_bytes():
+    found = document(
+        record("compact_call", [0.9, 0.9]),
+        {**record("compact_call", [0.8, 0.8]), "budget": 200},
+        {**record("svc", [0.95, 0.95]), "budget": summary.UNLIMITED},
+    )
+    assert summary.pairs(found) == [("toy", 100), ("toy", 200)]
+    rows = summary.reference_table(found).rows
+    assert [row[1] for row in rows] == ["100", "200"]
+    assert rows[0][-2].startswith("**-5.00")
+    assert rows[0][-1] == "-"
+    assert rows[1][-1].startswith("**-10.00")
 
 
 def test_differences_on_a_test_part_have_a_binomial_error():
-    ours, theirs = record("ours", [0.9, 0.9]), record("theirs", [0.8])
+    ours, theirs = record("compact_call", [0.9, 0.9]), record("theirs", [0.8])
     found = summary.compare(ours, theirs, document(ours, theirs)["sets"]["toy"])
     assert found.difference == pytest.approx(10.0)
     assert found.error == pytest.approx(100 * np.sqrt((0.9 * 0.1 + 0.8 * 0.2) / 300))
@@ -62,7 +80,7 @@ def test_differences_on_a_test_part_have_a_binomial_error():
 
 
 def test_differences_on_splits_are_paired_and_corrected():
-    ours, theirs = record("ours", [0.9, 0.7]), record("theirs", [0.88, 0.72])
+    ours, theirs = record("compact_call", [0.9, 0.7]), record("theirs", [0.88, 0.72])
     found = summary.compare(ours, theirs, document(ours, theirs, test="splits")["sets"]["toy"])
     assert found.difference == pytest.approx(0.0)
     assert found.error == pytest.approx(np.sqrt(8.0 * (1 / 2 + 300 / 700)))
@@ -70,7 +88,7 @@ def test_differences_on_splits_are_paired_and_corrected():
 
 
 def test_the_error_on_splits_is_at_least_a_row():
-    ours, theirs = record("ours", [0.9, 0.7]), record("theirs", [0.898, 0.698])
+    ours, theirs = record("compact_call", [0.9, 0.7]), record("theirs", [0.898, 0.698])
     found = summary.compare(ours, theirs, document(ours, theirs, test="splits")["sets"]["toy"])
     assert found.error == pytest.approx(100 / 300)
     assert found.verdict == "tied"
@@ -78,7 +96,9 @@ def test_the_error_on_splits_is_at_least_a_row():
 
 def test_equal_machines_are_tied_and_losses_are_listed():
     found = document(
-        record("ours", [0.8, 0.8]), record("equal", [0.8, 0.8]), record("better", [0.95, 0.95])
+        record("compact_call", [0.8, 0.8]),
+        record("equal", [0.8, 0.8]),
+        record("better", [0.95, 0.95]),
     )
     verdicts = {c.theirs["competitor"]: c.verdict for c in summary.comparisons(found)}
     assert verdicts == {"equal": "tied", "better": "behind"}
@@ -89,14 +109,14 @@ def test_equal_machines_are_tied_and_losses_are_listed():
 
 def test_a_peer_that_does_not_fit_is_counted_apart():
     gone = {"set": "toy", "budget": 100, "competitor": "gone", "fits": False}
-    found = document(record("ours", [0.8, 0.8]), gone)
+    found = document(record("compact_call", [0.8, 0.8]), gone)
     rows = {row[0]: row for row in summary.verdict_table(found).rows}
     assert rows["gone"][1:5] == ["0 / 0 / 0", "0 / 0 / 0", "1", "0"]
     assert "| gone | 0 | 0 | 0 | 1 |" in results.frontier_table(found)
 
 
 def test_perfect_machines_still_have_an_error():
-    ours, theirs = record("ours", [1.0, 1.0]), record("theirs", [1.0])
+    ours, theirs = record("compact_call", [1.0, 1.0]), record("theirs", [1.0])
     found = summary.compare(ours, theirs, document(ours, theirs)["sets"]["toy"])
     assert found.error == pytest.approx(100 / 300)
 
@@ -110,7 +130,7 @@ def test_the_same_two_machines_are_counted_as_such():
     twice = [
         record(name, accuracies, budget=budget, setting={"C": 1})
         for budget in (100, 200)
-        for name, accuracies in (("ours", [0.9, 0.9]), ("peer", [0.8, 0.8]))
+        for name, accuracies in (("compact_call", [0.9, 0.9]), ("peer", [0.8, 0.8]))
     ]
     rows = {row[0]: row for row in summary.verdict_table(document(*twice)).rows}
     assert rows["peer"][1] == "2 / 0 / 0"
@@ -119,7 +139,9 @@ def test_the_same_two_machines_are_counted_as_such():
 
 def test_what_was_wanted_is_said_beside_what_is_reached():
     peers = [*summary.KERNEL_PEERS, *summary.OTHER_PEERS]
-    found = document(record("ours", [0.8, 0.8]), *(record(peer, [0.7, 0.7]) for peer in peers[:-1]))
+    found = document(
+        record("compact_call", [0.8, 0.8]), *(record(peer, [0.7, 0.7]) for peer in peers[:-1])
+    )
     found["competitors"][peers[-1]] = {"title": peers[-1], "is_kernlet": False}
     found["records"].append(record(peers[-1], [0.95, 0.95]))
     assert all(row[-1] == "yes" for row in summary.kernel_table(found).rows)
@@ -127,9 +149,9 @@ def test_what_was_wanted_is_said_beside_what_is_reached():
 
 
 def test_incomplete_results_are_reported():
-    whole = document(record("ours", [0.8, 0.8], n_settings=3))
+    whole = document(record("compact_call", [0.8, 0.8], n_settings=3))
     assert list(results._frontier_problems(whole)) == []
-    large = document(record("ours", [0.8, 0.8, 0.8], n_settings=99, nbytes=101))
+    large = document(record("compact_call", [0.8, 0.8, 0.8], n_settings=99, nbytes=101))
     found = " ".join(results._frontier_problems(large))
     assert "tried 99 settings" in found
     assert "takes 101 bytes" in found

@@ -16,6 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 import kernlet
+from benchmarks.suites.defaults import estimators
 from benchmarks.tables import Table
 
 _VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -30,22 +31,18 @@ def jobs() -> dict[str, Callable[[], Any]]:
     X, y = load_digits(return_X_y=True)
     X = X / 16.0
     svc = SVC(C=10).fit(X, y)
-    names = [name for name in kernlet.__all__ if hasattr(getattr(kernlet, name), "fit")]
-    fits = {name: _fit(getattr(kernlet, name), X, y) for name in names if name[:10] != "Compressed"}
     machine = kernlet.ProximalClassifier(landmarks=_CENTERS, random_state=0).fit(X, y)
     features = kernlet.MMDA(random_state=0).fit(X, y)
     many = np.resize(X, (_ROWS_TO_PREDICT, X.shape[1]))
     return {
-        **fits,
-        "CompressedClassifier(SVC())": _fit(kernlet.CompressedClassifier, X, y, SVC()),
+        **{name: _fit(estimator, X, y) for name, estimator in estimators().items()},
         "compress(SVC, 50)": lambda: kernlet.compress(svc, 50, X, y, random_state=0),
         f"predict, {_ROWS_TO_PREDICT:,} rows": lambda: machine.predict(many),
         f"MMDA.transform, {_ROWS_TO_PREDICT:,} rows": lambda: features.transform(many),
     }
 
 
-def _fit(cls: Any, X: Any, y: Any, *arguments: Any) -> Callable[[], Any]:
-    estimator = cls(*arguments)
+def _fit(estimator: Any, X: Any, y: Any) -> Callable[[], Any]:
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=0)
     method = estimator.fit_resample if hasattr(estimator, "fit_resample") else estimator.fit

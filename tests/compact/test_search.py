@@ -315,9 +315,9 @@ class FakeTrials:
         ]
 
 
-def walk(values, **options):
+def walk(values, n_features=5, **options):
     run = FakeTrials(lambda candidate, epochs: values[candidate.plan.n_centers])
-    space = space_of(5, 1, 10_000, None, **options)
+    space = space_of(n_features, 1, 10_000, None, **options)
     return run, choose_size(run, space, VALIDATION)
 
 
@@ -330,7 +330,17 @@ def test_sizes_double_until_two_are_no_better():
     run, choice = walk(values)
     assert [c.plan.n_centers for c, _ in run.calls] == [2, 4, 8, 16, 32, 64]
     assert choice.candidate.plan.n_centers == 16
-    assert "of 6 sizes on 40 held-out rows" in choice.sentence
+    assert "of 6 candidates on 40 held-out rows" in choice.sentence
+
+
+def test_every_size_is_tried_behind_a_projection_too():
+    run, _ = walk(dict.fromkeys((2, 4, 8, 16, 32, 64), 0.5), n_features=10)
+    assert [(c.plan.n_centers, c.plan.rank) for c, _ in run.calls[:4]] == [
+        (2, None),
+        (2, 8),
+        (4, None),
+        (4, 8),
+    ]
 
 
 def test_a_score_that_still_rises_at_the_end_is_warned_about():

@@ -52,8 +52,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Format of centers, coefficients and projection. "auto" is float32 without ``max_bytes``;
         with it 8 or 4 bits, or ternary numbers in a projection, are chosen.
     projection : "auto", int or None, default="auto"
-        Rank of the projection. "auto" is chosen by validation where a size is chosen, but for
-        2,000 rows and more only within ``max_bytes``; otherwise it is none.
+        Rank of the projection. "auto" is chosen by validation where a size is chosen; otherwise
+        there is none.
     width : {"shared", "per_center"}, default="shared"
         One gamma, or one per center (4 bytes each).
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"

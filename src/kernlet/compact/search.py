@@ -46,8 +46,8 @@ from kernlet.sklearn_base import warn_user
 #      the centers in eight bits, for budgets that are larger than the data need. These are cheap,
 #      and make a budget at least as good as a smaller one
 #   3. all epochs for the best two; the better one is chosen, and fine-tuned on all rows.
-# Without a budget the number of centers doubles until the score rises no more, on at most 10,000
-# rows, and the chosen size is trained on all.
+# Without a budget the number of centers doubles until the score rises no more, without a projection
+# and behind one of rank 16, on at most 10,000 rows, and the chosen size is trained on all.
 #
 # Best or smallest? Who gives a number of bytes has paid for them, and gets the best machine.
 # Without a budget the smallest is taken that is within one standard error of the best: of the
@@ -103,6 +103,13 @@ class Space:
         """One center per class, or two."""
         return min(self.max_centers, max(2, self.plan.n_outputs))
 
+    @property
+    def small_ranks(self) -> list[Any]:
+        """No projection and few ranks, or what is given."""
+        if self.projection != "auto":
+            return [self.projection]
+        return [None, *(rank for rank in _SMALL_RANKS if rank <= self.plan.n_features)]
+
     def sizes(self, largest: int) -> list[int]:
         """Doubled from the first size up to the largest, without one just below that.
 
@@ -134,16 +141,13 @@ class Space:
 
 def small_candidates(space: Space) -> list[Candidate]:
     """For few rows: every rank, size and noise, in the widest format in which it fits."""
-    ranks: list[Any] = [space.projection]
-    if space.projection == "auto":
-        ranks = [None, *(rank for rank in _SMALL_RANKS if rank <= space.plan.n_features)]
     limit = space.max_centers
     if space.n_centers is None:
         limit = min(limit, max(space.first_size, space.n_rows // _ROWS_PER_CENTER))
     if space.max_bytes is None and space.n_centers is None:
         limit = min(limit, max(space.first_size, _MAX_CENTERS_BY_FOLDS))
     candidates = []
-    for rank in ranks:
+    for rank in space.small_ranks:
         plans = [replace(space.plan, rank=rank, formats=f) for f in _small_formats(space, rank)]
         filled = [plan for plan in (_filled(space, plan, limit) for plan in plans) if plan]
         for size in space.sizes(max((plan.n_centers for plan in filled), default=0)):
@@ -377,35 +381,37 @@ def choose_held_out(run: RunTrials, space: Space, validation: Validation) -> Cho
 
 
 def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:
-    """Double the centers; the smallest within one standard error of the best.
+    """Double the centers, with and without a projection; the smallest near the best.
 
-    Beyond 64 centers it ends where two sizes in a row are no better than the best before.
+    Near is within one standard error. Beyond 64 centers it ends where two sizes in a row are no
+    better than the best before.
     """
     largest = min(space.max_centers, _MAX_CENTERS_IN_PATH, max(1, space.n_rows // 2))
-    plan = space.plan
-    if space.projection != "auto":
-        plan = replace(plan, rank=space.projection)
+    ranks = space.small_ranks
+    plans = [replace(space.plan, rank=rank) for rank in ranks[:1] + ranks[1:][-1:]]
     sizes = space.sizes(largest)
     tried: list[Tried] = []
-    for start in range(0, len(sizes), 2):  # two per round, so that two workers are busy
-        pair = [replace(plan, n_centers=size) for size in sizes[start : start + 2]]
+    for start in range(0, len(sizes), 2):
+        pair = sizes[start : start + 2]
+        filled = [replace(plan, n_centers=size) for size in pair for plan in plans]
         best_before = max((t.quality.value for t in tried), default=-np.inf)
-        trials = run([Candidate(plan, space.noise) for plan in pair], _SHORT_TRIAL)
-        tried += _judged(trials, validation, is_full=True)
-        may_stop = pair[-1].n_centers >= _MIN_CENTERS_TO_STOP
-        if may_stop and max(t.quality.value for t in tried[start:]) <= best_before:
+        trials = run([Candidate(plan, space.noise) for plan in filled], _SHORT_TRIAL)
+        judged = _judged(trials, validation, is_full=True)
+        tried += judged
+        may_stop = pair[-1] >= _MIN_CENTERS_TO_STOP
+        if may_stop and max(t.quality.value for t in judged) <= best_before:
             break
     chosen = _smallest(tried)
-    still_rises = chosen is tried[-1] and len(tried) > 1
-    if still_rises and chosen.candidate.plan.n_centers == _MAX_CENTERS_IN_PATH:
+    n_centers = chosen.candidate.plan.n_centers
+    if n_centers == _MAX_CENTERS_IN_PATH and len(sizes) > 1:
         warn_user(
             "This data does not compress: the validated score still rises at "
-            f"{chosen.candidate.plan.n_centers} centers, the largest number tried. Give n_centers "
-            "or max_bytes for a larger machine.",
+            f"{n_centers} centers, the largest number tried. Give n_centers or max_bytes for a "
+            "larger machine.",
             UserWarning,
         )
     by = validation.criterion(with_score=True)
-    how = f"of {len(tried)} sizes on {len(chosen.rows):,} held-out rows"
+    how = f"of {len(tried)} candidates on {len(chosen.rows):,} held-out rows"
     return _choice(chosen, tried, validation, None, by, how)
 
 

@@ -21,10 +21,12 @@ from benchmarks.frontier.measure import ROOT
 from benchmarks.frontier.page import page
 from benchmarks.frontier.pictures import draw
 from benchmarks.frontier.summary import (
+    OURS,
     VERDICTS,
     Document,
     by_peer,
     counts,
+    our_pairs,
     pairs,
     records_at,
 )
@@ -60,7 +62,7 @@ def papers_table() -> str:
 
 def frontier_table(document: Document) -> str:
     """The short table of the frontier."""
-    n_pairs = len(pairs(document))
+    n_pairs = len(our_pairs(document))
     table = Table(
         f"{len(document['sets'])} data sets, {n_pairs} pairs of a set and a number of "
         "bytes: the call CompactKernelClassifier(max_bytes=...) beside each tuned peer within them",
@@ -118,7 +120,7 @@ def _frontier_problems(document: Document) -> Iterator[str]:
     for name, budget in pairs(document):
         records = records_at(document, name, budget)
         place = f"frontier.json, {name} at {budget} bytes"
-        if set(records) != set(document["competitors"]):
+        if set(records) | {OURS} != set(document["competitors"]):  # the page says where OURS is
             yield f"{place}: not every competitor was measured."
         # A setting of a smaller budget fits too and is tried again.
         n_budgets = sum(at == name and b <= budget for at, b in pairs(document))

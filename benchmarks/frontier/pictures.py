@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from benchmarks.frontier.summary import Document, our_record, pairs
+from benchmarks.frontier.summary import OURS, Document, our_pairs, pairs, records_at
 
 #: Okabe and Ito's colour-blind safe colours, and a marker for each competitor.
 STYLES = {
@@ -94,8 +94,8 @@ def _draw_set(ax: Any, document: Document, name: str) -> None:
         if records:
             title = document["competitors"][competitor]["title"]
             means += _line(ax, records, style, title, 1.2, 5.5)
-    ours = [our_record(document, name, budget) for budget in budgets]
-    means += _line(ax, [r for r in ours if r and r["fits"]], _OUR_STYLE, _OURS, 2.4, 6)
+    ours = [records_at(document, *pair)[OURS] for pair in our_pairs(document) if pair[0] == name]
+    means += _line(ax, ours, _OUR_STYLE, _OURS, 2.4, 6)
     ax.set_xscale("log", base=2)
     ax.set_xticks(budgets, [f"{b // 1024}k" if b >= 1024 else str(b) for b in budgets])
     ax.minorticks_off()

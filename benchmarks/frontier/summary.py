@@ -58,6 +58,15 @@ def pairs(document: Document) -> list[tuple[str, int]]:
     return list(dict.fromkeys((r["set"], r["budget"]) for r in limited))
 
 
+def our_pairs(document: Document) -> list[tuple[str, int]]:
+    """Those at which the public call was measured, and fits."""
+    return [
+        (r["set"], r["budget"])
+        for r in document["records"]
+        if r["competitor"] == OURS and r["fits"]
+    ]
+
+
 def records_at(document: Document, name: str, budget: int) -> dict[str, Record]:
     """Records by competitor, including those that do not fit."""
     return {
@@ -65,11 +74,6 @@ def records_at(document: Document, name: str, budget: int) -> dict[str, Record]:
         for record in document["records"]
         if (record["set"], record["budget"]) == (name, budget)
     }
-
-
-def our_record(document: Document, name: str, budget: int) -> Record | None:
-    """The record of the public call; None where it was not measured."""
-    return records_at(document, name, budget).get(OURS)
 
 
 def best_peer(document: Document, name: str, budget: int) -> Record | None:
@@ -106,10 +110,8 @@ def compare(ours: Record, theirs: Record, facts: dict[str, Any]) -> Comparison:
 
 def comparisons(document: Document) -> Iterator[Comparison]:
     """The public call against every peer that fits, for each data set and budget."""
-    for name, budget in pairs(document):
-        ours = our_record(document, name, budget)
-        if ours is None or not ours["fits"]:
-            continue
+    for name, budget in our_pairs(document):
+        ours = records_at(document, name, budget)[OURS]
         for competitor, record in records_at(document, name, budget).items():
             if record["fits"] and not document["competitors"][competitor]["is_kernlet"]:
                 yield compare(ours, record, document["sets"][name])
@@ -123,22 +125,6 @@ def best_comparisons(document: Document) -> Iterator[Comparison]:
             yield comparison
 
 
-def reference_comparisons(document: Document) -> Iterator[tuple[Comparison | None, ...]]:
-    """The public call against an SVC of any size, and against its own best smaller budget."""
-    for name, budget in pairs(document):
-        ours = our_record(document, name, budget)
-        svc = records_at(document, name, UNLIMITED).get("svc")
-        smaller = [
-            our_record(document, name, b)
-            for at, b in pairs(document)
-            if (at, b) < (name, budget) and at == name
-        ]
-        best = max((r for r in smaller if r), key=lambda r: np.mean(r["accuracies"]), default=None)
-        if ours is not None and ours["fits"]:
-            facts = document["sets"][name]
-            yield tuple(r and compare(ours, r, facts) for r in (svc, best))
-
-
 def reference_table(document: Document) -> Table:
     """Where the public call is below an SVC of any size or below a smaller machine of its own."""
     table = Table(
@@ -147,17 +133,30 @@ def reference_table(document: Document) -> Table:
         "standard error",
         ["data", "bytes", "accuracy", "SVC", "its bytes", "difference", "to fewer bytes"],
     )
-    for svc, smaller in reference_comparisons(document):
-        ours = (svc or smaller).ours
-        cells = [_difference(c) for c in (svc, smaller)]
-        theirs = (accuracy(svc.theirs), f"{svc.theirs['nbytes']:,}") if svc else ("", "")
-        table.add(ours["set"], f"{ours['budget']:,}", accuracy(ours), *theirs, *cells)
+    for name, budget in our_pairs(document):
+        ours = records_at(document, name, budget)[OURS]
+        smaller = [
+            records_at(document, name, other)[OURS]
+            for at, other in our_pairs(document)
+            if at == name and other < budget
+        ]
+        best = max(smaller, key=lambda r: np.mean(r["accuracies"]), default=None)
+        svc = records_at(document, name, UNLIMITED).get("svc")
+        table.add(
+            name,
+            f"{budget:,}",
+            accuracy(ours),
+            accuracy(svc),
+            f"{svc['nbytes']:,}" if svc else "",
+            *(_difference(ours, theirs, document["sets"][name]) for theirs in (svc, best)),
+        )
     return table
 
 
-def _difference(comparison: Comparison | None) -> str:
-    if comparison is None:
+def _difference(ours: Record, theirs: Record | None, facts: dict[str, Any]) -> str:
+    if theirs is None:
         return "-"
+    comparison = compare(ours, theirs, facts)
     text = f"{comparison.difference:+.2f} (se {comparison.error:.2f})"
     return f"**{text}**" if comparison.verdict == "behind" else text
 
@@ -177,7 +176,7 @@ def by_peer(document: Document) -> dict[str, list[Comparison]]:
 
 def verdict_table(document: Document) -> Table:
     """Per peer, the number of pairs at which the public call is ahead, tied and behind."""
-    n_pairs = len(pairs(document))
+    n_pairs = len(our_pairs(document))
     table = Table(
         "CompactKernelClassifier(max_bytes=...) beside each tuned peer, at "
         f"{n_pairs} pairs of data set and bytes: ahead / tied / behind",

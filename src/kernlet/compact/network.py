@@ -120,7 +120,7 @@ def quantize(values: Array, log_step: Array, n_levels: int) -> Array:
     """The nearest multiples of a step, of shape (..., 1, 1), from -n_levels to n_levels of them."""
     xp = array_namespace(values)
     step = xp.exp(log_step)
-    return xp.clip(xp.round(values / step), -n_levels, n_levels) * step
+    return xp.clip(xp.round(values / step), -float(n_levels), float(n_levels)) * step
 
 
 def straight_through_grad(
@@ -134,7 +134,7 @@ def straight_through_grad(
     xp = array_namespace(values)
     step = xp.exp(log_step)
     multiples = values / step
-    codes = xp.clip(xp.round(multiples), -n_levels, n_levels)
+    codes = xp.clip(xp.round(multiples), -float(n_levels), float(n_levels))
     inside = xp.astype(xp.abs(multiples) <= n_levels, values.dtype)
     grad_step = xp.sum(grad * (codes - inside * multiples), axis=(-2, -1), keepdims=True)
     return grad * inside, grad_step * step

@@ -13,6 +13,7 @@ from benchmarks.frontier.data import NAMES
 from benchmarks.frontier.growth import growth_table
 from benchmarks.frontier.pictures import groups
 from benchmarks.frontier.summary import (
+    UNLIMITED,
     Document,
     accuracy,
     comparisons,
@@ -143,7 +144,8 @@ def _title(document: Document, record: dict[str, Any]) -> str:
 
 
 def _fitting(document: Document, name: str) -> list[dict[str, Any]]:
-    return [r for r in document["records"] if r["competitor"] == name and r["fits"]]
+    of_name = [r for r in document["records"] if r["competitor"] == name and r["fits"]]
+    return [r for r in of_name if r["budget"] < UNLIMITED]
 
 
 def cost_table(document: Document) -> Table:

@@ -89,7 +89,9 @@ def _draw_set(ax: Any, document: Document, name: str) -> None:
         records = [
             r
             for r in document["records"]
-            if r["set"] == name and r["competitor"] == competitor and r["fits"]
+            if (r["set"], r["competitor"]) == (name, competitor)
+            and r["fits"]
+            and r["budget"] in budgets
         ]
         if records:
             title = document["competitors"][competitor]["title"]

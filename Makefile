@@ -17,7 +17,7 @@ OLDEST := 1.6
 FLOOR ?= $(OLDEST)
 FLOOR_VENV := .venv-floor-$(FLOOR)
 
-.PHONY: demo test test-all test-floor lint bench reproduce results walk docs clean
+.PHONY: demo test test-all test-floor fuzz lint bench reproduce results walk docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +69,11 @@ endif
 # The whole suite on older versions of the dependencies.
 test-floor: $(FLOOR_VENV)/.test
 	$(ONE_THREAD) $(FLOOR_VENV)/bin/python -m pytest --numprocesses=2 $(ARGS)
+
+# Random cases of every reader, estimator and export: make fuzz ARGS="--minutes 30", or
+# ARGS="files --cases 200000"; ARGS=--help names the targets.
+fuzz: $(VENV)/.test
+	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
 
 bench: $(VENV)/.bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)

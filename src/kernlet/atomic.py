@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
-import tempfile
+import secrets
+import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +20,8 @@ from zlib import error as ZlibError  # noqa: N812
 
 import numpy as np
 from scipy import sparse
+
+from kernlet.npy import open_npz
 
 _CHECKPOINT_FORMAT = 1
 
@@ -39,25 +45,173 @@ Content = TypeVar("Content")
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary file beside ``path`` that replaces it when the block succeeds."""
-    # A device or a pipe cannot be replaced: it is written to directly.
-    if path.exists() and (path.parent == Path("/dev") or not path.is_file()):
-        yield path
-        return
-    # mkstemp creates a new file under an unpredictable name, so that a symbolic link planted at
-    # a guessed name is never followed and two writers never share a file.
-    prefix = f".{path.name[:50]}."
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".part")
-    os.close(descriptor)
-    temporary = Path(name)
-    try:
+    with atomic_writes(path) as (temporary,):
         yield temporary
-        # mkstemp's files are private, a new file is not. The umask can only be read by setting it.
-        mask = os.umask(0o077)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
+
+
+# A file that is replaced keeps its permissions and, where the system allows it, its owner. A
+# symbolic link stays and its target is replaced; other hard links keep the old content. A file that
+# could not be opened for writing is refused, although its folder would let it be replaced.
+#
+# The content is on the disk before its name is (fsync), so that a power failure leaves the old file
+# or the new one. Between the renames of a set it can leave some files old and some new; any failure
+# that Python sees, an interruption too, puts the old ones back. SIGKILL leaves the temporary files,
+# which are hidden and end in .part.
+@contextmanager
+def atomic_writes(*paths: Path) -> Iterator[tuple[Path, ...]]:
+    """Yield a temporary file for each path; all of the files are replaced, or none."""
+    files: list[_Replacement] = []
+    try:
+        for path in paths:
+            files.append(_Replacement.of(path))
+        yield tuple(file.temporary for file in files)
+        for file in files:
+            file.flush()
+        _rename(files)
+    except OSError as error:
+        _name_output(error, files)
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        for file in files:
+            file.discard()
+
+
+@dataclass(frozen=True)
+class _Replacement:
+    """A temporary file and the file that it replaces; the same for a device or a pipe."""
+
+    path: Path  # as the caller named it
+    target: Path  # the file that the name stands for, after symbolic links
+    temporary: Path
+    old: os.stat_result | None = None
+    mode: int = 0  # the permissions to give
+
+    @classmethod
+    def of(cls, path: Path) -> _Replacement:
+        """Create the temporary file."""
+        target = Path(os.path.realpath(path))
+        try:
+            old = os.stat(path)
+        except FileNotFoundError:
+            old = None
+        # A device or a pipe cannot be replaced: it is written to directly. So is standard output
+        # by name, which may be a file that the shell has opened.
+        is_stream = path.is_relative_to("/proc") or path.parent in (Path("/dev"), Path("/dev/fd"))
+        if old is not None and (is_stream or not stat.S_ISREG(old.st_mode)):
+            return cls(path, path, path)
+        folder = target.parent if path.is_symlink() else path.parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"There is no folder {folder}; create it first.")
+        if old is not None:
+            os.close(os.open(target, os.O_WRONLY))  # refused where a plain open would be
+        # A new file under an unpredictable name: a symbolic link planted at a guessed name is
+        # never followed, and two writers never share a file.
+        temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}.part")
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            # The system applies the umask; what replaces a file is private until it does.
+            descriptor = os.open(temporary, flags, 0o666 if old is None else 0o600)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(folder)) from None
+        mode = os.fstat(descriptor).st_mode if old is None else old.st_mode
+        os.close(descriptor)
+        return cls(path, target, temporary, old, stat.S_IMODE(mode))
+
+    def flush(self) -> None:
+        """Set owner and permissions, and wait until the content is on the disk."""
+        if self.temporary == self.target:
+            return
+        mode = self.mode
+        if self.old is not None and not _keep_owner(self.temporary, self.old):
+            mode &= ~0o070  # they were those of another group
+        os.chmod(self.temporary, mode)
+        with (
+            open(self.temporary, "rb") if os.name == "posix" else open(self.temporary, "ab") as file
+        ):
+            os.fsync(file.fileno())
+
+    def keep(self) -> Path | None:
+        """A second name, or a copy, of the file that is replaced."""
+        if self.old is None or self.temporary == self.target:
+            return None
+        backup = self.temporary.with_suffix(".old.part")
+        try:
+            os.link(self.target, backup)
+        except OSError:  # file systems without hard links
+            shutil.copy2(self.target, backup)
+        return backup
+
+    def discard(self) -> None:
+        """Remove the temporary file if it is still there."""
+        if self.temporary != self.target:
+            self.temporary.unlink(missing_ok=True)
+
+
+def _rename(files: list[_Replacement]) -> None:
+    """Give the temporary files their names; undo it if one of them cannot have it."""
+    backups: list[tuple[_Replacement, Path | None]] = []
+    try:
+        if len(files) > 1:
+            for file in files:
+                backups.append((file, file.keep()))
+        for file in files:
+            if file.temporary != file.target:
+                os.replace(file.temporary, file.target)
+    except BaseException:
+        for file, backup in backups:
+            if file.temporary == file.target or file.temporary.exists():
+                continue  # not renamed yet
+            if backup is None:
+                file.target.unlink(missing_ok=True)
+            else:
+                os.replace(backup, file.target)
+        raise
+    finally:
+        for _, backup in backups:
+            if backup is not None:
+                backup.unlink(missing_ok=True)
+    for folder in {file.target.parent for file in files if file.temporary != file.target}:
+        _flush_folder(folder)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can do that."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows cannot open a folder
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:  # not supported by some network file systems; the content is safe
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def _keep_owner(path: Path, old: os.stat_result) -> bool:
+    """Give a file the owner and the group of another; false if not even the group."""
+    new = os.stat(path)
+    if (new.st_uid, new.st_gid) == (old.st_uid, old.st_gid):
+        return True
+    for owner in (old.st_uid, -1):  # only root may give a file away
+        try:
+            os.chown(path, owner, old.st_gid)
+        except (OSError, AttributeError):  # AttributeError: Windows
+            continue
+        return True
+    return False
+
+
+def _name_output(error: OSError, files: list[_Replacement]) -> None:
+    """Let an error name the file that the user knows, not a temporary one."""
+    paths = {str(file.temporary): file.path for file in files}
+    if error.filename is not None:
+        name = paths.get(str(error.filename), error.filename)
+        error.filename = str(name)
+        del error.filename2  # the other name of a rename; None would be printed
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and files:
+        # a write has failed, and its error names no file
+        error.filename = str(files[0].path if len(files) == 1 else files[0].path.parent)
 
 
 class Checkpoint:
@@ -95,22 +249,38 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as arrays:
+            with open_npz(self.path) as arrays:
                 header = json.loads(arrays["header"].tobytes())
-                content = decode(header, arrays)
                 written_by = (header["format"], header["fingerprint"])
+                is_ours = written_by == (_CHECKPOINT_FORMAT, self.fingerprint)
+                content = decode(header, arrays) if is_ours else None
         except PermissionError:
             raise
         except DAMAGE as error:
             raise ValueError(
-                f"The checkpoint {self.path} is corrupt ({error}). Delete it to start from scratch."
+                f"The checkpoint {self.path} is corrupt ({str(error).rstrip('.')}). Delete it to "
+                "start from scratch."
             ) from error
-        if written_by != (_CHECKPOINT_FORMAT, self.fingerprint):
+        if not is_ours:
             raise ValueError(
                 f"The checkpoint {self.path} belongs to another fit: parameters or data differ. "
                 "Give another folder, or delete it to start from scratch."
             )
         return content
+
+
+def stored_numbers(array: Any, *shape: int | None) -> Any:
+    """An array of a checkpoint; ValueError unless its numbers are finite and of this shape."""
+    fits = (
+        array.dtype in (np.float32, np.float64)
+        and array.ndim == len(shape)
+        and all(wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True))
+    )
+    if not (fits and np.isfinite(array).all()):
+        raise ValueError(
+            f"an array of {array.dtype} and shape {array.shape} in it does not suit this fit"
+        )
+    return array
 
 
 def fingerprint(parameters: dict[str, Any], *arrays: Any) -> str:

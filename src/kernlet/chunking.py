@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
-from kernlet.atomic import Checkpoint
+from kernlet.atomic import Checkpoint, stored_numbers
 from kernlet.compression.synthetic import synthesize
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.base import Kernel, require_mercer
@@ -374,7 +374,7 @@ class StagesDone:
         return StagesDone(records, points[first], best.points[: best.c.n_centers])
 
     @classmethod
-    def load(cls, checkpoint: Checkpoint) -> StagesDone:
+    def load(cls, checkpoint: Checkpoint, n_features: int) -> StagesDone:
         """Read the stages from a checkpoint; none where there is no file."""
 
         def decode(header: dict[str, Any], arrays: Any) -> StagesDone:
@@ -382,7 +382,8 @@ class StagesDone:
                 tuple(RunRecord(**{**run, "scores": tuple(run["scores"])}) for run in stage)
                 for stage in header["records"]
             )
-            return cls(records, arrays["candidates"], arrays["start"])
+            points = (arrays["candidates"], arrays["start"])
+            return cls(records, *(stored_numbers(array, None, n_features) for array in points))
 
         return checkpoint.load(decode) or cls()
 
@@ -573,7 +574,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         validation = rows.take(held_out)
         sizes = self._sizes(len(kept))
         checkpoint = self._checkpoint(data)
-        done = StagesDone.load(checkpoint) if checkpoint else StagesDone()
+        done = StagesDone.load(checkpoint, data.X.shape[1]) if checkpoint else StagesDone()
         with Progress.start(self, data, n_tasks=len(sizes) + 1) as progress:
             for stage in range(len(done.records), len(sizes)):
                 drawn = []

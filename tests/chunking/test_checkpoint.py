@@ -176,12 +176,12 @@ def test_killed_while_writing(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="no space"):
             StagesDone().save(checkpoint)
     assert list(tmp_path.iterdir()) == [checkpoint.path]
-    assert StagesDone.load(checkpoint).records == DONE.records
+    assert StagesDone.load(checkpoint, 3).records == DONE.records
     left = tmp_path / ".stages.npz.abc.part"
     left.write_bytes(b"half")
-    assert StagesDone.load(checkpoint).records == DONE.records
+    assert StagesDone.load(checkpoint, 3).records == DONE.records
     DONE.save(checkpoint)
-    assert StagesDone.load(checkpoint).records == DONE.records
+    assert StagesDone.load(checkpoint, 3).records == DONE.records
     assert set(tmp_path.iterdir()) == {checkpoint.path, left}
 
 
@@ -190,14 +190,14 @@ def test_round_trip(tmp_path, score):
     done = replace(DONE, records=((replace(RECORD, scores=(score,), validation_b=score),),))
     folder = tmp_path / "not" / "there" / "yet"
     done.save(Checkpoint(folder / "stages.npz", "this fit"))
-    again = StagesDone.load(Checkpoint(folder / "stages.npz", "this fit"))
+    again = StagesDone.load(Checkpoint(folder / "stages.npz", "this fit"), 3)
     assert str(again.records) == str(done.records)
     np.testing.assert_array_equal(again.candidates, done.candidates, strict=True)
     np.testing.assert_array_equal(again.start, done.start, strict=True)
 
 
 def test_nothing_stored_is_no_stages(tmp_path):
-    done = StagesDone.load(Checkpoint(tmp_path / "none" / "stages.npz", "this fit"))
+    done = StagesDone.load(Checkpoint(tmp_path / "none" / "stages.npz", "this fit"), 3)
     assert (done.records, done.candidates, done.start) == ((), None, None)
     assert not any((tmp_path / "none").iterdir())
 
@@ -304,7 +304,7 @@ class DamagedError(Exception):
 def load_bytes(checkpoint, content):
     checkpoint.path.write_bytes(content)
     try:
-        return StagesDone.load(checkpoint)
+        return StagesDone.load(checkpoint, 3)
     except ValueError as error:
         if str(error).startswith(f"The checkpoint {checkpoint.path} is corrupt ("):
             raise DamagedError from error
@@ -389,8 +389,15 @@ def write(checkpoint, header, **arrays):
 def test_wrong_keys(tmp_path, header, arrays):
     checkpoint = Checkpoint(tmp_path / "stages.npz", "this fit")
     write(checkpoint, HEADER)
-    assert StagesDone.load(checkpoint).records == ((RECORD,),)
+    assert StagesDone.load(checkpoint, 3).records == ((RECORD,),)
     write(checkpoint, header, **arrays)
+    is_refused(checkpoint, checkpoint.path.read_bytes())
+
+
+@pytest.mark.parametrize("wrong", [np.float64(1.0), np.ones(3), np.ones((4, 2)), np.inf * X])
+def test_arrays_that_do_not_suit(tmp_path, wrong):
+    checkpoint = Checkpoint(tmp_path / "stages.npz", "this fit")
+    write(checkpoint, HEADER, start=wrong)
     is_refused(checkpoint, checkpoint.path.read_bytes())
 
 
@@ -398,11 +405,11 @@ def test_another_format_or_another_file(tmp_path):
     checkpoint = Checkpoint(tmp_path / "stages.npz", "this fit")
     write(checkpoint, {**HEADER, "format": 2})
     with pytest.raises(ValueError, match="belongs to another fit"):
-        StagesDone.load(checkpoint)
+        StagesDone.load(checkpoint, 3)
     with open(checkpoint.path, "wb") as file:
         np.save(file, np.ones(3))
     is_refused(checkpoint, checkpoint.path.read_bytes())
     checkpoint.path.unlink()
     checkpoint.path.mkdir()
     with pytest.raises(ValueError, match=r"stages\.npz is corrupt"):
-        StagesDone.load(checkpoint)
+        StagesDone.load(checkpoint, 3)

@@ -301,6 +301,13 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(tmp_path):
         (tmp_path / l1.CHECKPOINT_NAME).write_bytes(damaged)
         with pytest.raises(ValueError, match="corrupt"):
             make_machine(checkpoint=tmp_path).fit(X, y)
+    (tmp_path / l1.CHECKPOINT_NAME).write_bytes(whole)
+    with np.load(tmp_path / l1.CHECKPOINT_NAME) as arrays:
+        header, coef = arrays["header"], arrays["coef"]
+    for wrong in (np.float64(1.0), coef[:-1], coef * np.inf):
+        np.savez(tmp_path / l1.CHECKPOINT_NAME, header=header, coef=wrong)
+        with pytest.raises(ValueError, match="does not suit this fit"):
+            make_machine(checkpoint=tmp_path).fit(X, y)
 
 
 def test_a_checkpoint_keeps_the_first_program_of_the_minimal_machine(tmp_path):

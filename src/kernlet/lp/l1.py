@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
-from kernlet.atomic import Checkpoint
+from kernlet.atomic import Checkpoint, stored_numbers
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
@@ -158,7 +158,8 @@ def solve_by_streaming(
 
     start = None
     if checkpoint is not None:
-        start = checkpoint.load(lambda _, arrays: np.asarray(arrays["coef"], dtype=np.float64))
+        shape = (problem.shape[1] + 1, problem.n_outputs)
+        start = checkpoint.load(lambda _, arrays: stored_numbers(arrays["coef"], *shape))
     try:
         return method(solver, start=start, report=report), solver.passes
     finally:

@@ -17,7 +17,10 @@ OLDEST := 1.6
 FLOOR ?= $(OLDEST)
 FLOOR_VENV := .venv-floor-$(FLOOR)
 
-.PHONY: demo test test-all test-floor fuzz lint bench reproduce results walk docs clean
+# What users install, without kernlet itself, which no list of known weaknesses names.
+AUDIT_VENV := .venv-audit
+
+.PHONY: demo test test-all test-floor fuzz audit lint bench reproduce results walk docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -71,9 +74,31 @@ test-floor: $(FLOOR_VENV)/.test
 	$(ONE_THREAD) $(FLOOR_VENV)/bin/python -m pytest --numprocesses=2 $(ARGS)
 
 # Random cases of every reader, estimator and export: make fuzz ARGS="--minutes 30", or
-# ARGS="files --cases 200000"; ARGS=--help names the targets.
+# ARGS="files --cases 200000", or ARGS=--campaign; ARGS=--help names the targets.
 fuzz: $(VENV)/.test
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
+
+$(VENV)/.audit: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[audit]"
+	@touch $@ $(VENV)/.runtime
+
+$(AUDIT_VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv --without-pip --clear $(AUDIT_VENV)
+	$(BIN)/python -m pip --python $(AUDIT_VENV) install --quiet ".[cli,dask,onnx]"
+	$(BIN)/python -m pip --python $(AUDIT_VENV) uninstall --quiet --yes kernlet
+	@touch $@
+
+# A bill of materials (CycloneDX) of what users install, and known weaknesses of it. The second
+# part needs a network that reaches a vulnerability service; --strict: else it fails.
+audit: $(VENV)/.audit $(AUDIT_VENV)/.installed
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --mc-type library \
+	  --output-reproducible --output-file dist/kernlet.cdx.json $(AUDIT_VENV)/bin/python
+	@echo "wrote dist/kernlet.cdx.json"
+	$(BIN)/pip-audit --strict --progress-spinner off $(ARGS) \
+	  --path $$($(AUDIT_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+	  || { echo "Not passed: weaknesses are listed above, or the network has no vulnerability service" \
+	  "(ARGS='--vulnerability-service osv' asks another)."; exit 1; }
 
 bench: $(VENV)/.bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(ARGS)
@@ -94,4 +119,4 @@ docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) .venv-floor-* site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT_VENV) .venv-floor-* site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -12,8 +12,9 @@ import traceback
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -47,19 +48,22 @@ class Target:
 
     ``case(rng, folder)`` runs one case in an empty folder and returns a word for its outcome, such
     as "accepted" or "refused"; whatever it raises is a fault. It is a function of a module, not a
-    lambda, because workers are sent it. The first ``quick`` cases are run by the test suite.
+    lambda, because workers are sent it. The first ``quick`` cases are run by the test suite; in a
+    campaign, a target with ``weight`` 2 gets twice as many cases as others of its family.
     """
 
     name: str
     family: str
     case: Callable[[np.random.Generator, Path], str]
     quick: int = 20
+    weight: float = 1.0
 
 
 @dataclass
 class Tally:
     """What came of the cases of a target."""
 
+    n_started: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     faults: list[tuple[int, str]] = field(default_factory=list)
     seconds: float = 0.0
@@ -117,29 +121,33 @@ def run_command(arguments: Sequence[str]) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+def goals(targets: Sequence[Target], n_cases: int) -> dict[str, int]:
+    """Cases for each target, ``n_cases`` or a few more in all, by their weights."""
+    total = sum(target.weight for target in targets)
+    return {target.name: ceil(n_cases * target.weight / total) for target in targets}
+
+
 def run_campaign(
     targets: Sequence[Target],
     seed: int,
     *,
-    n_cases: int | None = None,
-    minutes: float | None = None,
+    n_cases: Mapping[str, int] | None = None,
+    minutes: float = np.inf,
     n_jobs: int = 2,
     seconds_per_case: float = SECONDS_PER_CASE,
     report: Callable[[str], None] = print,
 ) -> dict[str, Tally]:
-    """Run the cases of each target in turn: ``n_cases`` in all, or until the time is over."""
+    """Run ``n_cases`` of each target, or equal times of all until ``minutes`` are over."""
     tallies = {target.name: Tally() for target in targets}
-    queue = _cases(targets, n_cases)
-    deadline = time.monotonic() + 60 * minutes if minutes is not None else np.inf
+    began = next_report = time.monotonic()
     workers = [_Worker(targets, seed, seconds_per_case) for _ in range(n_jobs)]
-    next_report = time.monotonic() + 30
     try:
         while True:
             for worker in workers:
-                if worker.job is None and time.monotonic() < deadline:
-                    job = next(queue, None)
-                    if job is not None:
-                        worker.send(*job)
+                name = _next_target(tallies, n_cases)
+                if worker.job is None and name and time.monotonic() < began + 60 * minutes:
+                    worker.send(name, tallies[name].n_started)
+                    tallies[name].n_started += 1
             busy = [worker for worker in workers if worker.job is not None]
             if not busy:
                 return tallies
@@ -150,22 +158,18 @@ def run_campaign(
                 next_report = time.monotonic() + 30
                 done = sum(tally.n_cases for tally in tallies.values())
                 faults = sum(len(tally.faults) for tally in tallies.values())
-                report(f"{done:,} cases, {faults} faults")
+                report(f"{time.monotonic() - began:.0f} s: {done:,} cases, {faults} faults")
     finally:
         for worker in workers:
             worker.kill()
 
 
-def _cases(targets: Sequence[Target], n_cases: int | None) -> Iterator[tuple[str, int]]:
-    """Name of a target and number of a case, all targets in turn."""
-    number, left = 0, n_cases
-    while True:
-        for target in targets:
-            if left == 0:
-                return
-            yield target.name, number
-            left = None if left is None else left - 1
-        number += 1
+def _next_target(tallies: dict[str, Tally], n_cases: Mapping[str, int] | None) -> str | None:
+    """The target that is furthest behind the others; None if all are done."""
+    if n_cases is None:
+        return min(tallies, key=lambda name: tallies[name].seconds)
+    behind = min(tallies, key=lambda name: tallies[name].n_started / n_cases[name])
+    return behind if tallies[behind].n_started < n_cases[behind] else None
 
 
 def _collect(worker: _Worker, tallies: dict[str, Tally], report: Callable[[str], None]) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fuzz.campaign import Target, all_targets, check_sentence, run_campaign, run_case
+from fuzz.campaign import Target, all_targets, check_sentence, goals, run_campaign, run_case
 from fuzz.mutate import damage
 from support import faulty_cases
 
@@ -20,15 +20,15 @@ def test_campaign_notices_every_kind_of_fault():
     targets = [Target(name, "files", getattr(faulty_cases, name)) for name in cases]
     lines: list[str] = []
     tallies = run_campaign(
-        targets, 0, n_cases=10, n_jobs=2, seconds_per_case=5.0, report=lines.append
+        targets, 0, n_cases=goals(targets, 10), n_jobs=2, seconds_per_case=5.0, report=lines.append
     )
     assert {name: tally.n_cases for name, tally in tallies.items()} == dict.fromkeys(cases, 2)
     assert tallies["accept"].outcomes == {"accepted": 2}
-    faults = {name: tallies[name].faults[1] for name in cases[1:]}
-    assert faults["raise_error"][1].startswith("KeyError at faulty_cases.py:")
-    assert faults["sleep"] == (1, "not done after 5 s")
-    assert "died with exit code -6" in faults["abort"][1]
-    assert faults["allocate"][1].startswith("MemoryError")
+    faults = {name: dict(tallies[name].faults)[1] for name in cases[1:]}
+    assert faults["raise_error"].startswith("KeyError at faulty_cases.py:")
+    assert faults["sleep"] == "not done after 5 s"
+    assert "died with exit code -6" in faults["abort"]
+    assert faults["allocate"].startswith("MemoryError")
     assert sum(line.startswith("FAULT") for line in lines) == 8
 
 
@@ -37,6 +37,15 @@ def test_campaign_ends_when_its_time_is_over():
         [Target("accept", "files", faulty_cases.accept)], 0, minutes=0.005, n_jobs=1
     )
     assert tallies["accept"].n_cases > 0
+
+
+def test_weights_share_the_cases():
+    targets = [
+        Target("a", "files", faulty_cases.accept),
+        Target("b", "files", faulty_cases.accept, weight=3),
+    ]
+    assert goals(targets, 8) == {"a": 2, "b": 6}
+    assert goals(targets, 7) == {"a": 2, "b": 6}
 
 
 def test_cases_depend_on_seed_target_and_number_alone():

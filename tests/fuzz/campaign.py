@@ -139,8 +139,8 @@ def run_campaign(
 ) -> dict[str, Tally]:
     """Run ``n_cases`` of each target, or equal times of all until ``minutes`` are over."""
     tallies = {target.name: Tally() for target in targets}
-    began = next_report = time.monotonic()
     workers = [_Worker(targets, seed, seconds_per_case) for _ in range(n_jobs)]
+    began = next_report = time.monotonic()
     try:
         while True:
             for worker in workers:

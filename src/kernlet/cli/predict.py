@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from kernlet.atomic import atomic_write
 from kernlet.cli.common import read_model, trained_on
-from kernlet.cli.rows import note_training_rows, read_for, rows_for
+from kernlet.cli.rows import note_training_rows, read_for, rows_for, spelled_as
 from kernlet.console import say
 from kernlet.model.model import Model
 from kernlet.tables.read import DataTable, TableFile, errors_in, is_parquet
@@ -30,7 +30,8 @@ def run(*, model: Path, table: TableFile, output: Path | None) -> None:
     target = trained_on(machine).get("target")
     target = target if isinstance(target, str) and machine.kind == "classifier" else None
     data = read_for(machine, table, target, max_bytes=0)  # Parquet in batches, whatever its size
-    labels = _labels(data, target)
+    labels = _labels(machine, data, target)
+    noted: set[str] = set()
     # read only the columns of the machine, if the table has all of them
     names = machine.feature_names if machine.encoding is None else machine.encoding.names
     if names is not None and not set(names) <= set(data.names):
@@ -40,7 +41,7 @@ def run(*, model: Path, table: TableFile, output: Path | None) -> None:
         for start, batch in data.batches(names):
             if len(batch):
                 with errors_in(table.path, start):
-                    outputs = machine.outputs(rows_for(machine, batch))
+                    outputs = machine.outputs(rows_for(machine, batch, noted))
                 columns = _columns(machine, outputs)
                 if labels is not None:
                     labels.compare(start, columns["prediction"])
@@ -88,15 +89,15 @@ class _Labels:
         self.n_right += int(np.count_nonzero(truth == predicted[is_known].astype(str)))
 
 
-def _labels(table: DataTable, target: str | None) -> _Labels | None:
+def _labels(model: Model, table: DataTable, target: str | None) -> _Labels | None:
     """The labels of a table that has some."""
     if target not in table.names:
         return None
     try:
-        _, *labels = table.split_target(target, skip_unlabelled=True)
+        _, classes, codes = table.split_target(target, skip_unlabelled=True)
     except ValueError:  # the column is empty, for example
         return None
-    return _Labels(*labels)
+    return _Labels(spelled_as(model, classes), codes)
 
 
 def _columns(model: Model, outputs: Any) -> Columns:

@@ -11,7 +11,7 @@ from kernlet.cli.common import trained_on
 from kernlet.console import say
 from kernlet.model.model import Model
 from kernlet.tables.dates import DateColumn
-from kernlet.tables.encode import CategoryColumn, OrdinalColumn
+from kernlet.tables.encode import CategoryColumn, OrdinalColumn, category_text
 from kernlet.tables.read import (
     DataTable,
     TableFile,
@@ -21,6 +21,7 @@ from kernlet.tables.read import (
     is_number_type,
     read_table,
 )
+from kernlet.tables.spelling import find_categories
 from kernlet.tables.split import split_rows
 
 
@@ -82,12 +83,22 @@ def labelled_rows(
         skip = file.skip_unlabelled or not required
         features, classes, codes = table.split_target(target, skip)
         labelled = codes >= 0
-        X, y = features.batch(0), classes[codes[labelled]]
+        X, y = features.batch(0), spelled_as(model, classes)[codes[labelled]]
         X = rows_for(model, X) if is_encoded else X
         X = X[labelled] if isinstance(X, np.ndarray) else X.filter(labelled)
     if note:
         note_training_rows(model, file.path, y)
     return X, y
+
+
+def spelled_as(model: Model, labels: Any) -> Any:
+    """Labels of a table as the classes of a model that they denote: True as true, 1.0 as 1."""
+    if model.classes is None:
+        return labels
+    index = {category_text(label): label for label in model.classes.tolist()}
+    found = find_categories([category_text(label) for label in labels.tolist()], index)
+    pairs = zip(found, labels.tolist(), strict=True)
+    return np.array([known if is_known else label for (known, is_known), label in pairs])
 
 
 def training_split(model: Model, path: Path, y: Any) -> tuple[Any, Any] | None:
@@ -114,15 +125,25 @@ def note_training_rows(model: Model, path: Path, y: Any) -> None:
         )
 
 
-def rows_for(model: Model, batch: Any) -> Any:
-    """A batch of a table, an Arrow table or an array, as the rows that a machine takes."""
+def rows_for(model: Model, batch: Any, noted: set[str] | None = None) -> Any:
+    """A batch of a table, an Arrow table or an array, as the rows that a machine takes.
+
+    A column without a known category is noted once; its name is added to ``noted``.
+    """
+    noted = set() if noted is None else noted
+
+    def note(name: str, text: str) -> None:
+        if name not in noted:
+            noted.add(name)
+            say(f"note: {text}")
+
     has_columns = not isinstance(batch, np.ndarray)
     if model.encoding is not None:
         if not has_columns and not model.encoding.positions:
             raise ValueError(
                 "The machine takes a table with named columns: a CSV, TSV or Parquet file."
             )
-        return model.encoding.transform(batch, np.float64)
+        return model.encoding.transform(batch, np.float64, note)
     rows = _numbers(model, batch) if has_columns else batch
     if rows.shape[1] != model.n_features:
         raise ValueError(

@@ -130,7 +130,7 @@ def feature_rows(model: Model, X: Any) -> Floats:
     encoding = model.encoding
     if encoding is not None:  # an array of numbers is encoded already, where tables are encoded
         is_encoded = isinstance(X, np.ndarray) and X.dtype.kind == "f" and not encoding.positions
-        X = X if is_encoded else encoding.transform(X, np.float64)
+        X = X if is_encoded else model.encoded(X)
     rows = dense_points(X)
     if rows.ndim != 2 or rows.shape[1] != model.n_features or not len(rows):
         raise ValueError(

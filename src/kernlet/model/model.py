@@ -34,7 +34,7 @@ from kernlet.kernels.gram import as_dense, row_slices
 from kernlet.model.calibration import link, with_probabilities_of
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.model.pipeline import fold_steps
-from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer
+from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer, warn_user
 from kernlet.tables.encode import ColumnEncoding
 
 # How this works
@@ -254,8 +254,13 @@ class Model:
             return self.features(X, estimator)
         for _, step in self.steps:
             X = step.transform(X)
-        encoding = self.encoding
-        return self.features(X if encoding is None else encoding.transform(X, np.float64))
+        return self.features(X if self.encoding is None else self.encoded(X))
+
+    def encoded(self, X: Any) -> Floats:
+        """Rows of features from a table, with a warning of columns that have no known category."""
+        assert self.encoding is not None
+        note = lambda _, message: warn_user(message, UserWarning)  # noqa: E731
+        return self.encoding.transform(X, np.float64, note)
 
     def features(self, X: Any, estimator: Any = None) -> Any:
         """Validated rows of features, as many (and of the names) as ``estimator`` was fitted to."""

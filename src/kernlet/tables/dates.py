@@ -64,7 +64,7 @@ class DateColumn:
         text = next((text for text, day in days.items() if day.month != day.day), next(iter(days)))
         return f"{text} is {days[text]}"
 
-    def encoded(self, values: Any) -> Floats:
+    def encoded(self, values: Any, note: Any = None) -> Floats:
         """One column of numbers per part."""
         numbers = _date_numbers(values, self.order, self.name)
         columns = numbers[:, [list(DATE_PARTS).index(part) for part in self.parts]]

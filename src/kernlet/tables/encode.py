@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,15 @@ from scipy import sparse
 
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap, unlike_columns
+from kernlet.tables.spelling import find_categories, one_spelling
 
 MAX_CATEGORIES = 200
 MISSING, OTHER = "(missing)", "(other)"
 #: Texts of cells that are equal for scikit-learn.
 BOOLEANS = {"False": "0", "True": "1", "0": "False", "1": "True"}
 _MAX_NUMBER = 1e30  # the square of a larger one overflows float32
+#: Called with the name of a column that has no known category, and a sentence about it.
+Note = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class NumberColumn:
         fill = "never missing" if self.fill is None else f"{self.fill:g} where it is missing"
         return f"{self.name}: the number, {fill}."
 
-    def encoded(self, values: Any) -> Floats:
+    def encoded(self, values: Any, note: Note | None = None) -> Floats:
         """One column of numbers."""
         numbers = as_numbers(values, self.name)
         is_missing = np.isnan(numbers)
@@ -108,12 +112,12 @@ class CategoryColumn:
             others = "refused" if self.unknown is None else f"1 in {names[self.unknown]}"
         return f"{self.name}: {'; '.join(parts)}; 0 elsewhere. Other cells are {others}."
 
-    def encoded(self, values: Any) -> Floats:
+    def encoded(self, values: Any, note: Note | None = None) -> Floats:
         """One column of 0 and 1 per category."""
         n_features = len(self.features)
         one_hot = np.zeros((n_features + 1, n_features), dtype=np.float32)  # a last row for -1
         np.fill_diagonal(one_hot, 1.0)
-        codes = _looked_up(values, self.index, self.unknown, self.name)
+        codes = _looked_up(values, self, note)
         return one_hot[codes.astype(np.intp)]
 
 
@@ -150,27 +154,46 @@ class OrdinalColumn:
         parts = [f"{cell} is {number:g}" for cell, number in pairs if number is not None]
         return f"{self.name}: {', '.join(parts)}."
 
-    def encoded(self, values: Any) -> Floats:
+    def encoded(self, values: Any, note: Note | None = None) -> Floats:
         """One column of numbers."""
-        return _looked_up(values, self.index, self.unknown, self.name).astype(np.float64)[:, None]
+        return _looked_up(values, self, note).astype(np.float64)[:, None]
 
 
-def _looked_up(values: Any, index: Mapping[Any, Any], unknown: Any, name: str) -> Any:
-    """What the index has for each cell, or ``unknown``; None refuses the cell."""
+def _looked_up(values: Any, column: CategoryColumn | OrdinalColumn, note: Note | None) -> Any:
+    """What the column's index has for each cell, or its ``unknown``; None refuses the cell."""
     texts, codes = distinct_texts(values)
     # look each distinct text up once, then repeat it for every cell
-    found = [index.get(text, unknown) for text in texts]
-    refused = np.array([entry is None for entry in found], dtype=bool)[codes]
+    found = find_categories(texts, column.index)
+    entries = [entry if is_known else column.unknown for entry, is_known in found]
+    refused = np.array([entry is None for entry in entries], dtype=bool)[codes]
     if refused.any():
         row = int(refused.argmax())
         text = texts[codes[row]]
         what = "the cell is missing" if text is None else f"{text[:40]!r} is an unknown category"
         raise ValueError(
-            f"Row {row + 1}, column {name!r}: {what}, and the encoder of the model refuses such "
-            'cells: fit it with handle_unknown="ignore", or correct the cell.'
+            f"Row {row + 1}, column {column.name!r}: {what}, and the encoder of the model refuses "
+            'such cells: fit it with handle_unknown="ignore", or correct the cell.'
         )
-    known = [0 if entry is None else entry for entry in found]
+    if note is not None and column.categories:
+        given = {texts[code]: found[code][1] for code in np.unique(codes).tolist()}
+        given.pop(None, None)
+        if given and not any(given.values()):
+            note(column.name, _unknown_column(column, list(given)))
+    known = [0 if entry is None else entry for entry in entries]
     return np.array(known)[codes]
+
+
+def _unknown_column(column: CategoryColumn | OrdinalColumn, texts: Sequence[Any]) -> str:
+    return (
+        f"No value of column {column.name!r} occurred in the training: it has {_some(texts)}, and "
+        f"the training had {_some(column.categories)}. All its cells count as unknown categories."
+    )
+
+
+def _some(texts: Sequence[str]) -> str:
+    """A few texts, as examples."""
+    shown = ", ".join(repr(text[:40]) for text in texts[:3])
+    return f"{shown} and {len(texts) - 3} more" if len(texts) > 3 else shown
 
 
 @dataclass(frozen=True)
@@ -211,10 +234,13 @@ class ColumnEncoding:
         kinds = [isinstance(c, CategoryColumn) for c in self.columns for _ in c.features]
         return np.array(kinds, dtype=bool)
 
-    def transform(self, table: Any, dtype: Any = np.float32) -> Floats:
-        """Rows of numbers from a table that has the columns of the encoding, and maybe others."""
+    def transform(self, table: Any, dtype: Any = np.float32, note: Note | None = None) -> Floats:
+        """Rows of numbers from a table that has the columns of the encoding, and maybe others.
+
+        ``note`` is called for each column that has no known category at all.
+        """
         cells = self._cells(table)
-        blocks = [column.encoded(cells(number)) for number, column in enumerate(self.columns)]
+        blocks = [column.encoded(cells(number), note) for number, column in enumerate(self.columns)]
         X = np.empty((len(blocks[0]), len(self.feature_names)), dtype=dtype)
         with np.errstate(over="ignore"):
             np.concatenate(blocks, axis=1, out=X, casting="same_kind")
@@ -227,7 +253,8 @@ class ColumnEncoding:
             self._require_width(table.shape[1])
             return lambda number: _array_column(table, self.positions[number])
         available = _column_names(table)
-        missing = [name for name in self.names if name not in set(available)]
+        known = set(available)
+        missing = [name for name in self.names if name not in known]
         if missing and not self.has_names:
             self._require_width(len(available))
             return lambda number: _cells(table, available[self.positions[number]])
@@ -268,9 +295,11 @@ def _number(value: Any, row: int, name: str) -> float:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell is None, NaN, or one of pandas' NA and NaT."""
+    """Whether a cell is None, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
     return isinstance(value, float | np.floating) and value != value
 
 
@@ -280,6 +309,8 @@ def category_text(value: Any) -> str | None:
         return None
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
     return str(value)
 
 
@@ -289,6 +320,11 @@ def distinct_texts(values: Any) -> tuple[Sequence[str | None], Any]:
         if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
             numbers, inverse = np.unique(values, return_inverse=True)
             return [category_text(number) for number in numbers], inverse
+        if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
+            # as the dates and durations that Arrow and pandas' objects give
+            microseconds = values.astype(f"{values.dtype.kind}8[us]")
+            is_same = (microseconds == values) | np.isnat(values)
+            values = microseconds.astype(object) if is_same.all() else values
         index: dict[str | None, int] = {}
         cells = (value if type(value) is str else category_text(value) for value in values)
         numbered = [index.setdefault(text, len(index)) for text in cells]
@@ -318,7 +354,8 @@ def _learned_column(name: str, values: Any) -> NumberColumn | CategoryColumn:
 
 def learned_categories(name: str, texts: Iterable[str | None], n_rows: int) -> CategoryColumn:
     """Categories of a column from its distinct texts, None among them for missing cells."""
-    categories = tuple(sorted({text for text in texts if text is not None}))
+    texts = set(texts)
+    categories = tuple(sorted(one_spelling(text for text in texts if text is not None)))
     if len(categories) > MAX_CATEGORIES:
         raise ValueError(
             f"Column {name!r} has {len(categories)} different texts in {n_rows:,} rows, more than "
@@ -332,8 +369,8 @@ def _holds_numbers(values: Any) -> bool:
     values = np.asarray(values)
     if values.dtype.kind != "O":
         return values.dtype.kind in "iuf"
-    kinds = int | float | np.integer | np.floating
-    return all(v is None or (isinstance(v, kinds) and not isinstance(v, bool)) for v in values)
+    kinds = int | float | np.integer | np.floating | Decimal
+    return all(is_missing(v) or (isinstance(v, kinds) and not isinstance(v, bool)) for v in values)
 
 
 def _has_columns(table: Any) -> bool:

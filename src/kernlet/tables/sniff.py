@@ -43,11 +43,12 @@ _MIN_SCORE = 0.5
 _MAX_SAMPLE_LINES = 200
 _MAX_SAMPLE_CHARACTERS = 1 << 20
 _BLOCK_BYTES = 1 << 20
-_PLAIN_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+#: A number as Python writes it.
+PLAIN_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 #: Numbers with commas, in columns that have some: 1,5 or 2; 1.234,5 or 1,5 or 2; 1,234.5 or 2.5.
 DECIMAL_COMMA = r"[+-]?\d*,?\d+([eE][+-]?\d+)?"
 POINTS_FOR_THOUSANDS = rf"[+-]?\d{{1,3}}(\.\d{{3}})+(,\d+)?|{DECIMAL_COMMA}"
-COMMAS_FOR_THOUSANDS = rf"[+-]?\d{{1,3}}(,\d{{3}})+(\.\d*)?|{_PLAIN_NUMBER}"
+COMMAS_FOR_THOUSANDS = rf"[+-]?\d{{1,3}}(,\d{{3}})+(\.\d*)?|{PLAIN_NUMBER}"
 _NUMBER = re.compile(
     rf"{POINTS_FOR_THOUSANDS}|{COMMAS_FOR_THOUSANDS}|[+-]?inf(inity)?", re.IGNORECASE
 )

@@ -1,6 +1,7 @@
 """Slow, obvious twins of the package: the formulas again, by plain loops."""
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 
@@ -267,6 +268,39 @@ def proximal_values_exact(X, signs, weights, C):
 def proximal_objective(v, X, signs, weights, C):
     errors = [d - linear(x, v[:-1]) - v[-1] for x, d in zip(X, signs, strict=True)]
     return (v @ v + C * sum(n * e * e for n, e in zip(weights, errors, strict=True))) / 2
+
+
+def proximal_objective_exact(v, X, signs, weights, C, digits=80):
+    """The same with many digits."""
+    with localcontext() as context:
+        context.prec = digits
+        v, X, signs, weights = (_decimals(values) for values in (v, X, signs, weights))
+        errors = signs - X @ v[:-1] - v[-1]
+        return (v @ v + Decimal(float(C)) * (weights @ errors**2)) / 2
+
+
+def proximal_optimum_exact(X, signs, weights, C, digits=80):
+    """The minimum of the same, by elimination with many digits."""
+    with localcontext() as context:
+        context.prec = digits
+        H = _decimals(np.hstack([X, np.ones((len(X), 1))]))
+        n, C = H.shape[1], Decimal(float(C))
+        N, d = _decimals(weights), _decimals(signs)
+        A = np.hstack([(H.T * N) @ H, ((H.T * N) @ d)[:, None]])
+        for a in range(n):
+            A[a, a] += 1 / C
+        for a in range(n):  # the matrix is positive definite: no pivoting
+            A[a] /= A[a, a]
+            for b in range(n):
+                if b != a:
+                    A[b] = A[b] - A[b, a] * A[a]
+        v = A[:, -1]
+        errors = d - H @ v
+        return (v @ v + C * (N @ errors**2)) / 2
+
+
+def _decimals(values):
+    return np.vectorize(lambda value: Decimal(float(value)), otypes=[object])(values)
 
 
 def class_normalization(signs, balanced):

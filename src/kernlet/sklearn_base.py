@@ -338,15 +338,16 @@ def _kind(label: Any) -> str:
     return "number" if isinstance(label, Number | np.bool_) else type(label).__name__
 
 
-def check_classes(classes: Any) -> None:
-    """Refuse fewer than two classes."""
+def check_classes(classes: Any, sample_weight: Any = None) -> None:
+    """Refuse fewer than two classes; rows of zero ``sample_weight`` have been left out."""
     if not len(classes):
         raise ValueError("There are no rows (0 samples): training needs at least two classes.")
     if len(classes) < 2:
         (label,) = np.asarray(classes).tolist()
+        left_out = "" if sample_weight is None else ", rows of zero sample_weight left out"
         raise ValueError(
-            f"The labels y hold one class only ({label!r}), rows of zero sample_weight left out; "
-            "training needs at least two classes."
+            f"The labels y hold one class only ({label!r}){left_out}; training needs at least two "
+            "classes."
         )
 
 
@@ -544,7 +545,7 @@ class KernelTrainer:
             self, X, y, sample_weight, takes_sources=self._takes_sources, order="C"
         )
         self.classes_ = np.unique(data.y)
-        check_classes(self.classes_)
+        check_classes(self.classes_, sample_weight)
         return data
 
     def _make_kernel(self, data: TrainingData) -> Kernel:
@@ -596,8 +597,10 @@ def gamma_of_rows(gamma: str | float, rows: RowSource, weights: Floats) -> float
     total, sums, squares = rows.map_reduce(_sums, add_sums, by_row=(weights,), shared=(origin,))
     if not isinstance(gamma, str):
         return float(gamma)
-    means = sums / total
-    return gamma_of_moments(gamma, means + origin, max(0.0, squares / total - means @ means))
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below where not finite
+        means = sums / total
+        spread = np.maximum(0.0, squares / total - means @ means)
+        return gamma_of_moments(gamma, means + origin, float(spread))
 
 
 def _sums(X: Any, weights: Floats, origin: Floats) -> list[Any]:

@@ -67,7 +67,7 @@ def test_rows_kept_are_rows(condenser, digits):
     assert set(labels) == set(range(10))
     record = condenser.condensation_
     assert record.kept_per_class == condenser.sampling_strategy_
-    assert max(r.residual for r in record.rounds) < 1e-9
+    assert max(r.gap for r in record.rounds) < 1e-9
     again = clone(condenser).fit(X, y)
     np.testing.assert_array_equal(again.sample_indices_, kept)
 
@@ -153,7 +153,7 @@ def test_bad_input_gets_a_sentence(condenser, digits):
     X, y = digits
     condenser = clone(condenser)
     for rows, labels, sentence in [
-        (X, np.zeros(600), r"one class only \(0\.0\)"),
+        (X, np.zeros(600), r"one class only \(0\.0\); training"),
         (X, y[:-1], "inconsistent numbers"),
         (np.where(X == 5, np.nan, X), y, "NaN"),
         (X, [1, "a"] * 300, "mix types"),
@@ -301,3 +301,13 @@ def test_what_cannot_be_drawn_gets_a_sentence():
         DeletedImagesDisplay.from_estimator(
             CentroidCondenser(random_state=0).fit(X, y), X, image_shape=(8, 8)
         )
+
+
+@pytest.mark.parametrize("kind", [TypicalCondenser, BoundaryCondenser])
+def test_large_integers_and_ill_conditioned_kernels(kind):
+    X, y = np.random.RandomState(0).normal(size=(60, 2)), np.arange(60) % 2
+    kept = kind(C=10**30).fit(X, y).sample_indices_
+    np.testing.assert_array_equal(kept, kind(C=1e30).fit(X, y).sample_indices_)
+    far = kind(kernel="poly", gamma=1.0, coef0=1.0, landmarks=20, random_state=0)
+    record = far.fit(X + 10, y).condensation_
+    assert max(elimination.gap for elimination in record.rounds) < 1e-6

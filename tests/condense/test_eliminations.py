@@ -75,7 +75,7 @@ def test_what_always_holds(m, classes, form, balanced, floor, threshold, seed):
         gone = np.sort(np.concatenate([r.deleted for r in found.rounds]))
         np.testing.assert_array_equal(gone, found.deleted)
         assert sum(found.deleted_per_class.values()) + len(found.kept) == len(codes)
-        assert max(r.residual for r in found.rounds) < 1e-9
+        assert max(r.gap for r in found.rounds) < 1e-9
 
 
 def test_repaired_candidates_become_fewer_and_stalls_delete_nothing():

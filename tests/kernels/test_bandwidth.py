@@ -156,3 +156,41 @@ def test_rule_for_gamma_is_computed_from_the_weighted_rows(rule):
 def test_unknown_name_is_refused():
     with pytest.raises((ValueError, KeyError)):
         make_kernel("rbff", ROWS, **PARAMETERS)
+
+
+@every_container
+@rules_of_spread
+@pytest.mark.parametrize("exponent", [-140, -125, 125, 140])
+def test_rule_is_right_where_squares_of_squares_would_overflow(rule, exponent, container, X):
+    power = 2.0**exponent * 8.0**exponent
+    expected = RULES[rule](X) / power / power
+    if np.finfo(float).tiny <= expected < np.inf:
+        assert resolve_gamma(rule, container(X * power)) == pytest.approx(expected, rel=1e-9)
+    else:
+        with pytest.raises(ValueError, match="out of the range of float64"):
+            resolve_gamma(rule, container(X * power))
+
+
+@rules_of_spread
+@pytest.mark.parametrize(
+    ("factor", "size"), [(1e155, "large"), (1e300, "large"), (1e-155, "small"), (1e-300, "small")]
+)
+def test_rule_out_of_range_gets_a_sentence(rule, factor, size, X):
+    with pytest.raises(ValueError, match=f"so {size} that their squares.*StandardScaler"):
+        resolve_gamma(rule, X * factor)
+    assert resolve_gamma(rule, np.full((3, 2), factor)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"gamma": 10**400}, "gamma is too large"),
+        ({"coef0": 10**400}, "coef0 is too large"),
+        ({"coef0": -(10**400)}, "coef0 is too large"),
+        ({"degree": 10**30}, "degree must be from 1 to 1000"),
+    ],
+)
+def test_integers_beyond_float64_get_a_sentence(parameters, sentence, X):
+    with pytest.raises(ValueError, match=sentence):
+        make_kernel("poly", X, **{"gamma": 1.0, "degree": 3, "coef0": 0.0} | parameters)
+    assert make_kernel("poly", X, gamma=10**30, degree=3, coef0=10**30).gamma == 1e30

@@ -1,9 +1,12 @@
 """Kernel Fisher discriminants against scatters built row by row."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 
 import naive
@@ -119,3 +122,35 @@ def test_many_rows_get_landmarks_by_default(monkeypatch):
     monkeypatch.setattr(fisher, "_ALL_ROWS", 100)
     monkeypatch.setattr(fisher, "_N_LANDMARKS", 20)
     assert KernelFisherDiscriminant(random_state=0).fit(X, y).n_centers_ == 20
+
+
+@pytest.mark.parametrize("n_landmarks", [None, 20])
+def test_the_certificate_sees_ill_conditioning(n_landmarks):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 2)), random.integers(0, 3, 60)
+    machine = KernelFisherDiscriminant(
+        kernel="poly", gamma=1.0, coef0=1.0, n_landmarks=n_landmarks, random_state=0
+    ).fit(X, y)
+    assert machine.error_bound_ < 1e-9
+    with pytest.warns(ConvergenceWarning, match="Round-off may change the shares"):
+        machine.fit(X + 1000, y)
+    assert machine.error_bound_ > 1e-6
+
+
+def test_errors_of_shares_are_within_the_bound():
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(50, 3)), random.integers(0, 3, 50)
+    exact = KernelFisherDiscriminant(kernel="linear", alpha=0.1).fit(X, y).shares_
+    for offset in (1e2, 1e3, 1e4):  # does not matter to a linear kernel, but for round-off
+        machine = KernelFisherDiscriminant(kernel="linear", alpha=0.1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            machine.fit(X + offset, y)
+        assert np.abs(machine.shares_ - exact).max() <= machine.error_bound_
+
+
+def test_numbers_beyond_float64_get_a_sentence():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    assert KernelFisherDiscriminant(alpha=10**30).fit(X, y).shares_[0] < 1e-12
+    with pytest.raises(ValueError, match="alpha is too large"):
+        KernelFisherDiscriminant(alpha=10**400).fit(X, y)

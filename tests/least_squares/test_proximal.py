@@ -1,6 +1,7 @@
 """The proximal classifier."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification, make_moons
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
@@ -20,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import naive
 from kernlet import ProximalClassifier
+from kernlet.rows import ArrayRows
 from support.callbacks import ProgressBar, ScoringMonitor, needs_callbacks
 
 MACHINES = [
@@ -454,3 +456,94 @@ def test_a_callback_may_stop_between_blocks():
     machine = ProximalClassifier(kernel="linear").set_callbacks(Stopper(2))
     machine.fit_blocks((X[k::5], y[k::5]) for k in range(5))
     assert machine.n_samples_seen_ == 60
+
+
+def far_rows(offset):
+    random = np.random.default_rng(0)
+    return random.normal(size=(30, 2)) + offset, random.integers(0, 2, 30)
+
+
+def far_machine():
+    return ProximalClassifier(
+        kernel="poly", gamma=1.0, coef0=1.0, landmarks=None, class_weight=None
+    )
+
+
+def distance_from_optimum(machine, X, y):
+    """(objective - optimum) / optimum with 80 digits, of the kernel values as they are."""
+    expansion = machine.expansion_
+    K = expansion.kernel(X, expansion.centers)
+    problem = (K, np.where(y == 1, 1.0, -1.0), np.ones(len(X)), machine.C)
+    v = np.append(expansion.coef[0], expansion.intercept[0])
+    optimum = naive.proximal_optimum_exact(*problem)
+    objective = naive.proximal_objective_exact(v, *problem)
+    # Kernel values of 1e12 have another last digit in blocks of another shape.
+    assert float(objective) == pytest.approx(machine.objective_[0], rel=1e-7)
+    return float((objective - optimum) / optimum)
+
+
+@pytest.mark.parametrize("offset", [0, 10, 100])
+def test_ill_conditioned_kernels_reach_the_optimum(offset, monkeypatch):
+    X, y = far_rows(offset)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine = far_machine().fit(X, y)
+    assert -1e-30 < distance_from_optimum(machine, X, y) <= machine.gap_ + 1e-7 < 1e-6
+    monkeypatch.setattr("kernlet.rows.source._MOST_ROWS", 7)
+    rows = far_machine().set_params(landmarks=X).fit(ArrayRows(X), y)
+    assert distance_from_optimum(rows, X, y) <= rows.gap_ + 1e-7 < 1e-6
+
+
+def test_what_rounding_hides_is_warned_of():
+    X, y = far_rows(1000)
+    with pytest.warns(ConvergenceWarning, match="relative gap"):
+        machine = far_machine().fit(X, y)
+    assert machine.gap_ > 1e-6
+    X, y = far_rows(10)
+    with pytest.warns(ConvergenceWarning, match="relative gap"):  # there are no rows to read again
+        machine = far_machine().fit_blocks([(X[:20], y[:20]), (X[20:], y[20:])])
+    assert machine.gap_ > 1e-6
+    assert machine.residual_ < 1e-6
+
+
+def test_the_gap_sees_what_forgetting_costs():
+    random = np.random.RandomState(0)
+    X, y = random.normal(size=(40, 3)), np.arange(40) % 2
+    X[20:] *= 1e7
+    machine = ProximalClassifier(1e3, kernel="linear").fit(X, y)
+    assert machine.gap_ < 1e-6
+    with pytest.warns(ConvergenceWarning, match="forgotten"):
+        machine.partial_forget(X[20:], y[20:])
+    assert machine.gap_ > 1e-6
+
+
+def test_the_objective_is_the_stated_one(data):
+    X, y = data
+    machine = ProximalClassifier(2.0, kernel="linear").fit(X, y)
+    for number in range(3):
+        signs = np.where(y == number, 1.0, -1.0)
+        v = np.append(machine.coef_[number], machine.intercept_[number])
+        objective = naive.proximal_objective(
+            v, X, signs, naive.class_normalization(signs, True), 2.0
+        )
+        assert machine.objective_[number] == pytest.approx(objective, rel=1e-10)
+
+
+@pytest.mark.parametrize("C", [10**30, np.float32(3), np.int8(2), True])
+def test_numbers_of_any_type(C, data):
+    X, y = data
+    machine = ProximalClassifier(C, kernel="linear").fit(X, y)
+    same = ProximalClassifier(float(C), kernel="linear").fit(X, y)
+    np.testing.assert_array_equal(machine.coef_, same.coef_)
+    with pytest.raises(ValueError, match="C is too large"):
+        ProximalClassifier(10**400, kernel="linear").fit(X, y)
+
+
+def test_many_classes_make_the_same_machine_as_few():
+    random = np.random.RandomState(0)
+    X, y = random.normal(size=(200, 3)), np.arange(200) % 40
+    machine = ProximalClassifier(kernel="linear").fit(X, y)
+    for number in (0, 17, 39):
+        signs = np.where(y == number, 1.0, -1.0)
+        w, b = naive.proximal(X, signs, naive.class_normalization(signs, True), 1.0)
+        np.testing.assert_allclose(machine.decision_function(X)[:, number], X @ w + b, atol=1e-10)

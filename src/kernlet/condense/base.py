@@ -58,7 +58,7 @@ class Elimination:
     n_rows: int  # rows that the classifier was trained on
     weights: Floats  # w of the classifier, over the columns or, with a kernel, over the landmarks
     gamma: float  # the decision value of a row is w.x - gamma
-    residual: float  # relative residual of the normal equations: the certificate
+    gap: float  # bound on the relative distance of the objective from its optimum
     inside: int = 0  # rows that met the criterion of the round
     # Rows deleted in this round, ascending, and their decision values.
     deleted: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
@@ -145,6 +145,13 @@ class RemainingRows:
         if smaller is not left:
             moments = self.moments - moments
         return replace(self, moments=moments, rows=left)
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[Any, Any], Any] | None = None
+    ) -> Any:
+        """``function(blocks, codes, weights)`` of the rows; all are in memory: one part."""
+        blocks = self.features.blocks(self.rows, dense=True)
+        return function(blocks, self.codes[self.rows], np.ones(len(self.rows)))
 
     def against_rest(self, number: int) -> RemainingRows:
         """The same rows as two classes: the rest, and one class."""
@@ -426,14 +433,15 @@ class EliminationCondenser(Condenser):
     def _eliminate(self, remaining: RemainingRows, number: int, label: Any) -> list[Elimination]:
         """The rounds of one class, of which the last deletes rows."""
 
-    def _train(self, moments: Moments, number: int, label: Any, count: int) -> Elimination:
+    def _train(self, rows: RemainingRows, number: int, label: Any, count: int) -> Elimination:
         """A round that deletes nothing yet: one class against the rest of the rows."""
+        moments = rows.moments
         signs = one_against_rest(len(moments.counts), [number])
         balanced = self.class_weight == "balanced"
         weights = normalization(signs, moments.totals, balanced=balanced)
-        solution = solve_normal_equations(moments, self.C, signs, weights)
+        solution = solve_normal_equations(moments, self.C, signs, weights, rows.reduce)
         w, gamma = solution.coef[0], -float(solution.intercept[0])
-        return Elimination(label, count, int(moments.counts.sum()), w, gamma, solution.residual)
+        return Elimination(label, count, int(moments.counts.sum()), w, gamma, solution.gap)
 
     def _resampled(self, X: Any, y: Any, codes: Indices) -> tuple[Any, Any]:
         kept = self.sample_indices_

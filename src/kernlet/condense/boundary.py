@@ -134,7 +134,7 @@ class BoundaryCondenser(EliminationCondenser):
         everyone = candidates = remaining.against_rest(number)
         rounds = []
         for count in range(1, self.max_rounds + 1):
-            machine = self._train(candidates.moments, 1, label, count)
+            machine = self._train(candidates, 1, label, count)
             # The paper takes the next candidates from all rows, and they may stall or grow; the
             # repaired form takes them from the candidates, which become fewer.
             pool = everyone if self.form == "literal" else candidates

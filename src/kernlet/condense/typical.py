@@ -85,7 +85,7 @@ class TypicalCondenser(EliminationCondenser):
 
     def _eliminate(self, remaining: RemainingRows, number: int, label: Any) -> list[Elimination]:
         """Delete the rows with w.x - gamma > 1 (Algorithm 2 of the paper)."""
-        machine = self._train(remaining.moments, number, label, 1)
+        machine = self._train(remaining, number, label, 1)
         rows = remaining.rows
         # The paper deletes rows of every class there, misclassified ones too: exactly those that
         # the neighbours of a boundary need. The repaired form deletes rows of the class itself.

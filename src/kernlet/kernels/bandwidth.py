@@ -23,6 +23,8 @@ KERNEL_NAMES = tuple(kind.name for kind in (RBF, Polynomial, Linear, Sigmoid))
 # A variance below this share of the squared mean is round-off: (1e-13)^2, some digits above the
 # smallest difference of two float64 numbers.
 _ROUND_OFF = 1e-26
+# Numbers between 2^-400 and 2^400 have squares, and sums of many squares, within float64.
+_SAFE_EXPONENT = 400
 
 
 def make_kernel(
@@ -41,7 +43,11 @@ def make_kernel(
         raise ValueError(f"kernel={kernel!r} is not one of {', '.join(KERNEL_NAMES)} or a Kernel.")
     kind = KERNELS[kernel]
     names = {parameter.name for parameter in fields(kind)}  # type: ignore[arg-type]
-    parameters: dict[str, Any] = {"degree": degree, "coef0": coef0}
+    parameters: dict[str, Any] = {"coef0": as_float("coef0", coef0)}
+    least, largest = kind.limits.get("degree", (1, 1))
+    parameters["degree"] = degree
+    if "degree" in names and not least <= degree <= largest:
+        raise ValueError(f"degree must be from {least:g} to {largest:g}; it is {degree!r:.40}.")
     if "gamma" in names:  # a rule reads all rows, which the linear kernel need not
         parameters["gamma"] = resolve_gamma(gamma, X, sample_weight)
     return kind(**{name: parameters[name] for name in names})
@@ -50,17 +56,35 @@ def make_kernel(
 def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: Any = None) -> float:
     """A number as it is, or the value of a rule; a row of weight 2 counts as two rows."""
     if not isinstance(gamma, str):
-        return float(gamma)
+        return as_float("gamma", gamma)
     if gamma == "auto":  # needs no pass over the rows
         return 1.0 / X.shape[1]
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-    return gamma_of_moments(gamma, *_moments(canonical_csr(X), weights / weights.sum()))
+    X, scale = canonical_csr(X), _safe_scale(X)
+    moments = _moments(X if scale == 1.0 else X / scale, weights / weights.sum())
+    return gamma_of_moments(gamma, *moments, scale=scale)
 
 
-def gamma_of_moments(gamma: str, means: Floats, spread: float) -> float:
+def as_float(name: str, value: Any) -> float:
+    """A parameter as a float; Python's integers may be larger than any."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large: it must be below 1.8e308.") from None
+
+
+def _safe_scale(X: Matrix) -> float:
+    """1, or a power of two near the largest number in X if squares would over- or underflow."""
+    largest = float(abs(X).max()) if 0 not in X.shape else 0.0
+    exponent = int(np.frexp(largest)[1]) - 1 if largest > 0 else 0
+    return 1.0 if abs(exponent) < _SAFE_EXPONENT else float(np.ldexp(1.0, max(exponent, -1000)))
+
+
+def gamma_of_moments(gamma: str, means: Floats, spread: float, scale: float = 1.0) -> float:
     """A rule for gamma, from the mean row and the mean squared distance of the rows from it.
 
-    1.0 where all rows are equal and the rule would divide by zero.
+    Both are of rows divided by ``scale``. 1.0 where all rows are equal and the rule would divide
+    by zero; refused where it is not a normal number, because the squares of the features are not.
     """
     if gamma == "auto":  # one over n_features, as in scikit-learn
         inverse = float(len(means))
@@ -74,7 +98,17 @@ def gamma_of_moments(gamma: str, means: Floats, spread: float) -> float:
         inverse = 2.0 * spread
     else:
         raise ValueError(f"gamma={gamma!r} is not one of auto, scale, mean_distance or a number.")
-    return 1.0 / inverse if inverse > 0 else 1.0
+    if inverse == 0:
+        return 1.0
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        value = float(np.float64(1.0) / inverse / scale / scale)
+    if not np.finfo(float).tiny <= value < np.inf:
+        size = "small" if value == np.inf else "large"
+        raise ValueError(
+            f"The features are so {size} that their squares, and with them gamma={gamma!r}, are "
+            "out of the range of float64. Scale them, for example with StandardScaler."
+        )
+    return value
 
 
 def _moments(X: Matrix, shares: Floats) -> tuple[Floats, float]:

@@ -58,7 +58,8 @@ class Points:
         self.shift = shift
         self.dtype: np.dtype[Any] = np.dtype(np.float64 if sparse.issparse(X) else dtype)
         if hold and not sparse.issparse(X):
-            self.X, self.shift = self._convert(slice(None)), None
+            with np.errstate(over="ignore"):  # to float32; Gram sees it by the norms
+                self.X, self.shift = self._convert(slice(None)), None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -119,7 +120,8 @@ class Gram:
         self.z = self.x if Z is None else Points(Z, shift, dtype, hold=hold)
         if self.x.dtype == np.float64:
             return
-        largest_norm = max(float(points.norms.max(initial=0.0)) for points in (self.x, self.z))
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows needs float64
+            largest_norm = max(float(points.norms.max(initial=0.0)) for points in (self.x, self.z))
         if not kernel.fits_float32(largest_norm):
             self.x = Points(X, shift, hold=hold)
             self.z = self.x if Z is None else Points(Z, shift, hold=hold)
@@ -143,9 +145,11 @@ class Gram:
 
     def block(self, rows: Selection, columns: Selection) -> Floats:
         """K(X[rows], Z[columns]) at once; the caller keeps it small."""
-        X, x_norms = self.x.take(rows)
-        Z, z_norms = self.z.take(columns)
-        return self.kernel.evaluate(X, Z, x_norms[:, None], z_norms[None, :])
+        # What overflows is refused, in one sentence, by those who need finite values.
+        with np.errstate(over="ignore", invalid="ignore"):
+            X, x_norms = self.x.take(rows)
+            Z, z_norms = self.z.take(columns)
+            return self.kernel.evaluate(X, Z, x_norms[:, None], z_norms[None, :])
 
     def dot(
         self, W: Floats, columns: Selection = slice(None), rows: NDArray[np.intp] | None = None

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
+from kernlet.kernels.bandwidth import as_float
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, LandmarkBlocks
 from kernlet.kernels.linalg import jittered_solve
@@ -23,6 +24,7 @@ from kernlet.sklearn_base import (
     Progress,
     TrainingData,
     fit_method,
+    warn_user,
 )
 
 # How this works
@@ -41,13 +43,21 @@ from kernlet.sklearn_base import (
 #
 # The regularised variance within classes along v is then share (1 - share) over the weight of all
 # rows, by which features are scaled to variance 1.
+#
+# Centring subtracts numbers as large as the kernel values from each other: the scatter has errors E
+# of 1e-16 times these, however small it is, and alpha must exceed them. To first order shares are
+# then wrong by |E| times the squared norm of (S_t + alpha I)^-1 M, which is the certificate.
 
-# A share of the variance this small has no direction: its features are set to zero.
 _ALL_ROWS, _N_LANDMARKS = 5000, 1000  # without landmarks, and how many for more rows
+# A share of the variance this small has no direction: its features are set to zero.
 _SMALLEST_SHARE = 1e-12
+# Rounding errors behave like random walks: a few units per number.
+_ROUND_OFF = 4 * np.finfo(float).eps
+_ERROR_WORTH_WARNING = 1e-6
 
-#: Coefficients (n_directions, n_points), intercepts, and between-class shares of the variance.
-Directions = tuple[Floats, Floats, Floats]
+#: Coefficients (n_directions, n_points), intercepts, between-class shares of the variance, and a
+#: bound on the rounding errors of the shares.
+Directions = tuple[Floats, Floats, Floats, float]
 
 
 def exact_directions(
@@ -57,6 +67,7 @@ def exact_directions(
     roots, total = np.sqrt(weights), float(weights.sum())
     mean = roots / np.sqrt(total)
     means = K @ (weights / total)
+    noise = _ROUND_OFF * np.sqrt(len(K)) * float(np.abs(K).max() * weights.max())
     # K is weighted and centred in place, P K P with P = I - mean mean': a second matrix of all
     # rows would double the memory.
     K *= roots
@@ -77,10 +88,11 @@ def exact_directions(
         ) from error
     solved = cho_solve(factor, classes)
     shares, vectors = _small_problem(classes.T @ (classes - alpha * solved), n_directions, total)
+    error = _share_error(noise, alpha, np.sqrt(alpha) * solved)
     coef = solved @ vectors
     coef -= np.outer(mean, mean @ coef)
     coef = (roots[:, None] * coef).T
-    return coef, -coef @ means, shares
+    return coef, -coef @ means, shares, error
 
 
 def landmark_directions(
@@ -101,8 +113,17 @@ def landmark_directions(
     class_means = (sums[:-1] - np.outer(mean, counts)) / np.sqrt(counts)
     solved = jittered_solve(scatter, class_means, alpha)
     shares, vectors = _small_problem(class_means.T @ solved, n_directions, total)
+    noise = _ROUND_OFF * np.sqrt(len(scatter)) * float(squares.diagonal().max())
+    error = _share_error(noise, alpha, solved)
     directions = solved @ vectors
-    return (blocks.basis @ directions).T, -mean @ directions, shares
+    return (blocks.basis @ directions).T, -mean @ directions, shares, error
+
+
+def _share_error(noise: float, alpha: float, solved: Floats) -> float:
+    """Bound on the error of the shares for a scatter with errors of norm ``noise``."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = noise * float(np.linalg.norm(solved)) ** 2
+    return min(error, 1.0) if 2 * noise < alpha else 1.0  # a share is at most 1
 
 
 def _small_problem(matrix: Floats, n_directions: int, total: float) -> tuple[Floats, Floats]:
@@ -171,6 +192,9 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         Training rows that are the points.
     shares_ : ndarray of shape (n_components,)
         Between-class share of the regularised variance along each feature, from 0 to 1.
+    error_bound_ : float
+        The certificate: a bound on the rounding errors of ``shares_``. It grows with the size of
+        the kernel values over alpha, and above 1e-6 there is a warning.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -263,16 +287,23 @@ class KernelFisherDiscriminant(ExpansionTransformer):
             Progress.start(self, data, n_tasks=1) as progress,
             progress.task("eigenvalue problem", n_tasks=0),
         ):
-            rows, (coef, intercept, self.shares_) = self._solve(kernel, data, members, n_components)
+            rows, solution = self._solve(kernel, data, members, n_components)
+            coef, intercept, self.shares_, self.error_bound_ = solution
             self.expansion_ = KernelExpansion(kernel, data.X[rows], coef, intercept)
             self.point_indices_ = data.rows[rows]
+        if not self.error_bound_ <= _ERROR_WORTH_WARNING:
+            warn_user(
+                f"Round-off may change the shares of the variance by {self.error_bound_:.1e}: "
+                f"alpha={self.alpha:g} is small beside the kernel values. Centre and scale the "
+                "columns, for example with StandardScaler, or raise alpha."
+            )
         return self
 
     def _solve(
         self, kernel: Kernel, data: TrainingData, members: Floats, n_components: int
     ) -> tuple[Indices, Directions]:
         """The points, by row number, and the directions over them."""
-        n_rows, weights = len(data.y), data.sample_weight
+        n_rows, weights, alpha = len(data.y), data.sample_weight, as_float("alpha", self.alpha)
         n_landmarks: Any = self.n_landmarks
         if n_landmarks == "auto":
             n_landmarks = None if n_rows <= _ALL_ROWS else _N_LANDMARKS
@@ -280,7 +311,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
             order = check_random_state(self.random_state).permutation(n_rows)
             rows = landmark_rows(order, n_landmarks, data.X)
             blocks = LandmarkBlocks(Gram(kernel, data.X, data.X[rows]), 0)
-            return rows, landmark_directions(blocks, members, weights, self.alpha, n_components)
+            return rows, landmark_directions(blocks, members, weights, alpha, n_components)
         n_bytes = 8 * n_rows**2
         if n_bytes > self.cache_size * 2**20:
             raise ValueError(
@@ -291,4 +322,4 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         K = kernel(data.X, data.X)
         if not np.isfinite(K).all():
             raise ValueError("The kernel overflows at the rows. Scale the features.")
-        return np.arange(n_rows), exact_directions(K, members, weights, self.alpha, n_components)
+        return np.arange(n_rows), exact_directions(K, members, weights, alpha, n_components)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Number, Real
 from typing import Any, ClassVar
 
@@ -81,12 +82,14 @@ class SufficientStatistics:
     def learn(self, data: TrainingData) -> SufficientStatistics:
         """With more rows; those of a row source are summed block by block where they are."""
         larger = self._with_classes(data.y)
-        columns = (data.y, data.sample_weight)
-        if isinstance(data.X, RowSource):
-            moments = data.X.map_reduce(larger._moments_of, operator.add, by_row=columns)
-        else:
-            moments = larger._moments_of(data.X, *columns)
+        moments = _reduce(data, larger._moments_of, operator.add)
         return replace(larger, moments=larger.moments + moments)
+
+    def reduce_rows(
+        self, data: TrainingData, function: Callable[..., Any], combine: Callable[[Any, Any], Any]
+    ) -> Any:
+        """``function(blocks, codes, weights)`` of the features of all rows, combined."""
+        return _reduce(data, partial(self._on_features, function), combine)
 
     def forget(self, data: TrainingData) -> SufficientStatistics:
         """Without rows that were learned before."""
@@ -133,18 +136,38 @@ class SufficientStatistics:
         return replace(self, classes=classes, moments=moments)
 
     def _moments_of(self, X: Any, y: Any, sample_weight: Floats) -> Moments:
-        weights, by_class = sample_weight, self.moments.is_by_class
-        if not by_class:
-            class_weight = self.parameters["class_weight"]
-            weights = error_weights(1.0, y, self.classes, class_weight, weights)
         return collect(
             RowFeatures(X, self.kernel, self.landmarks),
             np.searchsorted(self.classes, y),
             len(self.classes),
-            weights=weights,
+            weights=self._weights(y, sample_weight),
             shift=self.moments.shift,
-            by_class=by_class,
+            by_class=self.moments.is_by_class,
         )
+
+    def _on_features(
+        self, function: Callable[..., Any], X: Any, y: Any, sample_weight: Floats
+    ) -> Any:
+        features = RowFeatures(X, self.kernel, self.landmarks)
+        codes, weights = np.searchsorted(self.classes, y), self._weights(y, sample_weight)
+        return function(features.blocks(dense=True), codes, weights)
+
+    def _weights(self, y: Any, sample_weight: Floats) -> Floats:
+        """Weights of the rows, with those of their class where these are known beforehand."""
+        if self.moments.is_by_class:
+            return sample_weight
+        class_weight = self.parameters["class_weight"]
+        return error_weights(1.0, y, self.classes, class_weight, sample_weight)
+
+
+def _reduce(
+    data: TrainingData, function: Callable[..., Any], combine: Callable[[Any, Any], Any]
+) -> Any:
+    """``function(X, y, sample_weight)``; of a row source block by block where these are."""
+    columns = (data.y, data.sample_weight)
+    if isinstance(data.X, RowSource):
+        return data.X.map_reduce(function, combine, by_row=columns)
+    return function(data.X, *columns)
 
 
 def _is_equal(one: Any, other: Any) -> bool:
@@ -210,16 +233,23 @@ class ProximalClassifier(ExpansionClassifier):
     coef_ : ndarray of shape (n_outputs, n_features_in_)
         Weight vectors; of ``kernel="linear"`` only.
     intercept_ : ndarray of shape (n_outputs,)
+    objective_ : ndarray of shape (n_outputs,)
+        The minimum of each output, as stated above.
+    gap_ : float
+        The certificate: a bound on (objective - optimum) / objective of the worst output, for the
+        features as computed in float64. It includes the rounding errors of all sums times the
+        condition number, and above 1e-6 there is a warning. For an objective below 1e-8 of that
+        of the zero machine it is relative to the latter number.
     residual_ : float
-        The certificate: relative residual of the normal equations of the worst output, scaled to
-        a unit diagonal. Above 1e-6 there is a warning. It does not bound the errors of single
-        weights, which nearly dependent columns leave undetermined where C is large.
+        Relative residual of the normal equations of the worst output, scaled to a unit diagonal.
+        Small residuals alone do not make an accurate machine: see ``gap_``.
     moments_ : Moments
         Sums over the rows, all that is remembered of them.
     n_samples_seen_ : int
         Rows learned and not forgotten.
     n_iter_ : int
-        Factorisations: one per output, or one for all if ``class_weight`` is None or a dict.
+        Factorisations: one per output, or one for all if ``class_weight`` is None or a dict and
+        the problem is not ill-conditioned.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names for all its columns, and all are strings.
@@ -233,6 +263,11 @@ class ProximalClassifier(ExpansionClassifier):
     -----
     The intercept is penalised, as in the papers: this matters for rows far from the origin if C
     times their weight is small.
+
+    Sums of squares square the condition number of the features. If their ``gap_`` exceeds 1e-6,
+    ``fit`` reads the rows again, solves by orthogonal factorisations and refines in extended
+    precision: polynomial kernels far from the origin, for instance. ``fit_blocks``,
+    ``partial_fit`` and ``partial_forget`` have no rows to read again, and warn.
 
     Time is n_rows p^2 for p columns or landmarks, and p^3 / 3 per factorisation; memory one block
     of rows and p^2 numbers per class, or once for all classes with ``class_weight`` None or a
@@ -255,7 +290,7 @@ class ProximalClassifier(ExpansionClassifier):
     >>> machine = ProximalClassifier(landmarks=200, random_state=0).fit(X[:900], y[:900])
     >>> machine.score(X[900:], y[900:]) > 0.93
     True
-    >>> machine.residual_ < 1e-9
+    >>> machine.gap_ < 1e-9
     True
     """
 
@@ -335,11 +370,11 @@ class ProximalClassifier(ExpansionClassifier):
         self : object
         """
         data = check_training_data(self, X, y, sample_weight, takes_sources=True)
-        check_classes(np.unique(data.y))
+        check_classes(np.unique(data.y), sample_weight)
         with Progress.start(self, data, n_tasks=1) as progress:
             with progress.task("block", n_tasks=0):
                 statistics = self._empty_statistics(data).learn(data)
-            self._solve(statistics)
+            self._solve(statistics, data)
         return self
 
     @fit_method
@@ -417,7 +452,7 @@ class ProximalClassifier(ExpansionClassifier):
         data = check_training_data(self, X, y, sample_weight, reset=is_first)
         statistics = self._empty_statistics(data, classes) if is_first else self._statistics
         statistics = statistics.learn(data)
-        check_classes(statistics.classes)
+        check_classes(statistics.classes, sample_weight)
         return self._solve(statistics)
 
     @fit_method
@@ -479,15 +514,18 @@ class ProximalClassifier(ExpansionClassifier):
             parameters["class_weight"] = _BY_CLASS
         return parameters
 
-    def _solve(self, statistics: SufficientStatistics) -> ProximalClassifier:
-        """Solve the normal equations, and set the fitted attributes."""
+    def _solve(
+        self, statistics: SufficientStatistics, data: TrainingData | None = None
+    ) -> ProximalClassifier:
+        """Solve the equations, and set the fitted attributes; ``data`` has all rows, if known."""
         moments, n_classes = statistics.moments, len(statistics.classes)
         signs = one_against_rest(n_classes, [1] if n_classes == 2 else None)
         weights = None
         if moments.is_by_class:
             balanced = self.class_weight == "balanced"
             weights = normalization(signs, moments.totals, balanced=balanced)
-        solution = solve_normal_equations(moments, self.C, signs, weights)
+        rows = None if data is None else partial(statistics.reduce_rows, data)
+        solution = solve_normal_equations(moments, self.C, signs, weights, rows)
         # A class that was announced but has no rows must never be predicted, and with one class
         # left it always must: least squares on one side only would give values near 1.
         no_own, no_rest = ((side @ moments.counts) == 0 for side in (signs > 0, signs < 0))
@@ -501,5 +539,6 @@ class ProximalClassifier(ExpansionClassifier):
                 statistics.kernel, statistics.landmarks, coef, intercept
             )
         self._statistics, self.classes_ = statistics, statistics.classes
+        self.objective_, self.gap_ = solution.objective, solution.gap
         self.residual_, self.n_iter_ = solution.residual, solution.n_factorizations
         return self

@@ -131,9 +131,9 @@ def test_the_certificate_sees_ill_conditioning(n_landmarks):
     machine = KernelFisherDiscriminant(
         kernel="poly", gamma=1.0, coef0=1.0, n_landmarks=n_landmarks, random_state=0
     ).fit(X, y)
-    assert machine.error_bound_ < 1e-9
+    assert machine.error_bound_ < 1e-6
     with pytest.warns(ConvergenceWarning, match="Round-off may change the shares"):
-        machine.fit(X + 1000, y)
+        machine.fit(X + 30, y)
     assert machine.error_bound_ > 1e-6
 
 

@@ -427,6 +427,15 @@ class LandmarkBlocks:
         return int(self.basis.shape[1])
 
     @property
+    def truncated(self) -> float:
+        """The largest eigenvalue of K(Z, Z) that the basis may have left out as round-off."""
+        if self.rank == len(self.basis):
+            return 0.0
+        # The columns of T are eigenvectors over roots of their eigenvalues.
+        largest = 1.0 / float(np.square(self.basis).sum(axis=0).min(initial=np.inf))
+        return _LEAST_EIGENVALUE[self.gram.x.dtype] * largest
+
+    @property
     def n_rows(self) -> int:
         """Rows in all blocks together."""
         return self.gram.shape[0]

@@ -420,10 +420,8 @@ def _solve_moments(moments: Moments, C: float, signs: Floats, weights: Floats | 
     """The solution from the moments alone."""
     shift, n_features = moments.shift, len(moments.shift)
     border = np.append(-shift, 1.0) / np.sqrt(C)
-    if weights is None:
-        class_weights, groups = np.ones((1, signs.shape[1])), [signs]
-    else:
-        class_weights, groups = weights, list(signs[:, None])
+    groups = [signs] if weights is None else list(signs[:, None])
+    class_weights: Floats = np.ones((1, signs.shape[1])) if weights is None else weights
     parts = []
     for own, outputs, matrix in zip(
         class_weights, groups, moments.matrices(class_weights), strict=True

@@ -153,7 +153,7 @@ def _triangles(
     blocks: Iterable[Any], codes: Indices, weights: Floats, *, n_classes: int, shift: Floats
 ) -> list[Floats]:
     """R_c of the rows of each class, weighted by square roots of their weights."""
-    triangles = [np.empty((0, len(shift) + 1)) for _ in range(n_classes)]
+    triangles: list[Floats] = [np.empty((0, len(shift) + 1)) for _ in range(n_classes)]
     for own, block in blocks:
         rows = np.sqrt(weights[own])[:, None] * _augmented(block, shift, np.float64)
         for number in np.unique(codes[own]):

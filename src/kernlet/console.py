@@ -14,7 +14,19 @@ import click
 
 def say(text: str) -> None:
     """Print a line of progress."""
-    click.echo(text, err=True)
+    click.echo(printable(text), err=True)
+
+
+def printable(text: object) -> str:
+    """A text in one line that no terminal takes for a command.
+
+    Names of files, columns and classes may hold line ends, control characters or bytes that are
+    not UTF-8.
+    """
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for character in " ".join(str(text).split())
+    )
 
 
 @contextmanager
@@ -26,10 +38,11 @@ def reading_bar(path: Path) -> Iterator[Callable[[int], None]]:
         yield lambda n: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task(f"reading {path.name}", total=size)
+        task = progress.add_task(escape(printable(f"reading {path.name}")), total=size)
         yield lambda n: progress.advance(task, n)
         progress.update(task, completed=size)
 

@@ -43,6 +43,13 @@ def read_npy_header(file: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], boo
 @contextmanager
 def open_npz(path: Path) -> Iterator[Any]:
     """Open an .npz file as ``np.load`` does; ValueError if its arrays are not what they claim."""
+    check_archive(path)
+    with np.load(path, allow_pickle=False) as arrays:
+        yield arrays
+
+
+def check_archive(path: Path) -> None:
+    """Compare the sizes that a ZIP archive and the arrays in it claim with those that they have."""
     n_bytes = os.path.getsize(path)
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
@@ -56,5 +63,3 @@ def open_npz(path: Path) -> Iterator[Any]:
                     read_npy_header(file, member.file_size)
             except ValueError as error:
                 raise ValueError(f"{member.filename!r} in it: {error}") from None
-    with np.load(path, allow_pickle=False) as arrays:
-        yield arrays

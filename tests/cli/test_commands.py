@@ -92,7 +92,7 @@ def test_predict_applies_the_rule_of_the_training(iris, tmp_path):
         rows = list(csv.DictReader(file))
     right = [row["prediction"] == NAMES[y] for row, y in zip(rows, IRIS_LABELS, strict=True)]
     assert np.mean(right) > 0.9
-    assert f"accuracy {np.mean(right):.4f} on the 150 rows with a label" in said
+    assert f"accuracy {100 * np.mean(right):.2f} % on the 150 rows with a label" in said
     assert "was trained on 120 of these 150 rows" in said
     chances = [float(v) for k, v in rows[0].items() if k.startswith("probability of")]
     assert sum(chances) == pytest.approx(1.0, abs=1e-5)
@@ -303,7 +303,7 @@ def test_rows_without_a_label_can_be_skipped(memory, tmp_path):
     said = kernlet_command(
         "report", model, table, "--no-sizes", "--skip-unlabelled", "-o", tmp_path / "r.html"
     )
-    assert "accuracy 1.0000 on 32 rows" in said
+    assert "accuracy 100.00 % on 32 rows" in said
 
 
 def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
@@ -750,7 +750,7 @@ def test_every_command_reads_categories_as_the_training_did(codes, tmp_path):
     score = kernlet.load(model).summary_["test"]["score"]
     assert score > 0.9
     said = kernlet_command("report", model, table, "--no-sizes", "-o", tmp_path / "r.html")
-    assert f"accuracy {score:.4f} on 32 rows" in said
+    assert f"accuracy {100 * score:.2f} % on 32 rows" in said
     later = codes / "later.csv"
     with later.open() as file:
         labels = [row["label"] for row in csv.DictReader(file)]
@@ -759,9 +759,9 @@ def test_every_command_reads_categories_as_the_training_did(codes, tmp_path):
     share = np.mean(np.array(found) == np.array(labels))
     assert share > 0.9
     said = kernlet_command("report", model, later, "--no-sizes", "-o", tmp_path / "r.html")
-    assert f"accuracy {share:.4f} on {len(labels)} rows" in said
+    assert f"accuracy {100 * share:.2f} % on {len(labels)} rows" in said
     words = ("export", model, "--to", "c", "--table", later, "-o", tmp_path / "c")
-    assert f"accuracy {share:.4f} before" in kernlet_command(*words)
+    assert f"accuracy {100 * share:.2f} % before" in kernlet_command(*words)
     words = ("compress", model, later, "--centers", 6, "-o", tmp_path / "small")
     assert f"accuracy {100 * share:.2f} % before" in kernlet_command(*words)
 
@@ -810,4 +810,4 @@ def test_export_compares_rows_of_a_pipeline_of_arrays(tmp_path):
     rows = ["--table", tmp_path / "rows.csv", "--target", "label"]
     words = ("export", tmp_path / "model.kernlet", *rows, "--to", "c", "-o", tmp_path / "c")
     score = pipeline.score(IRIS, IRIS_LABELS)
-    assert f"accuracy {score:.4f} before" in kernlet_command(*words)
+    assert f"accuracy {100 * score:.2f} % before" in kernlet_command(*words)

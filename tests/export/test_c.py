@@ -320,7 +320,7 @@ def test_what_rounding_costs_is_returned_and_written(tmp_path):
     assert record.n_rows == 150
     assert 0 < record.largest_score_error < 0.2
     header = (tmp_path / "model.h").read_text()
-    assert f"accuracy {record.accuracy_before:.4f} before" in header
+    assert f"accuracy {100 * record.accuracy_before:.2f} % before" in header
     assert f"largest error of a score {record.largest_score_error:.3g}" in header
     assert "on 150 rows given, which may include training rows:" in header
     assert "Storage: int8" in header

@@ -10,32 +10,12 @@ from typing import Any
 import click
 
 from kernlet import __version__
-from kernlet.extras import missing
+from kernlet.cli.group import CommandGroup
 from kernlet.units import parse_bytes
-
-_OPTIONAL_PACKAGES = {"matplotlib", "pyarrow", "rich"}
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TABLE = click.Path(exists=True, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-
-
-class CommandGroup(click.Group):
-    """Commands that report wrong input in one sentence, with exit status 1."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:  # such as | head, about which click is silent
-            raise
-        except (ValueError, OSError, ImportError) as error:
-            message = str(error).strip() or type(error).__name__
-            package = (getattr(error, "name", None) or "").partition(".")[0]
-            if package in _OPTIONAL_PACKAGES:
-                message = str(missing(f"kernlet {ctx.invoked_subcommand}", package, "cli"))
-            # messages of other libraries may have several lines
-            raise click.ClickException(" ".join(message.split())) from error
 
 
 class ByteCount(click.ParamType):
@@ -63,14 +43,24 @@ def _new_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> 
         raise click.BadParameter(f"{path} is a folder; name a file.", ctx, param)
     if not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}; create it first.", ctx, param)
-    if not path.exists() and not os.access(path.parent, os.W_OK):
-        raise click.BadParameter(f"the folder {path.parent} is not writable.", ctx, param)
+    if path.exists() and not os.access(path, os.W_OK):
+        raise click.BadParameter(f"{path} is not writable.", ctx, param)
+    # a file is replaced by a temporary one beside it; a device or a pipe is written to
+    folder = Path(os.path.realpath(path)).parent
+    if (path.is_file() or not path.exists()) and not os.access(folder, os.W_OK):
+        raise click.BadParameter(f"the folder {folder} is not writable.", ctx, param)
     return path
 
 
-_output = functools.partial(
-    click.option, "-o", "--output", type=click.Path(path_type=Path), callback=_new_file
-)
+def _output(force: str = "Write the output even over an input of the command.", **more: Any) -> Any:
+    """The option of the output, and --force; ``_reads_table`` checks them."""
+    output = click.option(
+        "-o", "--output", type=click.Path(path_type=Path), callback=_new_file, **more
+    )
+    forced = click.option("--force", is_flag=True, help=force)
+    return lambda command: output(forced(command))
+
+
 _seed = click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Seed of the random numbers."
 )
@@ -92,14 +82,19 @@ def _reads_table(command: Callable[..., None]) -> Callable[..., None]:
         header: bool | None,
         encoding: str | None,
         skip_unlabelled: bool = False,
+        *,
+        force: bool,
         **options: Any,
     ) -> None:
+        _check_names(table, options["output"])
+        if not force:
+            inputs = (table, options.get("model"), options.get("checkpoint"))
+            _keep_inputs(_outputs(options), *(path for path in inputs if path is not None))
         file = None
         if table is not None:
             from kernlet.tables.read import TableFile
             from kernlet.tables.sniff import TextFormat
 
-            _refuse_overwriting(options.get("output"), table)
             given = TextFormat(separator, header, encoding)
             file = TableFile(table, given, skip_unlabelled)
         command(table=file, **options)
@@ -130,9 +125,37 @@ _TEXT_OPTIONS = (
 )
 
 
-def _refuse_overwriting(output: Path | None, table: Path) -> None:
-    if output is not None and output.exists() and output.samefile(table):
-        raise click.UsageError(f"--output {output} is the table itself; name another file.")
+def _check_names(*paths: Path | None) -> None:
+    """Refuse names of files that are not UTF-8, which pyarrow cannot open."""
+    for path in paths:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(
+                f"The name {path} is not UTF-8: rename the file, or make a link to it."
+            ) from None
+
+
+def _outputs(options: dict[str, Any]) -> list[Path]:
+    """The files that a command will write."""
+    output = options["output"]
+    if options.get("kind") != "c":
+        return [] if output is None else [output]
+    from kernlet.export.c_names import c_file_names, c_identifier
+
+    return [output / name for name in c_file_names(c_identifier(options["model"].stem))]
+
+
+def _keep_inputs(outputs: list[Path], *inputs: Path) -> None:
+    """Refuse an output that is an input, by any name, or a file in a folder that is one."""
+    for output in filter(Path.is_file, outputs):
+        for path in inputs:
+            files = path.rglob("*") if path.is_dir() else [path]
+            if any(file.is_file() and file.samefile(output) for file in files):
+                raise click.UsageError(
+                    f"The output {output} would overwrite {path}, an input of the command: give "
+                    "another --output, or add --force."
+                )
 
 
 def _columns(name: str, description: str) -> Any:
@@ -262,11 +285,14 @@ def run_predict(**options: Any) -> None:
 @_target
 @click.option("--centers", default="100", help='A number, or "auto".')
 @click.option("--metric", help="A scorer of scikit-learn to choose by, such as balanced_accuracy.")
-@click.option("--force", is_flag=True, help="Write the machine even if it is not smaller.")
 @_seed
 @_skip_unlabelled
 @_reads_table
-@_output(required=True, help="The file of the smaller machine.")
+@_output(
+    force="Write the machine even if it is not smaller, and even over an input.",
+    required=True,
+    help="The file of the smaller machine.",
+)
 def run_compress(**options: Any) -> None:
     """Rebuild a machine from few centers.
 
@@ -276,7 +302,7 @@ def run_compress(**options: Any) -> None:
     """
     from kernlet.cli.compress import run
 
-    run(**options)
+    run(force=click.get_current_context().params["force"], **options)
 
 
 @main.command("export")

@@ -12,19 +12,26 @@ from sklearn.metrics import get_scorer_names
 from kernlet.console import say
 from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
+from kernlet.npy import check_archive
 from kernlet.sklearn_base import ProgressBar
 
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-def read_model(path: Path) -> Model:
-    """The portable model in any file that holds a machine."""
+def read_model(path: Path, *, predicts: bool = True) -> Model:
+    """The portable model in any file that holds a machine, by default one that predicts."""
     try:
         model = as_model(_open(path))
     except TypeError as error:
         raise ValueError(f"{path}: {error}") from None
     if model.kind == "expansion":
         raise ValueError(f"{path} holds an expansion without classes, not a classifier.")
+    if predicts and model.kind == "transformer":
+        raise ValueError(
+            f"{path} holds {model.summary.get('estimator') or 'a transformer'}, which computes "
+            "features and predicts nothing: use kernlet.load and transform in Python, or kernlet "
+            "export."
+        )
     return model
 
 
@@ -47,15 +54,19 @@ def _open_skops(path: Path) -> Any:
             f"{path} needs skops, which is not installed: pip install skops."
         ) from None
     try:
+        check_archive(path)
         unknown = io.get_untrusted_types(file=path)
+        if not unknown:
+            return io.load(path, trusted=[])
+    except MemoryError:
+        raise
     except Exception as error:  # skops does not define exceptions for corrupt files
-        raise ValueError(f"{path} is corrupt, or not a skops file ({error}).") from None
-    if unknown:
-        raise ValueError(
-            f"{path} holds types that are not trusted: {', '.join(sorted(unknown)[:5])}. Inspect "
-            "and load it in Python, and save it with kernlet.save."
-        )
-    return io.load(path, trusted=[])
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise ValueError(f"{path} is corrupt, or not a skops file ({reason}).") from None
+    raise ValueError(
+        f"{path} holds types that are not trusted: {', '.join(sorted(unknown)[:5])}. Inspect "
+        "and load it in Python, and save it with kernlet.save."
+    )
 
 
 def check_metric(name: str | None) -> None:

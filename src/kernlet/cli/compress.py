@@ -11,7 +11,7 @@ import click
 from kernlet.cli.common import check_metric, read_model
 from kernlet.compression.compress import compress
 from kernlet.compression.record import Compression
-from kernlet.console import plain_warnings, say
+from kernlet.console import plain_warnings, printable, say
 from kernlet.export.file import save
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(
     data = {name: value for name, value in machine.summary.items() if name == "data"}
     save(replace(small.model_, summary=small.model_.summary | data), output)
     _print_record(facts, "more --centers" if size == "auto" else "more --centers or --centers auto")
-    click.echo(f"wrote {output}")
+    click.echo(f"wrote {printable(output)}")
 
 
 def _size(centers: str) -> Any:

@@ -10,6 +10,7 @@ import click
 
 from kernlet.atomic import atomic_write
 from kernlet.cli.common import read_model
+from kernlet.console import printable
 from kernlet.export.c import CSource, to_c
 from kernlet.export.c_names import c_identifier
 from kernlet.export.code_size import CodeSize
@@ -32,7 +33,7 @@ def run(
     """Export, check, and print what came out."""
     if target is not None and table is None:
         raise click.UsageError("--target names a column of a table: give --table too.")
-    machine = read_model(model)
+    machine = read_model(model, predicts=False)
     X = y = None
     if table is not None:
         from kernlet.cli.rows import labelled_rows
@@ -45,7 +46,9 @@ def run(
         graph = to_onnx(machine, X=X)
         with atomic_write(output) as temporary:
             temporary.write_bytes(graph.SerializeToString())
-        click.echo(f"wrote {output} ({output.stat().st_size:,} bytes), checked with onnxruntime")
+        click.echo(
+            f"wrote {printable(output)} ({output.stat().st_size:,} bytes), checked with onnxruntime"
+        )
         return
     # the functions in C are named after the model file
     name = c_identifier(model.stem)
@@ -56,7 +59,7 @@ def run(
     for line in source.rounding.lines():
         click.echo(f"  {line}")
     _print_sizes(machine, source)
-    click.echo("wrote " + ", ".join(str(path) for path in source.files))
+    click.echo("wrote " + ", ".join(printable(path) for path in source.files))
 
 
 def _print_sizes(machine: Any, source: CSource) -> None:

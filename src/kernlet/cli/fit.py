@@ -18,7 +18,7 @@ from kernlet.affine import AffineMap, scaler_bytes
 from kernlet.cli.common import check_metric, show_training
 from kernlet.compact.classifier import CompactKernelClassifier
 from kernlet.compact.regressor import CompactKernelRegressor
-from kernlet.console import plain_warnings, say
+from kernlet.console import plain_warnings, printable, say
 from kernlet.export.file import save
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
@@ -183,7 +183,7 @@ def _train(estimator: Any, data: Prepared, checkpoint: Path | None) -> None:
         say(f"resuming from the checkpoint in {checkpoint}")
     try:
         show_training(estimator).fit(data.X, data.y)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):  # SIGTERM raises SystemExit
         if saved is not None and saved.exists():
             say(f"interrupted; the same command resumes from the checkpoint in {checkpoint}")
         elif saved is not None:
@@ -287,7 +287,7 @@ def _print_results(model: Model, options: SimpleNamespace) -> None:
         )
     if advice := _advice(model, options):
         click.echo(advice)
-    click.echo(f"wrote {options.output}")
+    click.echo(f"wrote {printable(options.output)}")
 
 
 def _balanced(scores: dict[str, Any]) -> str:

@@ -60,7 +60,9 @@ def run(*, model: Path, table: TableFile, output: Path | None) -> None:
         say(f"wrote {data.n_rows:,} predictions to {output}")
     if labels is not None:
         note_training_rows(machine, table.path, labels.known)
-        say(f"accuracy {labels.accuracy:.4f} on the {len(labels.known):,} rows with a label")
+        say(
+            f"accuracy {100 * labels.accuracy:.2f} % on the {len(labels.known):,} rows with a label"
+        )
 
 
 @dataclass(eq=False)

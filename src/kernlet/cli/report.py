@@ -8,7 +8,7 @@ import click
 
 from kernlet.cli.common import read_model
 from kernlet.cli.rows import labelled_rows, training_split
-from kernlet.console import plain_warnings, say
+from kernlet.console import plain_warnings, printable, say
 from kernlet.report.evaluate import MIN_TEST_ROWS
 from kernlet.report.page import write_report
 from kernlet.tables.read import TableFile
@@ -39,9 +39,13 @@ def run(*, model: Path, table: TableFile, target: str | None, sizes: bool, outpu
     if machine.kind == "regressor":
         click.echo(f"R2 {evaluation.score:.4f} on {rows}")
     else:
-        click.echo(f"accuracy {evaluation.score:.4f} on {rows}")
+        click.echo(f"accuracy {_percent(evaluation.score)} on {rows}")
         click.echo(
-            f"the largest class is {evaluation.majority:.4f} of them; balanced accuracy "
-            f"{evaluation.balanced_accuracy:.4f}"
+            f"the largest class is {_percent(evaluation.majority)} of them; balanced accuracy "
+            f"{_percent(evaluation.balanced_accuracy)}"
         )
-    click.echo(f"wrote {output}")
+    click.echo(f"wrote {printable(output)}")
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{100 * share:.2f} %"

@@ -21,6 +21,7 @@ from kernlet.atomic import atomic_write
 from kernlet.expansion import KernelExpansion
 from kernlet.export.c_names import (
     c_comment,
+    c_file_names,
     c_identifier,
     c_string,
     distinct,
@@ -91,8 +92,7 @@ class CSource:
     @property
     def files(self) -> tuple[Path, ...]:
         """Header, source, test program and Makefile."""
-        names = (f"{self.name}.h", f"{self.name}.c", f"test_{self.name}.c", "Makefile")
-        return tuple(self.folder / name for name in names)
+        return tuple(self.folder / name for name in c_file_names(self.name))
 
     def size_report(self) -> list[CodeSize]:
         """Bytes of flash, RAM and stack, for each target whose compiler is installed."""

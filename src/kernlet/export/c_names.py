@@ -22,6 +22,11 @@ xor xor_eq
 """
 
 
+def c_file_names(name: str) -> tuple[str, ...]:
+    """Header, source, test program and Makefile of a machine with this name in C."""
+    return f"{name}.h", f"{name}.c", f"test_{name}.c", "Makefile"
+
+
 def c_string(text: str) -> str:
     """A string constant, in UTF-8, of printable ASCII alone."""
     characters = [

@@ -58,10 +58,11 @@ class Rounding:
         if self.agreement is not None:
             lines.append(f"same class for {100 * self.agreement:.2f} % of the rows")
         if self.accuracy_before is not None and self.accuracy_after is not None:
-            measure = "R2" if self.agreement is None else "accuracy"
-            lines.append(
-                f"{measure} {self.accuracy_before:.4f} before, {self.accuracy_after:.4f} after"
-            )
+            before, after = self.accuracy_before, self.accuracy_after
+            if self.agreement is None:
+                lines.append(f"R2 {before:.4f} before, {after:.4f} after")
+            else:
+                lines.append(f"accuracy {100 * before:.2f} % before, {100 * after:.2f} % after")
         return lines
 
 

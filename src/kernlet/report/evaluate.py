@@ -203,7 +203,13 @@ def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
     alone = cpu_seconds(lambda: model.outputs(X[:1]), 50)
     in_batch = cpu_seconds(lambda: model.outputs(batch), 7) / len(batch)
     if model.kind == "regressor":
-        values = model.scores(outputs)
+        values = model.scores(outputs).reshape(len(y), -1)
+        if values.shape[1] != 1:
+            raise ValueError(
+                f"The machine predicts {values.shape[1]} numbers per row, and a report is on one: "
+                "train a regressor for each."
+            )
+        values = values[:, 0]
         rmse = float(np.sqrt(np.mean((values - y) ** 2)))
         score = float(r2_score(y, values))
         return Evaluation(len(y), score, values, alone, in_batch, len(batch), rmse)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -134,8 +135,10 @@ def _certificate(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
         ("loo_error_bound", "leave-one-out error, at most", "{:.1%}"),
     )
     for key, description, form in known:
-        if isinstance(summary.get(key), int | float):
-            yield description, form.format(summary[key])
+        value = summary.get(key)
+        # a model file may state anything, also integers that are too large for a float
+        if isinstance(value, int | float) and abs(value) <= sys.float_info.max:
+            yield description, form.format(value)
 
 
 def _n_multiplications(model: Model) -> int:

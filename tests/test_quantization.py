@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -328,3 +329,22 @@ def test_projection_to_another_width_is_refused():
 def test_rows_of_another_width_are_refused():
     with pytest.raises(ValueError, match="X has 4 features, but the machine was made for 6"):
         make().decision_values(rows()[:, :4])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_numbers_beyond_float32_are_refused_and_tiny_ones_are_not_divided_by_zero(name):
+    with pytest.raises(ValueError, match=r"numbers of 1e\+300: scale the data"):
+        encode(np.array([1e300, 1.0]), FORMATS[name])
+    for tiny in (1e-44, 1e-300):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            packed = encode(np.array([tiny, -tiny, 0.0]), FORMATS[name])
+        assert packed.step > 0
+        assert np.abs(packed.decoded()).max() < 1e-37
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(1e39, 1.0), (0.0, 1e-45), (0.0, 1e39), (0.0, 0.0)])
+def test_shifts_and_scales_that_float32_does_not_have_are_refused(shift, scale):
+    packed = encode(np.eye(2), FORMATS["int8"])
+    with pytest.raises(ValueError, match="does not fit in float32: change their unit"):
+        QuantizedExpansion(np.ones(1), packed, packed, np.zeros(2), shift, scale)

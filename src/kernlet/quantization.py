@@ -21,6 +21,7 @@ _TRIT_VALUES = 3 ** np.arange(_TRITS)
 # Larger numbers of a float16 array are divided by its step; half of what float16 holds, so that
 # rounding up cannot overflow.
 _LARGEST_FLOAT16 = 2.0**15
+_LARGEST_FLOAT32, _LEAST_STEP = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 _SAMPLE = 100_000  # numbers from which the best step of a large array is chosen
 _SCALAR_BYTES = 4  # a shift or a scale of all inputs is a float32
 # Errors of a shift, in deviations, and of a scale, as a share, that float16 may have. Training uses
@@ -119,15 +120,20 @@ def encode(values: Any, format: Format, step: float | None = None) -> PackedArra
         raise ValueError("A packed array cannot hold NaN or infinity; the training has failed.")
     if step is not None and not step > 0:
         raise ValueError(f"The step of a packed array must be positive, not {step}.")
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > _LARGEST_FLOAT32:
+        raise ValueError(f"The machine has numbers of {largest:g}: scale the data.")
+    if step is not None:  # 0 in float32 would divide by zero
+        step = min(max(step, _LEAST_STEP), _LARGEST_FLOAT32)
     if format.n_levels is None:
-        largest = float(np.abs(values).max(initial=0.0))
         if format.has_step and step is None:
             step = max(1.0, largest / _LARGEST_FLOAT16)
         step = float(np.float32(step or 1.0))
         if largest / step > float(np.finfo(format.name).max):
             raise ValueError(f"The machine has numbers of {largest:g}: scale the data.")
         return PackedArray(format, values.shape, (values / step).astype(format.name), step)
-    step = float(np.float32(best_step(values, format.n_levels) if step is None else step))
+    step = best_step(values, format.n_levels) if step is None else step
+    step = float(np.float32(max(step, _LEAST_STEP)))
     codes = np.clip(np.rint(values / np.float32(step)), -format.n_levels, format.n_levels)
     packed = _pack((codes + format.n_levels).astype(np.uint8).ravel(), format)
     return PackedArray(format, values.shape, packed, step)
@@ -239,8 +245,14 @@ class QuantizedExpansion(KernelExpansion):
         packed = {"centers": centers, "coef": coef, "projection": projection}
         object.__setattr__(self, "packed", packed)
         object.__setattr__(self, "gamma", widths)
-        object.__setattr__(self, "shift", _as_stored(shift))
-        object.__setattr__(self, "scale", _as_stored(scale))
+        for name, value in (("shift", shift), ("scale", scale)):
+            numbers = np.abs(as_numbers(value))
+            is_held = (numbers <= _LARGEST_FLOAT32) & ((numbers >= _LEAST_STEP) | (name == "shift"))
+            if not np.all(is_held):
+                raise ValueError(
+                    f"The {name} of the features does not fit in float32: change their unit."
+                )
+            object.__setattr__(self, name, _as_stored(value))
         input_map = AffineMap(
             np.atleast_1d(np.asarray(as_numbers(shift), dtype=np.float32)),
             1 / np.atleast_1d(np.asarray(as_numbers(scale), dtype=np.float32)),

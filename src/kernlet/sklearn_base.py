@@ -46,6 +46,7 @@ from kernlet.input_errors import explained
 from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
+from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.rows import as_rows
 from kernlet.rows.source import DASK_PACKAGES, RowSource, add_sums
@@ -526,7 +527,7 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
         StrOptions({"scale", "auto", "mean_distance"}),
         Interval(Real, 0, None, closed="neither"),
     ],
-    "degree": [Interval(Integral, 1, None, closed="left")],
+    "degree": [Interval(Integral, 1, Polynomial.limits["degree"][1], closed="both")],
     "coef0": [Interval(Real, None, None, closed="neither")],
 }
 

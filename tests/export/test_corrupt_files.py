@@ -310,7 +310,7 @@ def test_a_message_names_the_field_and_what_it_must_be(files):
     folder, contents = files
     changes = [
         (("machine", "kernel", "gamma"), "wide", r"kernel\.gamma must be a finite number"),
-        (("machine", "kernel", "gamma"), -1.0, r"kernel\.gamma must be from 0 to inf"),
+        (("machine", "kernel", "gamma"), -1.0, r"kernel\.gamma must be from 0 to 1e\+300"),
         (("machine", "kernel", "name"), "other", r"kernel\.name must be one of .*not 'other'"),
         (("machine", "front"), 1, r"machine\.front must be true or false"),
         (("scheme",), "vote", "scheme must be one of one output, one vs rest, one vs one"),
@@ -343,8 +343,7 @@ def test_widths_per_center_load_from_a_new_and_from_an_old_file(tmp_path):
     header["__metadata__"]["kernlet"] = json.dumps(metadata)
     (tmp_path / "old").write_bytes(signed(header, body))
     assert kernlet.load(tmp_path / "old").kernel == RBF(gamma)
-    kernlet.save(
-        KernelExpansion(RBF(gamma[:3]), np.eye(4), np.ones((1, 4)), np.zeros(1)), tmp_path / "odd"
-    )
-    with pytest.raises(ModelFileError, match="another number of kernel widths than of centers"):
-        kernlet.load(tmp_path / "odd")
+    odd = KernelExpansion(RBF(gamma[:3]), np.eye(4), np.ones((1, 4)), np.zeros(1))
+    with pytest.raises(ValueError, match="another number of kernel widths than of centers"):
+        kernlet.save(odd, tmp_path / "odd")
+    assert not (tmp_path / "odd").exists()

@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 from kernlet import (
+    MMDA,
     CompactKernelClassifier,
     CompactKernelRegressor,
     CompressedClassifier,
@@ -23,8 +24,10 @@ from kernlet import (
     to_onnx,
 )
 from kernlet.datasets import load
+from kernlet.export.predictors import LoadedTransformer
 from kernlet.export.rounding import clear_rows, require_close
 from kernlet.export.skl2onnx import register_skl2onnx
+from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
@@ -243,3 +246,56 @@ def test_labels_of_usps(data_folder):
 def test_scores_that_are_off_or_not_numbers_are_refused(score):
     with pytest.raises(ValueError, match=r"In float32 the graph is off by .*: scale the features"):
         require_close("graph", np.array([score]), np.ones(1), True, 1e-3)
+
+
+def machine_of(coef, kernel=None):
+    kernel = RBF(1.0) if kernel is None else kernel
+    return KernelExpansion(kernel, np.eye(2), np.full((1, 2), coef), np.zeros(1))
+
+
+@pytest.mark.parametrize("coef", [1e300, np.nan, np.inf])
+@pytest.mark.parametrize("check", [True, False])
+def test_numbers_that_float32_does_not_have_are_refused(coef, check):
+    with pytest.raises(ValueError, match="does not fit in float32"):
+        to_onnx(machine_of(coef), check=check)
+
+
+def test_graphs_that_overflow_are_refused():
+    features = MMDA(random_state=0).fit(IRIS * 1e25, IRIS_LABELS)
+    with pytest.raises(ValueError, match="In float32 the graph is off by"):
+        to_onnx(features, X=IRIS * 1e25)
+    with pytest.raises(ValueError, match="In float32 the graph is off by"):
+        to_onnx(machine_of(1.0, Polynomial(1.0, 1000, 1e3)))
+    with pytest.raises(ValueError, match="where scores go up to inf"):
+        require_close("graph", np.ones(1), np.array([np.inf]), True, np.inf)
+
+
+def test_skl2onnx_refuses_numbers_that_float32_does_not_have():
+    register_skl2onnx()
+    loaded = LoadedTransformer(Model(machine_of(1e300), "transformer"))
+    with pytest.raises(ValueError, match="does not fit in float32"):
+        skl2onnx.to_onnx(loaded, np.ones((1, 2), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (np.array(["a", "\ud800"], dtype=object), "not valid Unicode"),
+        (np.array([b"a", b"b"]), "cannot be in an ONNX graph"),
+        (np.array([1, 2], dtype=object), "cannot be in an ONNX graph"),
+        (np.array(["2020", "2021"], dtype="M8[Y]"), "cannot be in an ONNX graph"),
+    ],
+    ids=str,
+)
+def test_classes_that_onnx_does_not_have_are_refused(classes, message):
+    with pytest.raises(ValueError, match=message):
+        to_onnx(Model(machine_of(1.0), "classifier", classes, "one output"))
+
+
+def test_names_that_are_not_unicode_and_classes_with_nul():
+    names = ("a", "\ud800")
+    classes = np.array(["a", "a\0"], dtype=object)
+    graph = to_onnx(
+        Model(machine_of(1.0), "classifier", classes, "one output", feature_names=names)
+    )
+    assert run(graph, np.eye(2))["label"].tolist() == ["a\0", "a\0"]

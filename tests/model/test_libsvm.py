@@ -1,5 +1,7 @@
 """LIBSVM's model files."""
 
+import time
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.svm import SVC, NuSVC
 
+from kernlet import compress, load, save, to_c, to_onnx
 from kernlet.kernels.polynomial import Polynomial
+from kernlet.model import libsvm
 from kernlet.model.libsvm import read_libsvm
 from kernlet.model.model import as_classifier, pairs_won
 
@@ -167,6 +171,7 @@ DAMAGES = {
     "precomputed": ("polynomial", "precomputed", 2, "kernel_type precomputed has no points"),
     "unknown kernel": ("polynomial", "cubic", 2, "kernel_type 'cubic' is not one of linear, poly"),
     "degree 0": ("degree 2", "degree 0", 3, "'0' is not an integer from 1"),
+    "endless degree": ("degree 2", "degree 2000000000", 3, "is not an integer from 1 to 1000"),
     "half a degree": ("degree 2", "degree 2.5", 3, "'2.5' is not an integer"),
     "two gammas": ("gamma 0.5", "gamma 0.5 1", 4, "one value is expected, not 2"),
     "gamma nan": ("gamma 0.5", "gamma nan", 4, "'nan' is not a finite number"),
@@ -190,6 +195,7 @@ DAMAGES = {
     "equal labels": ("label 1 -1", "label 1 1", 13, "a label is given twice"),
     "word as label": ("label 1 -1", "label 1 asp", 9, "'asp' is not an integer"),
     "unknown field": ("probB", "probC", 11, "'probC' is not a field of a LIBSVM model file"),
+    "gamma beyond all": ("gamma 0.5", "gamma 1e301", 16, "kernel.gamma must be"),
     "no SV": ("\nSV\n", "\n", 13, "'1' is not a field"),
     "coef nan": ("0.5\n-1.5", "nan\n-1.5", 15, "'nan' is not a finite number"),
     "coef inf": ("0.5\n-1.5", "1e999\n-1.5", 15, "'1e999' is not a finite number"),
@@ -238,6 +244,49 @@ def test_far_features_take_no_memory(tmp_path):
     model = read_libsvm(write(tmp_path, TINY.replace("3:2", "2147483647:2")))
     assert model.centers.shape == (3, 2**31 - 1)
     assert model.centers.data.nbytes < 100
+
+
+def test_many_classes_and_vectors_are_refused(tmp_path, monkeypatch):
+    X, codes = rows_and_codes(5)
+    path = write(tmp_path, model_text(SVC(gamma=0.3).fit(X, codes), range(5)))
+    monkeypatch.setattr(libsvm, "_LARGEST_MACHINE", 100)
+    with pytest.raises(ValueError, match=r"5 classes and .* support vectors make more than 100"):
+        read_libsvm(path)
+
+
+def test_equal_vectors_whose_coefficients_overflow(tmp_path):
+    text = TINY.replace("1 1:1 3:2\n0.5\n", "1e308 1:1 3:2\n1e308 1:1 3:2\n")
+    with pytest.raises(ValueError, match="overflow when they are added"):
+        as_classifier(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("feature", [20_000_000, 2**31 - 1])
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
+def test_far_features_cost_nothing(tmp_path, feature, kernel):
+    """Time and memory grow with the file, not with a number in it."""
+    text = TINY.replace("polynomial", kernel).replace("3:2", f"{feature}:1e9")
+    path = write(tmp_path, text)
+    rows = sparse.csr_array(([1e9, 1.0], ([0, 1], [feature - 1, 0])), shape=(2, feature))
+    tracemalloc.start()
+    began = time.process_time()
+    try:
+        model = as_classifier(path)
+        assert np.isfinite(model.outputs(rows)).all()
+        for consume in (
+            lambda: compress(path, 2),
+            lambda: to_c(path, tmp_path / "c"),
+            lambda: to_onnx(path),
+        ):
+            with pytest.raises(ValueError, match="are too wide"):
+                consume()
+        save(path, tmp_path / "m.kernlet")
+        np.testing.assert_array_equal(
+            load(tmp_path / "m.kernlet").decision_function(rows), model.scores(model.outputs(rows))
+        )
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+        assert time.process_time() - began < 5
+    finally:
+        tracemalloc.stop()
 
 
 def test_missing_files(tmp_path):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -26,7 +27,16 @@ from kernlet.affine import AffineMap
 from kernlet.atomic import atomic_write
 from kernlet.expansion import KernelExpansion
 from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
-from kernlet.export.schema import MODEL, TEXT, ModelFileError, corrupt, integer, list_of, record
+from kernlet.export.schema import (
+    CLASS_TYPES,
+    MODEL,
+    TEXT,
+    ModelFileError,
+    corrupt,
+    integer,
+    list_of,
+    record,
+)
 from kernlet.kernels.base import Kernel
 from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, as_model
@@ -77,7 +87,9 @@ def save(model: Any, path: str | PathLike[str], X: Any = None, y: Any = None) ->
     Raises
     ------
     ValueError
-        For a kernel or a step of a pipeline that a file cannot describe.
+        For a kernel, classes or a step of a pipeline that a file cannot describe, and for a machine
+        that holds NaN or infinity. The file is read again before it takes its name, so that
+        :func:`kernlet.load` takes everything that is saved; no file is left otherwise.
 
     See Also
     --------
@@ -103,17 +115,51 @@ def save(model: Any, path: str | PathLike[str], X: Any = None, y: Any = None) ->
     if (X is None) != (y is None):
         raise ValueError("Give both X and y to calibrate probabilities on, or neither.")
     portable = as_model(model) if X is None else calibrated(as_model(model), X, y)
-    tensors, metadata = _describe(portable)
-    text = json.dumps(metadata, allow_nan=False)
+    tensors, text = _written(portable)
+    content = serialize(tensors, {METADATA_KEY: text, DIGEST_KEY: digest(text, tensors)})
+    with atomic_write(Path(path)) as temporary:
+        temporary.write_bytes(_sorted_header(content))
+        if temporary.is_file():  # what a device was given cannot be read again
+            _require_readable(temporary, text)
+
+
+def _written(model: Model) -> tuple[dict[str, Any], str]:
+    """The tensors of a file and its metadata; ValueError where it cannot hold the model."""
+    tensors, metadata = _describe(model)
+    try:
+        text = json.dumps(metadata, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"This machine cannot be saved: its summary or another of its fields is not JSON "
+            f"({str(error).splitlines()[0]})."
+        ) from None
     if len(text) > _LARGEST_METADATA:
         raise ValueError(
             f"The names and the summary of this machine take {len(text)} bytes, more than the "
             f"{_LARGEST_METADATA} that a file may have."
         )
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    content = serialize(tensors, {METADATA_KEY: text, DIGEST_KEY: digest(text, tensors)})
-    with atomic_write(Path(path)) as temporary:
-        temporary.write_bytes(_sorted_header(content))
+    for name, tensor in tensors.items():
+        if not np.isfinite(tensor).all():
+            raise ValueError(
+                f"This machine cannot be saved: its {name} hold NaN or infinity, as after a "
+                "training that failed; scale the features and train again."
+            )
+    return tensors, text
+
+
+def _require_readable(path: Path, text: str) -> None:
+    """Refuse a file that load would refuse, or read as another model than the one written."""
+    try:
+        again = _written(_read(path, max_bytes=sys.maxsize))[1]
+    except ModelFileError as error:
+        raise ValueError(
+            f"This machine cannot be saved, because load would refuse the file, which {error}"
+        ) from None
+    if again != text:
+        old, new = json.loads(text), json.loads(again)
+        field = next((name for name in old if old[name] != new[name]), "summary")
+        raise ValueError(f"This machine cannot be saved: its {field} would be read otherwise.")
 
 
 def _sorted_header(content: bytes) -> bytes:
@@ -149,11 +195,11 @@ def _describe(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
         "machine": _describe_expansion(model.expansion, tensors),
         "classes": None if model.classes is None else _describe_classes(model.classes),
         "scheme": model.scheme,
-        "votes": model.votes,
-        "break_ties": model.break_ties,
-        "temperature": model.temperature,
-        "offset": model.offset,
-        "is_flat": model.is_flat,
+        "votes": bool(model.votes),
+        "break_ties": bool(model.break_ties),
+        "temperature": _float(model.temperature),
+        "offset": _float(model.offset),
+        "is_flat": bool(model.is_flat),
         "feature_names": None if model.feature_names is None else list(model.feature_names),
         "encoding": None if model.encoding is None else _describe_encoding(model.encoding),
         "positions": None if model.encoding is None else _describe_positions(model.encoding),
@@ -211,14 +257,19 @@ def _describe_map(name: str, map: AffineMap | None, tensors: dict[str, Any]) -> 
 
 
 def _describe_classes(classes: Any) -> dict[str, Any]:
-    values = classes.tolist()
-    if classes.dtype.kind in "biuf":
+    values, kind = classes.tolist(), classes.dtype.kind
+    if kind in "biuf" and classes.dtype.name in CLASS_TYPES and np.isfinite(classes).all():
         return {"type": classes.dtype.name, "values": values}
-    if not all(isinstance(name, str) for name in values):
-        raise ValueError("Classes of mixed types cannot be saved; use texts or numbers.")
+    wrong = [name for name in values if not isinstance(name, str)]
+    if wrong:
+        raise ValueError(
+            f"A class {str(wrong[0])[:40]!r} of type {type(wrong[0]).__name__} in an array of "
+            f"{classes.dtype} cannot be saved: train with texts, such as y.astype(str), or with "
+            "finite numbers in int64 or float64."
+        )
     if _are_too_long(values):
         raise ValueError("The names of the classes are too long to be saved.")
-    return {"type": "object" if classes.dtype.kind == "O" else "str", "values": values}
+    return {"type": "object" if kind == "O" else "str", "values": values}
 
 
 def _describe_encoding(encoding: ColumnEncoding) -> list[dict[str, Any]]:
@@ -227,17 +278,17 @@ def _describe_encoding(encoding: ColumnEncoding) -> list[dict[str, Any]]:
 
 def _describe_column(column: Any) -> dict[str, Any]:
     if isinstance(column, NumberColumn):
-        return {"number": column.name, "fill": column.fill}
+        return {"number": column.name, "fill": _float(column.fill)}
     if isinstance(column, DateColumn):
-        parts = [list(column.parts), list(column.fills)]
-        return {"date": column.name, "order": column.order, "parts": parts[0], "fills": parts[1]}
+        parts, fills = list(column.parts), [float(fill) for fill in column.fills]
+        return {"date": column.name, "order": column.order, "parts": parts, "fills": fills}
     if isinstance(column, OrdinalColumn):
         return {
             "ordinal": column.name,
             "categories": list(column.categories),
-            "values": list(column.values),
-            "missing": column.missing,
-            "unknown": column.unknown,
+            "values": [float(value) for value in column.values],
+            "missing": _float(column.missing),
+            "unknown": _float(column.unknown),
         }
     return {
         "category": column.name,
@@ -257,6 +308,11 @@ def _describe_positions(encoding: ColumnEncoding) -> dict[str, Any] | None:
         "n_columns": encoding.n_columns,
         "has_names": encoding.has_names,
     }
+
+
+def _float(value: Any) -> float | None:
+    """A number as JSON has it, where there is one."""
+    return None if value is None else float(value)
 
 
 def _floats(values: Any) -> Any:
@@ -296,24 +352,32 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
     OSError
         Where it cannot be read at all.
     """
+    try:
+        model = _read(Path(path), max_bytes)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from None
+    predictor = _PREDICTORS.get(model.kind)
+    return model.expansion if predictor is None else predictor(model)
+
+
+def _read(path: Path, max_bytes: int) -> Model:
+    """The model in a file; the errors are sentences that lack their subject, the file."""
     from safetensors import SafetensorError, safe_open
 
-    path = Path(path)
     try:
         _require_size(path, max_bytes)
         with safe_open(path, framework="numpy") as opened:
             tensors = _Tensors(opened, max_bytes)
             model = _model(_metadata(tensors.metadata.get(METADATA_KEY)), tensors)
             tensors.require_as_written()
-    except ModelFileError as error:
-        raise ModelFileError(f"{path} {error}") from None
+            return model
+    except ModelFileError:
+        raise
     except SafetensorError as error:
-        raise ModelFileError(f"{path} {corrupt(str(error).splitlines()[0])}") from None
+        raise corrupt(str(error).splitlines()[0]) from None
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ModelFileError(f"{path} holds no valid model: {reason}") from None
-    predictor = _PREDICTORS.get(model.kind)
-    return model.expansion if predictor is None else predictor(model)
+        raise ModelFileError(f"holds no valid model: {reason}") from None
 
 
 def _require_size(path: Path, max_bytes: int) -> None:
@@ -409,6 +473,8 @@ def _model(fields: dict[str, Any], tensors: _Tensors) -> Model:
     else:
         fields["classes"] = None
     model = Model(**fields)
+    if not expansion.n_outputs or not expansion.centers.shape[1]:
+        raise ModelFileError("has a machine without outputs, or without features.")
     n_features, names = model.n_features, model.feature_names
     if names is not None and len(names) != n_features:
         raise ModelFileError(f"has {len(names)} feature names for {n_features} features.")
@@ -514,9 +580,12 @@ def _classes(fields: dict[str, Any] | None, scheme: str, n_outputs: int) -> Any:
     else:
         if not all(type(value) in (int, float, bool) for value in values):
             raise ModelFileError("has classes that are not numbers.")
-        with np.errstate(invalid="ignore"):
-            classes = np.array(values).astype(kind)
-        if classes.tolist() != values or not np.isfinite(classes).all():
+        try:
+            with np.errstate(invalid="ignore", over="ignore"):
+                classes = np.array(values, dtype=kind)
+        except OverflowError:
+            classes = None
+        if classes is None or classes.tolist() != values or not np.isfinite(classes).all():
             raise ModelFileError(f"has classes that are not of type {kind}.")
     if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
         raise ModelFileError("has fewer than two classes, or classes out of order or repeated.")

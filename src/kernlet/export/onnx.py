@@ -19,6 +19,7 @@ from kernlet.export.rounding import (
     same_classes,
 )
 from kernlet.extras import missing
+from kernlet.kernels.base import as_float32
 from kernlet.model.model import Model, as_model
 
 
@@ -51,12 +52,12 @@ class Graph:
         return name
 
     def floats(self, values: Any) -> str:
-        """Numbers in float32."""
-        return self.constant(np.ascontiguousarray(values, dtype=np.float32))
+        """Numbers in float32; those that overflow are refused."""
+        return self.constant(np.ascontiguousarray(as_float32(values)))
 
     def scalar(self, value: float) -> str:
         """One number in float32."""
-        return self.constant(np.array(value, dtype=np.float32))
+        return self.constant(np.array(as_float32(value)))
 
     def integers(self, values: Any) -> str:
         """Integers in int64."""
@@ -97,6 +98,17 @@ class Graph:
 
 def label_array(classes: Any) -> Any:
     """Classes in a type that ONNX has: int64, float64, booleans or texts."""
+    kind = classes.dtype.kind
+    if kind not in "biuf" and not all(isinstance(name, str) for name in classes.tolist()):
+        raise ValueError(
+            f"Classes in an array of {classes.dtype} cannot be in an ONNX graph: train with texts, "
+            "such as y.astype(str), or with numbers."
+        )
+    if kind not in "biuf" and any(_has_surrogates(name) for name in classes.tolist()):
+        raise ValueError(
+            "A class has a name that is not valid Unicode (a lone surrogate), which an ONNX graph "
+            "cannot hold: rename it."
+        )
     if classes.dtype.kind in "iu":
         if int(classes.max()) > 2**63 - 1:
             raise ValueError(f"The class {classes.max()} is too large for an ONNX graph.")
@@ -104,6 +116,10 @@ def label_array(classes: Any) -> Any:
     if classes.dtype.kind == "f":
         return classes.astype(np.float64)
     return classes if classes.dtype.kind == "b" else classes.astype(object)
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 # The oldest versions with all operators used here, for the sake of old runtimes.
@@ -191,6 +207,11 @@ def check_graph(proto: Any, model: Model, X: Any = None) -> float:
     same = model.kind != "classifier" or same_classes(
         model, outputs, results["label"], model.classes[model.codes(outputs)]
     )
+    if not np.isfinite(results.get("probabilities", 0.0)).all():
+        raise ValueError(
+            "In float32 the probabilities of the graph overflow: scale the features, for example "
+            "with a StandardScaler in front."
+        )
     # A vote jumps by 1 where an output changes its sign, so that votes cannot be compared.
     tolerance = np.inf if model.kind == "classifier" and model.votes else FLOAT32_TOLERANCE
     return require_close("graph", scores, expected, same, tolerance)
@@ -307,4 +328,4 @@ def _facts(model: Model) -> dict[str, str]:
         facts["features"] = "\n".join(model.feature_names)
     if model.encoding is not None:
         facts["encoding"] = "\n".join(column.rule for column in model.encoding.columns)
-    return facts
+    return {name: text.encode(errors="replace").decode() for name, text in facts.items()}

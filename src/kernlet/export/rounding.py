@@ -14,6 +14,7 @@ from kernlet.kernels.gram import as_dense
 from kernlet.model.model import Model
 
 _LARGEST_DENSE = 10**9  # numbers
+_LARGEST_LIKELY = 2**24  # numbers of the rows near the centers
 _LARGEST_COMPARISON = 20_000  # rows
 FLOAT32_TOLERANCE = 1e-3  # largest error of a score, relative to the largest score
 _CENTERS = "rows near its centers"
@@ -102,7 +103,8 @@ def require_close(
 ) -> float:
     """Refuse float32 scores that are off by more than a tolerance; the largest error."""
     error, size = float(np.abs(scores - expected).max()), max(1.0, float(np.abs(expected).max()))
-    if not same_classes or not error <= tolerance * size:  # in this form NaN is refused too
+    # In this form NaN is refused too; infinite scores are not within any tolerance of each other.
+    if not same_classes or not error <= tolerance * size or not np.isfinite(size):
         raise ValueError(
             f"In float32 the {what} is off by {error:.3g} where scores go up to {size:.3g}: scale "
             "the features, for example with a StandardScaler in front."
@@ -149,6 +151,9 @@ def likely_rows(model: Model, n_rows: int = 200) -> Floats:
     """
     random = np.random.RandomState(0)
     centers = dense_points(model.expansion.centers)
+    n_rows = max(1, min(n_rows, _LARGEST_LIKELY // max(1, centers.shape[1])))
+    if not len(centers):  # the machine is a constant
+        centers = np.zeros((1, centers.shape[1]))
     picked = centers[random.randint(len(centers), size=n_rows)]
     points = picked + 0.1 * centers.std() * random.normal(size=picked.shape)
     points[: len(centers)] = picked[: len(centers)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -10,7 +11,8 @@ from kernlet.quantization import FORMATS
 from kernlet.tables.dates import DATE_ORDERS, DATE_PARTS, DateColumn
 from kernlet.tables.encode import CategoryColumn, NumberColumn, OrdinalColumn
 
-_CLASS_TYPES = (
+#: The types of classes that a file may hold.
+CLASS_TYPES = (
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     *("float32", "float64", "bool", "str", "object"),
 )
@@ -24,6 +26,8 @@ def corrupt(reason: str) -> ModelFileError:
     """The error of a file that is not as kernlet writes them."""
     return ModelFileError(f"is a corrupt model file: {reason}.")
 
+
+_SUMMARY_LEVELS = 50
 
 # A check takes a JSON value and its path (for the message) and returns the value, or raises. The
 # keys are those of format 1: "machine" is the expansion, "front" its input map, "tables" its packed
@@ -47,12 +51,13 @@ _list = _must("a list", lambda value: isinstance(value, list))
 _object = _must("an object", lambda value: isinstance(value, dict))
 
 
-def _number(above: float = -1e300) -> Check:
+def _number(above: float = -1e300, below: float = 1e300) -> Check:
     more = f" larger than {above:g}" if above > -1e300 else ""
+    more += f" and smaller than {below:g}" if below < 1e300 else ""
     # NaN is refused, because comparisons with it are false, and so are true and false.
     check = _must(
         f"a finite number{more}",
-        lambda value: type(value) in (int, float) and above < value < 1e300,
+        lambda value: type(value) in (int, float) and above < value < below,
     )
     return lambda value, path: float(check(value, path))
 
@@ -99,11 +104,27 @@ def record(**fields: Check) -> Check:
     return check
 
 
+def _summary(value: Any, path: str) -> Any:
+    """JSON values of few levels, with numbers that every language has."""
+    level = [_object(value, path)]
+    for _ in range(_SUMMARY_LEVELS):
+        inside = [v for each in level for v in (each.values() if type(each) is dict else each)]
+        for number in inside:
+            is_finite = type(number) is not float or math.isfinite(number)
+            if not is_finite or (type(number) is int and abs(number) >= 2**63):
+                raise corrupt(f"{path} holds a number that is not finite, or beyond 64 bits")
+        level = [each for each in inside if type(each) in (dict, list)]
+        if not level:
+            return value
+    raise corrupt(f"{path} has more than {_SUMMARY_LEVELS} levels")
+
+
 def _column(value: Any, path: str) -> Any:
     if "date" in _object(value, path):
         column = DateColumn(*_DATE(value, path).values())
-        if len(column.fills) != len(column.parts) or not column.parts:
-            raise ModelFileError(f"has {path} without parts, or with other numbers than parts.")
+        is_matched = len(column.fills) == len(column.parts) == len(set(column.parts))
+        if not is_matched or not column.parts:
+            raise corrupt(f"{path} has no parts, one twice, or other numbers than parts")
         return column
     if "number" in _object(value, path):
         return NumberColumn(*record(number=TEXT, fill=_optional(_number()))(value, path).values())
@@ -126,6 +147,8 @@ def _ordinal_column(fields: dict[str, Any], path: str) -> OrdinalColumn:
     column = OrdinalColumn(*fields.values())
     if len(column.values) != len(column.categories):
         raise corrupt(f"{path} has another number of values than of categories")
+    if len(set(column.categories)) < len(column.categories):
+        raise corrupt(f"{path} has a category twice")
     return column
 
 
@@ -137,14 +160,15 @@ def _machine(value: Any, path: str) -> Any:
 def _quantized_machine(value: Any, path: str) -> Any:
     """A shift and a scale are numbers, or tables with one number per feature."""
     tables = _TABLES(value["tables"], f"{path}.tables")
-    numbers = {"shift": _number(), "scale": _number(above=1e-30)}
+    numbers = {"shift": _number(-3.5e38, 3.5e38), "scale": _number(1e-30, 3.5e38)}  # in float32
     numbers = {name: check for name, check in numbers.items() if tables[name] is None}
     return {"tables": tables} | record(**numbers)(value, path)
 
 
 def _packed_array(n_dimensions: int) -> Check:
     shape = list_of(integer(0, 2**31 - 1), n_dimensions)
-    return record(format=_choice(*FORMATS), shape=shape, step=_number(above=0))
+    # In float32 a smaller step would be subnormal, or 0.
+    return record(format=_choice(*FORMATS), shape=shape, step=_number(1e-38, 3.5e38))
 
 
 _DATE = record(
@@ -184,7 +208,7 @@ _EXPANSION = record(kernel=_object, front=_flag, n_features=_optional(integer(1,
 MODEL = record(
     kind=_choice(*get_args(Kind)),
     machine=_machine,
-    classes=_optional(record(type=_choice(*_CLASS_TYPES), values=_list)),
+    classes=_optional(record(type=_choice(*CLASS_TYPES), values=_list)),
     scheme=_choice(*get_args(Scheme)),
     votes=_flag,
     break_ties=_flag,
@@ -195,5 +219,5 @@ MODEL = record(
     encoding=_optional(list_of(_column)),
     positions=_optional(_POSITIONS),
     scaler=_flag,
-    summary=_object,
+    summary=_summary,
 )

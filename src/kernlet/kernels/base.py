@@ -13,6 +13,8 @@ from kernlet._typing import Floats, Matrix
 
 #: Kernel values below this keep three decimal places in float32.
 FLOAT32_LARGEST = 1e3
+#: The largest parameter of a kernel, in size: products with it do not overflow at once.
+LARGEST_PARAMETER = 1e300
 #: Kernel classes by name: what a model file can hold.
 KERNELS: dict[str, type[Kernel]] = {}
 
@@ -49,7 +51,7 @@ class Kernel:
     #: Whether k(x + a, z + a) = k(x, z) for every a. Such kernels are evaluated about
     #: the median of the points, which keeps float32 accurate far from the origin.
     is_translation_invariant: ClassVar[bool] = False
-    #: The least and largest value of a parameter that a model file may hold.
+    #: The least and largest value of a parameter, in the constructor and in model files.
     limits: ClassVar[dict[str, tuple[float, float]]] = {}
     #: In C, what one feature adds to the sum that :meth:`c_code` receives, for
     #: translation-invariant kernels; t is the difference of the two numbers.
@@ -65,6 +67,13 @@ class Kernel:
         if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"The kernel name {name!r} is taken by {other!r}; choose another.")
         KERNELS[name] = cls
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in self.limits.items():
+            value = getattr(self, name)
+            if not _is_within(value, low, high):
+                given = f", not {value!s:.20}" if np.ndim(value) == 0 else ""
+                raise ValueError(f"kernel.{name} must be from {low:g} to {high:g}{given}.")
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:
         """Kernel values from inner products.
@@ -118,9 +127,12 @@ class Kernel:
                 f"{self!r} is code, and a file holds none: give its class a name to save and "
                 f"export it (the kernels {', '.join(KERNELS)} have one)."
             )
-        return {"name": self.name} | {
+        values = {
             p.name: _as_json(p.name, p.type, getattr(self, p.name)) for p in _parameters(type(self))
         }
+        for p in _parameters(type(self)):  # what is written can be read
+            _checked(type(self), p.name, p.type, values)
+        return {"name": self.name} | values
 
     def describe(self, digits: int = 6) -> str:
         """Name and parameters in a line, such as "rbf, gamma 0.5"."""
@@ -218,23 +230,37 @@ def _checked(kind: type[Kernel], name: str, annotation: Any, values: Mapping[str
         return value
     is_array = isinstance(value, np.ndarray) and "Floats" in str(annotation)
     # Integers beyond float64 would overflow in float(); NaN fails every comparison.
-    is_number = type(value) in (int, float) and abs(value) < 1e300
+    is_number = type(value) in (int, float) and abs(value) <= LARGEST_PARAMETER
     if not (np.isfinite(value).all() if is_array else is_number):
         raise ValueError(f"kernel.{name} must be a finite number.")
-    if not np.all((value >= low) & (value <= high)):
+    if not _is_within(value, low, high):
         raise ValueError(f"kernel.{name} must be from {low:g} to {high:g}.")
     return value if is_array else float(value)
 
 
-def c_float(value: Any) -> str:
-    """A float constant of C, such as 1.0f."""
+def _is_within(value: Any, low: float, high: float) -> bool:
+    """Whether a parameter, or all of an array, is in a range; NaN is not."""
+    if isinstance(value, np.generic | np.ndarray):  # a limit may be too large for float32
+        value = value.astype(np.float64)
+    return bool(np.all((value >= low) & (value <= high)))
+
+
+def as_float32(values: Any) -> Any:
+    """Numbers in float32, for exports; those that overflow are refused."""
     with np.errstate(over="ignore"):
-        number = np.float32(value)
-    if not np.isfinite(number):
+        numbers = np.asarray(values).astype(np.float32)
+    if not np.isfinite(numbers).all():
+        wrong = np.ravel(values)[~np.isfinite(numbers.ravel())][0]
         raise ValueError(
-            f"{value:g} does not fit in float32: scale the features, for example with a "
+            f"{wrong:g} does not fit in float32: scale the features, for example with a "
             "StandardScaler in front."
         )
+    return numbers
+
+
+def c_float(value: Any) -> str:
+    """A float constant of C, such as 1.0f."""
+    number = as_float32(value)
     text = f"{number:.9g}"  # nine digits tell any two float32 numbers apart
     return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
 

@@ -35,6 +35,8 @@ _NEAR = 10.0
 # Features count 16 times their size in a block, which is then a megabyte and stays in a processor's
 # cache between the product that makes it and the product that uses it.
 _CACHED_NUMBER_BYTES = 8 * 16
+_SMALL_DENSE = 2**24  # numbers of a dense array that a sparse matrix may always become: 128 MiB
+_LARGEST_EXPANSION = 1000  # numbers of a larger dense array per number that is stored
 _SPARSE_ENTRY_BYTES = 16  # a value and its column number
 # Eigenvalues below this share of the largest are round-off in that precision.
 _LEAST_EIGENVALUE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-7}
@@ -214,13 +216,39 @@ def inner_products(X: Matrix, Z: Matrix) -> Floats:
     """X Z' as a dense array, whichever of the two is sparse."""
     if isinstance(X, np.ndarray) and not isinstance(Z, np.ndarray):
         return np.asarray((Z @ X.T).T)  # an ndarray would take the sparse Z for a scalar
+    X, Z = used_columns(X, Z)
     products = X @ Z.T
     return products if isinstance(products, np.ndarray) else products.toarray()
 
 
+def used_columns(X: Matrix, Z: Matrix) -> tuple[Matrix, Matrix]:
+    """Two sparse matrices without columns of zeros, where they have more columns than numbers.
+
+    SciPy's product allocates an array as long as the rows are wide.
+    """
+    if not (sparse.issparse(X) and sparse.issparse(Z)) or X.shape[1] <= X.nnz + Z.nnz:
+        return X, Z
+    columns, places = np.unique(
+        np.concatenate([X.indices[: X.nnz], Z.indices[: Z.nnz]]), return_inverse=True
+    )
+    return tuple(
+        sparse.csr_array((A.data, own, A.indptr), shape=(A.shape[0], len(columns)))
+        for A, own in ((X, places[: X.nnz]), (Z, places[X.nnz :]))
+    )
+
+
 def as_dense(X: Matrix) -> Any:
-    """X as an array, where it is a sparse matrix."""
-    return X.toarray() if sparse.issparse(X) else X
+    """X as an array, where it is a sparse matrix; one that is nearly all zeros is refused."""
+    if not sparse.issparse(X):
+        return X
+    # Memory must grow with what is stored and not with the largest feature number, which in a
+    # model file of 100 bytes may be 2^31.
+    if X.shape[0] * X.shape[1] > max(_SMALL_DENSE, _LARGEST_EXPANSION * X.nnz):
+        raise ValueError(
+            f"{X.shape[0]} sparse points of {X.shape[1]} features with {X.nnz} nonzero numbers are "
+            "too wide for a dense array: leave out features, or reduce them with TruncatedSVD."
+        )
+    return X.toarray()
 
 
 def canonical_csr(X: Matrix) -> Matrix:

@@ -8,14 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernlet._typing import Floats
-from kernlet.kernels.base import FLOAT32_LARGEST, Derivatives, Kernel
+from kernlet.kernels.base import FLOAT32_LARGEST, LARGEST_PARAMETER, Derivatives, Kernel
 
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
     """k(x, z) = (gamma x.z + coef0)^degree.
 
-    A Mercer kernel for coef0 >= 0 and whole degrees.
+    A Mercer kernel for coef0 >= 0 and whole degrees. The degree is at most 1000, because C computes
+    the power by repeated multiplication.
 
     Examples
     --------
@@ -28,7 +29,11 @@ class Polynomial(Kernel):
     degree: int = 3
     coef0: float = 0.0
     name: ClassVar[str] = "poly"
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"degree": (1, 1000)}
+    limits: ClassVar[dict[str, tuple[float, float]]] = {
+        "degree": (1, 1000),
+        "gamma": (-LARGEST_PARAMETER, LARGEST_PARAMETER),
+        "coef0": (-LARGEST_PARAMETER, LARGEST_PARAMETER),
+    }
 
     @property
     def is_mercer(self) -> bool:  # type: ignore[override]

@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 
 from kernlet._typing import Array, Floats, Matrix
 from kernlet.devices import array_namespace
-from kernlet.kernels.base import FLOAT32_LARGEST, Derivatives, Kernel
-from kernlet.kernels.gram import as_dense, inner_products
+from kernlet.kernels.base import FLOAT32_LARGEST, LARGEST_PARAMETER, Derivatives, Kernel
+from kernlet.kernels.gram import as_dense, inner_products, used_columns
 
 # |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
 # turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
@@ -45,7 +45,7 @@ class RBF(Kernel):
 
     gamma: float | Floats
     name: ClassVar[str] = "rbf"
-    limits: ClassVar[dict[str, tuple[float, float]]] = {"gamma": (0.0, np.inf)}
+    limits: ClassVar[dict[str, tuple[float, float]]] = {"gamma": (0.0, LARGEST_PARAMETER)}
     is_translation_invariant: ClassVar[bool] = True
 
     @property
@@ -71,6 +71,7 @@ class RBF(Kernel):
         largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
         if np.max(self.gamma) * largest < _ENOUGH_DIGITS:
             return self.of_products(inner_products(X, Z), x_norms, z_norms)
+        X, Z = used_columns(X, Z)
         distances = cdist(as_dense(X), as_dense(Z), "sqeuclidean")
         return np.exp(-self._widths(distances) * distances).astype(x_norms.dtype, copy=False)
 

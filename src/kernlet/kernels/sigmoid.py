@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernlet._typing import Floats
-from kernlet.kernels.base import FLOAT32_LARGEST, Derivatives, Kernel
+from kernlet.kernels.base import FLOAT32_LARGEST, LARGEST_PARAMETER, Derivatives, Kernel
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Sigmoid(Kernel):
     gamma: float
     coef0: float = 0.0
     name: ClassVar[str] = "sigmoid"
+    limits: ClassVar[dict[str, tuple[float, float]]] = {
+        "gamma": (-LARGEST_PARAMETER, LARGEST_PARAMETER),
+        "coef0": (-LARGEST_PARAMETER, LARGEST_PARAMETER),
+    }
     is_mercer: ClassVar[bool] = False
 
     def of_products(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Floats:

@@ -14,8 +14,11 @@ from scipy import sparse
 
 from kernlet._typing import Floats
 from kernlet.kernels.base import Kernel
+from kernlet.kernels.polynomial import Polynomial
 
 _LARGEST_INT = 2**31 - 1  # LIBSVM's counts, labels and feature numbers are C ints
+_DEGREES = tuple(map(int, Polynomial.limits["degree"]))
+_LARGEST_MACHINE = 2**26  # coefficients, one per pair of classes and support vector: 512 MiB
 
 # The format. A header of one field per line ("gamma 0.5", "nr_sv 12 9"), the line "SV", then one
 # line per support vector, ordered by class: n_classes - 1 coefficients and feature:value pairs in
@@ -83,10 +86,10 @@ def _number(word: str) -> float:
     return number
 
 
-def _whole(word: str, smallest: int = -_LARGEST_INT - 1) -> int:
+def _whole(word: str, smallest: int = -_LARGEST_INT - 1, largest: int = _LARGEST_INT) -> int:
     digits = word.removeprefix("-")
-    if not digits.isdecimal() or len(digits) > 10 or not smallest <= int(word) <= _LARGEST_INT:
-        raise ValueError(f"{word[:40]!r} is not an integer from {smallest} to {_LARGEST_INT}.")
+    if not digits.isdecimal() or len(digits) > 10 or not smallest <= int(word) <= largest:
+        raise ValueError(f"{word[:40]!r} is not an integer from {smallest} to {largest}.")
     return int(word)
 
 
@@ -128,7 +131,7 @@ def _gamma(words: list[str]) -> float:
 _FIELDS: dict[str, Callable[[list[str]], Any]] = {
     "svm_type": _svm_type,
     "kernel_type": _kernel_type,
-    "degree": lambda words: _whole(_single(words), 1),
+    "degree": lambda words: _whole(_single(words), *_DEGREES),
     "gamma": _gamma,
     "coef0": lambda words: _number(_single(words)),
     "nr_class": lambda words: _whole(_single(words), 2),
@@ -202,6 +205,11 @@ def _read_vectors(lines: _Lines, header: dict[str, Any], n_features: int | None)
         starts.append(len(columns))
     if len(coef) < total:
         raise ValueError(f"the file ends after {len(coef)} of {total} support vectors.")
+    if total * len(header["rho"]) > _LARGEST_MACHINE:
+        raise ValueError(
+            f"{n_coef + 1} classes and {total} support vectors make more than {_LARGEST_MACHINE} "
+            "coefficients: train with fewer classes or rows."
+        )
     if not columns and not n_features:
         raise ValueError("no support vector has a nonzero feature. Give n_features.")
     shape = (total, n_features or max(columns) + 1)

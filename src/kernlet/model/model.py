@@ -277,13 +277,22 @@ class Model:
         return X if self.scaler is None else self.scaler(X)
 
     def outputs(self, X: Any) -> Floats:
-        """Outputs of the expansion for rows of features."""
+        """Outputs of the expansion for rows of features; ValueError where one is not a number."""
         values = self.expansion.decision_values
-        if self.scaler is None or not sparse.issparse(X):
-            return values(self.scaled(X))
-        # The scaler makes sparse rows dense: block by block, because all of them may not fit.
-        slices = row_slices(X.shape[0], 8 * X.shape[1])
-        return np.concatenate([values(self.scaler(X[rows])) for rows in slices])
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.scaler is None or not sparse.issparse(X):
+                outputs = values(self.scaled(X))
+            else:
+                # The scaler makes sparse rows dense: by blocks, because all of them may not fit.
+                slices = row_slices(X.shape[0], 8 * X.shape[1])
+                outputs = np.concatenate([values(self.scaler(X[rows])) for rows in slices])
+        if isinstance(outputs, np.ndarray) and np.isnan(outputs).any():
+            row = int(np.isnan(outputs).any(axis=1).argmax())
+            raise ValueError(
+                f"Row {row} of X, counted from 0, overflows in the machine, so that it has no "
+                "decision values: scale the features, for example with a StandardScaler in front."
+            )
+        return outputs
 
     def scores(self, outputs: Floats) -> Floats:
         """What ``decision_function``, ``predict`` of a regressor or ``transform`` returns."""
@@ -591,7 +600,10 @@ def _merge_centers(
     centers = sparse.csr_array(centers) if sparse.issparse(centers) else centers
     group, first = distinct_rows(centers)
     sums = np.zeros((len(first), len(coef)))
-    np.add.at(sums, group, coef.T)
+    with np.errstate(over="ignore"):
+        np.add.at(sums, group, coef.T)
+    if not np.isfinite(sums).all():
+        raise ValueError("The coefficients of equal support vectors overflow when they are added.")
     return KernelExpansion(
         kernel, centers[first], np.ascontiguousarray(sums.T), np.array(intercept)
     )

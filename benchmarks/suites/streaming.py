@@ -24,7 +24,7 @@ from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import load
 from kernlet.kernels.gram import kernel_matrix
 from kernlet.kernels.rbf import RBF
-from kernlet.rows.source import FileRows, RowSource
+from kernlet.rows import FileRows, RowSource
 from papers.cache import timed
 from papers.tables import mean_and_deviation
 

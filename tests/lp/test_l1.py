@@ -16,7 +16,7 @@ from kernlet.kernels.rbf import RBF
 from kernlet.lp import crossover, l1
 from kernlet.lp.l1 import join_duals, loo_error_bound
 from kernlet.lp.problem import Solution
-from kernlet.rows.source import open_npy
+from kernlet.rows.npy import open_npy
 from kernlet.sampling import spread_candidates
 from kernlet.sklearn_base import join_centers
 from support.callbacks import needs_callbacks

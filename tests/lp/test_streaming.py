@@ -20,7 +20,7 @@ from kernlet.lp.problem import L1Margin
 from kernlet.lp.streaming import StreamingL1Solver
 from kernlet.rows import dask as dask_rows
 from kernlet.rows import open_rows, source
-from kernlet.rows.source import open_npy
+from kernlet.rows.npy import open_npy
 from support.callbacks import needs_callbacks
 from support.many_rows import KillOne, assert_same, make_data, make_machine
 from support.margin_problems import KERNELS, full_kernel, make_problem, plain, together

@@ -26,7 +26,8 @@ from kernlet import chunking as chunking_estimator
 from kernlet.compact import network as compact_network
 from kernlet.condense import centroids as centroid_rows
 from kernlet.rows import open_rows, source
-from kernlet.rows.source import ArrayRows, open_npy
+from kernlet.rows.npy import open_npy
+from kernlet.rows.source import ArrayRows
 from support.many_rows import make_data
 
 random = np.random.RandomState(0)

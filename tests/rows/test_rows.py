@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 
 from kernlet.rows import as_rows, open_rows, source
-from kernlet.rows.source import ArrayRows, FileRows, RowReader, RowSubset, open_npy
+from kernlet.rows.npy import FileRows, open_npy
+from kernlet.rows.source import ArrayRows, RowReader, RowSubset
 from kernlet.sklearn_base import is_source
 
 pa = pytest.importorskip("pyarrow")

@@ -142,7 +142,7 @@ def test_a_target_that_is_not_found_gets_advice(content, message, tmp_path):
         (b'a,"b\n1,2\n', "its quotes do not match"),
         (b"a b\n1 2\n3\n", "Row 2: Expected 2 columns, got 1"),
         (b"\n\na|b\n1|2\n3\n", "Row 2: Expected 2 columns, got 1"),
-        (b"1 1:2\n-1 3:x\n1 1:3\n", "cannot be read as such"),
+        (b"1 1:2\n-1 3:x\n1 1:3\n", "line 2, '-1 3:x', is not a label and pairs"),
     ],
 )
 def test_files_that_are_not_tables(content, message, tmp_path):

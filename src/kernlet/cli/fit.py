@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +33,7 @@ from kernlet.report.evaluate import (
     scorer_value,
     standard_error,
 )
-from kernlet.rows.source import RowSource
+from kernlet.rows.source import RowSource, memory_bytes
 from kernlet.sklearn_base import label_codes
 from kernlet.tables.read import errors_in, file_digest, read_table
 from kernlet.tables.split import Prepared, prepare
@@ -46,7 +45,6 @@ _N_CANDIDATES = 300
 _C_TIMES_ROWS = 5000.0
 _MAX_C = 3.0
 _CHECKPOINT = "streaming.npz"
-_DEFAULT_MEMORY = 2 * 2**30  # bytes, where the system does not report its memory (Windows)
 _RARE_CLASSES_MISSED = 0.1  # balanced accuracy below the accuracy
 _SVC_ROWS, _SVC_TEST_ROWS = 5_000, 20_000  # read from a table that is not in memory
 
@@ -158,9 +156,7 @@ def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
 
 def _memory() -> int:
     """A quarter of the computer's memory, in bytes."""
-    if not hasattr(os, "sysconf"):
-        return _DEFAULT_MEMORY
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    return memory_bytes() // 4
 
 
 def _budget(max_bytes: int | None, scaler: AffineMap | None) -> int | None:

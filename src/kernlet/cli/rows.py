@@ -48,6 +48,7 @@ def read_for(
         text_format=file.text_format,
         n_features=(model.encoding and model.encoding.n_columns) or model.n_features_in,
         max_bytes=max_bytes,
+        label_words=[] if model.classes is None else [str(label) for label in model.classes],
     )
     with errors_in(file.path):
         table.check_numbers(names or table.names)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from kernlet.rows.npy import FileRows, open_npy
 from kernlet.rows.parquet import ParquetRows
 from kernlet.rows.source import (
     DASK_PACKAGES,
     ArrayRows,
-    FileRows,
     RowReader,
     RowSource,
-    open_npy,
+    require_file,
 )
 
 __all__ = ["ArrayRows", "FileRows", "ParquetRows", "RowReader", "RowSource", "as_rows", "open_rows"]
@@ -42,6 +42,7 @@ def open_rows(path: str | Path, columns: Any = None) -> RowSource:
     -------
     rows : RowSource
     """
+    require_file(Path(path))
     if Path(path).suffix == ".npy":
         return open_npy(path)
     return ParquetRows(path, columns)

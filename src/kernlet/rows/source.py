@@ -20,13 +20,13 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy import sparse
 
 from kernlet._typing import Indices
@@ -39,11 +39,42 @@ BLOCK_BYTES = 128 * 2**20
 # with many features a block of a handful of rows would make every product a slow one.
 _MOST_ROWS, _FEWEST_ROWS = 2**18, 2**10
 
+_USUAL_MEMORY = 8 * 2**30  # bytes, where the system does not report its memory (Windows)
+
 #: Top-level packages of Dask collections, known without importing them.
 DASK_PACKAGES = ("dask", "dask_expr")
 
 Function = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
+
+
+def memory_bytes() -> int:
+    """Memory of the computer."""
+    if not hasattr(os, "sysconf"):
+        return _USUAL_MEMORY
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@contextmanager
+def reader_errors(name: str, kind: str) -> Iterator[None]:
+    """Whatever another library raises at a damaged file, as a ValueError of one sentence."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, IsADirectoryError):  # say it themselves
+        raise
+    except ImportError:  # a library that is not installed
+        raise
+    except MemoryError as error:
+        raise ValueError(f"{name} needs more memory than there is.") from error
+    except Exception as error:
+        raise ValueError(f"{name} is corrupt, or not {kind}.") from error
+
+
+def require_file(path: Path) -> None:
+    """Refuse pipes and devices, which cannot be read twice."""
+    if not (path.is_file() or path.is_dir()):
+        path.stat()  # raises where there is nothing
+        raise ValueError(f"{path} is a pipe or a device: write its content to a file first.")
 
 
 class BlockCache:
@@ -350,54 +381,3 @@ class PiecewiseRows(RowSource):
             origin = int(self.starts[number])
             pieces.append(self._last[1][max(0, start - origin) : stop - origin])
         return np.concatenate(pieces)
-
-
-class FileRows(RowSource):
-    """Rows in a file of raw numbers, one row after the other from byte ``offset`` on."""
-
-    def __init__(
-        self, path: str | Path, shape: tuple[int, int], dtype: DTypeLike, offset: int = 0
-    ) -> None:
-        self.path, self.shape, self.offset = Path(path), shape, offset
-        self.stored: np.dtype[Any] = np.dtype(dtype)
-        self.dtype = np.dtype(np.float32 if self.stored == np.float32 else np.float64)
-        needed = offset + shape[0] * shape[1] * self.stored.itemsize
-        if os.path.getsize(path) < needed:
-            raise ValueError(
-                f"{path} has {os.path.getsize(path)} bytes; {shape[0]} rows of {shape[1]} "
-                f"{self.stored} need {needed}. Give the shape and dtype it was written with."
-            )
-
-    def read(self, rows: slice) -> Any:
-        """Consecutive rows."""
-        start, stop = slice_bounds(rows, len(self))
-        width = self.shape[1]
-        # By seeking, not through a memory map: a map of the whole file counts against a limit on
-        # address space, and its pages against memory.
-        with open(self.path, "rb") as file:
-            file.seek(self.offset + start * width * self.stored.itemsize)
-            numbers = np.fromfile(file, self.stored, (stop - start) * width)
-        return numbers.reshape(-1, width).astype(self.dtype, copy=False)
-
-
-def open_npy(path: str | Path) -> FileRows:
-    """Rows of a ``.npy`` file, which stays on disk."""
-    with open(path, "rb") as file:
-        version = np.lib.format.read_magic(file)
-        header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if header is None:
-            raise ValueError(
-                f"{path} has format version {version[0]}.{version[1]}: write it again with np.save."
-            )
-        shape, is_fortran, dtype = header(file)
-        offset = file.tell()
-    if len(shape) != 2 or (is_fortran and min(shape) > 1) or dtype.kind not in "fiub":
-        raise ValueError(
-            f"{path} holds {dtype} numbers of shape {shape}"
-            f"{' in column order' if is_fortran else ''}; rows need numbers in two dimensions, "
-            "row after row (save np.ascontiguousarray(X))."
-        )
-    return FileRows(path, (int(shape[0]), int(shape[1])), dtype, offset)

@@ -332,10 +332,10 @@ def distinct_texts(values: Any) -> tuple[Sequence[str | None], Any]:
     # Arrow finds the distinct cells itself, without a Python object for each cell
     try:
         encoded = values.dictionary_encode()
-    except NotImplementedError:  # lists and the like
+        if hasattr(encoded, "chunks"):
+            encoded = encoded.unify_dictionaries().combine_chunks()
+    except NotImplementedError:  # lists, columns of nulls and the like
         return distinct_texts(values.to_pylist())
-    if hasattr(encoded, "chunks"):
-        encoded = encoded.unify_dictionaries().combine_chunks()
     texts = [category_text(value) for value in encoded.dictionary.to_pylist()]
     codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     return [*texts, None], codes.astype(np.intp)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import itertools
 import re
-import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,35 +12,30 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, dataset, parquet
-from pyarrow import csv as arrow_csv
+from pyarrow import compute, dataset
 
-from kernlet.console import reading_bar, say
-from kernlet.rows.parquet import parquet_files
+from kernlet.console import say
+from kernlet.rows.npy import read_npz
+from kernlet.rows.parquet import group_starts, parquet_files, read_schema, require_rows
+from kernlet.rows.source import reader_errors, require_file
 from kernlet.tables.encode import distinct_texts, listed
 from kernlet.tables.sniff import (
-    COMMAS_FOR_THOUSANDS,
-    DECIMAL_COMMA,
     DETECTED,
     MISSING_CELLS,
-    POINTS_FOR_THOUSANDS,
-    WHITE_SPACE,
     TextFormat,
     TextLayout,
     detect_layout,
     is_libsvm,
     open_text,
-    split_lines,
 )
+from kernlet.tables.text import MAX_EXACT_INTEGER, read_text
 
-_MOSTLY = 0.9  # a column with a larger share of numbers is numeric: texts in it are typing errors
 _MAX_SAMPLE_BYTES = 1 << 16
-_CSV_BLOCK_BYTES = 1 << 22
-_ROWS_PER_BLOCK = 1000  # of files that are separated by spaces
 _LIBSVM_NAMES = ("libsvm", "svm", "svmlight")
-_LEADING_ZERO = r"^[+-]?0\d+$"
-_MAX_EXACT_INTEGER = 2.0**53  # above it, float64 no longer tells neighbouring integers apart
 _MAX_DENSE_BYTES = 1 << 30  # of LIBSVM rows as dense float32
+_FREE_BYTES = 1 << 26  # that LIBSVM rows of any length may take
+_MAX_EXPANSION = 10_000  # bytes of dense LIBSVM rows per byte of their file beyond those
+_MAX_INDEX = 2**31 - 1  # of a feature in LIBSVM rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +57,7 @@ class DataTable:
     y: Any = None
     layout: TextLayout | None = None  # of a text file
     stray: dict[str, str] = field(default_factory=dict)  # columns with texts among numbers
+    missing_words: dict[str, dict[str, int]] = field(default_factory=dict)  # of a text file
 
     @property
     def has_columns(self) -> bool:
@@ -91,13 +82,17 @@ class DataTable:
         batch = self.batches_[number]
         if self.in_memory:
             return batch.select(names)
-        cells = batch.to_table(schema=self.schema, columns=names)
+        with reader_errors("it", "a Parquet file"):
+            cells = batch.to_table(schema=self.schema, columns=names)
+        require_rows("it", cells.num_rows, int(self.starts[number + 1] - self.starts[number]))
         return _numbers_and_texts(cells, self.category, self.label)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
         """All batches, each with the number of its first row."""
         for number, start in enumerate(self.starts[:-1]):
-            yield int(start), self.batch(number, names)
+            with errors_in(start=int(start)):
+                batch = self.batch(number, names)
+            yield int(start), batch
 
     def chosen(self, option: str, values: Sequence[str]) -> list[str]:
         """The columns that an option names, alone or in lists with commas, or by number."""
@@ -147,11 +142,19 @@ class DataTable:
         unlabelled = np.flatnonzero(codes < 0)
         if len(unlabelled) and not skip_unlabelled:
             raise ValueError(
-                f"{len(unlabelled):,} of {len(codes):,} rows have no label in column {name!r} "
-                f"(empty, NA, None and the like), row {unlabelled[0] + 1} first: add "
-                "--skip-unlabelled to leave them out."
+                f"{len(unlabelled):,} of {len(codes):,} rows have no label in column {name!r}, row "
+                f"{unlabelled[0] + 1} first: add --skip-unlabelled to leave them out"
+                f"{self.advice_on_labels(name)}."
             )
         return features, classes, codes
+
+    def advice_on_labels(self, name: str) -> str:
+        """How to keep labels that are words for missing cells, where a column has some."""
+        words = self.missing_words.get(name)
+        if not words:
+            return ""
+        counts = ", ".join(f"{word} in {count:,} rows" for word, count in words.items())
+        return f", or --category {name} to keep words as classes ({counts})"
 
     def _unknown(self, name: str) -> str:
         """Why there is no column of a name, as far as the layout of the file tells."""
@@ -202,7 +205,7 @@ def errors_in(path: Path | str = "", start: int = 0) -> Iterator[None]:
     except ValueError as error:
         rows = f"counted from row {start + 1} on" if start else ""
         place = ", ".join(filter(None, [str(path), rows]))
-        raise ValueError(f"{place}: {error}" if place else str(error)) from None
+        raise ValueError(f"{place}: {error}" if place else str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,7 @@ def read_table(
     text_format: TextFormat = DETECTED,
     n_features: int | None = None,
     max_bytes: float = np.inf,
+    label_words: Collection[str] | None = None,
 ) -> DataTable:
     """Open a table: Parquet and .npz by the name of the file, text files by their content.
 
@@ -230,10 +234,12 @@ def read_table(
     A text file that is not called .csv or .tsv may hold LIBSVM rows, which are ``n_features``
     wide. ``text_format`` is what is known of a text file, and ``names`` are columns that it should
     have. Columns in ``category`` stay texts, and so does ``label`` (a name or a number) where
-    numbers would merge two of its texts. Errors name the row and the column. ``category`` and
-    ``names`` may be lists with commas.
+    numbers would merge two of its texts. ``label_words`` are words such as NA that are labels in
+    a text file; by default all of them, if ``label`` is in ``category``, or else none.
+    Errors name the row and the column. ``category`` and ``names`` may be lists with commas.
     """
     kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    require_file(path)
     with errors_in(path):
         if is_parquet(path):
             table = _open_parquet(path, tuple(category), label, max_bytes)
@@ -242,27 +248,61 @@ def read_table(
         elif kind in _LIBSVM_NAMES or _holds_libsvm(path, kind, text_format):
             table = _read_libsvm(path, n_features)
         else:
-            values = [*names, *category, *([] if label is None else [label])]
-            expected = {*values, *named_columns((), values)}
-            preferred = "\t" if kind in ("tsv", "tab") else ","
-            layout = detect_layout(
-                lambda: pa.input_stream(str(path)),
-                text_format,
-                expected=expected,
-                preferred=preferred,
-            )
-            if text_format.encoding is None and layout.encoding in ("cp1252", "latin-1"):
-                say(f"note: {path.name} is not UTF-8 and read as {layout.encoding}; see --encoding")
-            is_known = text_format.header is not None or not expected.isdisjoint(layout.names)
-            if not (layout.has_header or is_known):
-                say(
-                    f"note: {path.name} seems to have no header, and its first line is read as a "
-                    "row; --header if that is wrong"
-                )
-            table = _read_csv(path, layout, category, label)
+            expected = [*names, *category, *([] if label is None else [label])]
+            layout = _layout(path, text_format, expected, "\t" if kind in ("tsv", "tab") else ",")
+            table = _read_text_file(path, layout, category, label, label_words)
     if not table.n_rows:
         raise ValueError(f"{path} has no rows.")
     return table
+
+
+def _layout(path: Path, given: TextFormat, values: Sequence[str], preferred: str) -> TextLayout:
+    """How a text file holds its table; ``values`` name columns that it should have."""
+    expected = {*values, *named_columns((), values)}
+    with _encoding_errors(given.encoding or "that was detected"):
+        layout = detect_layout(
+            lambda: pa.input_stream(str(path)), given, expected=expected, preferred=preferred
+        )
+    if given.encoding is None and layout.encoding in ("cp1252", "latin-1"):
+        say(f"note: {path.name} is not UTF-8 and read as {layout.encoding}; see --encoding")
+    is_known = given.header is not None or not expected.isdisjoint(layout.names)
+    if not (layout.has_header or is_known):
+        say(
+            f"note: {path.name} seems to have no header, and its first line is read as a "
+            "row; --header if that is wrong"
+        )
+    return layout
+
+
+def _read_text_file(
+    path: Path,
+    layout: TextLayout,
+    category: Sequence[str],
+    label: str | None,
+    label_words: Collection[str] | None,
+) -> DataTable:
+    label = None if label is None else column_name(layout.names, label)
+    category = named_columns(layout.names, category)
+    if label_words is None:
+        label_words = MISSING_CELLS[1:] if label in category else ()
+    with _encoding_errors(layout.encoding):
+        columns = read_text(path, layout, category, label, label_words)
+    return replace(
+        _in_memory(columns.table),
+        layout=layout,
+        stray=columns.stray,
+        missing_words=columns.missing_words,
+    )
+
+
+@contextmanager
+def _encoding_errors(encoding: str) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeError as error:
+        raise ValueError(
+            f"it is not in the encoding {encoding[:40]}: leave out --encoding, or name another."
+        ) from error
 
 
 def is_parquet(path: Path) -> bool:
@@ -274,54 +314,46 @@ def _open_parquet(
     path: Path, category: tuple[str, ...], label: str | None, max_bytes: float
 ) -> DataTable:
     files = parquet_files(path)
-    schema = _common_schema(files)
+    schema, counts = _common_schema(files)
     category = tuple(named_columns(schema.names, category))
     label = None if label is None else column_name(schema.names, label)
     # Row groups are streamed through a small buffer, and not fetched whole before decoding: that
     # would double the memory that a batch takes.
     options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-    try:
+    with reader_errors("it", "Parquet data"):
         data = dataset.dataset(
             [str(file) for file in files],
             schema,
             dataset.ParquetFileFormat(default_fragment_scan_options=options),
         )
         groups = [group for file in data.get_fragments() for group in file.split_by_row_group()]
-        counts = [group.row_groups[0].num_rows for group in groups]
-        table = DataTable(
-            tuple(schema.names),
-            tuple(groups),
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
-            schema,
-            category,
-            label,
-        )
-        if 8 * table.n_rows * len(table.names) > max_bytes:
-            return table
-        whole = data.to_table()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"corrupt Parquet data ({str(error).splitlines()[0]})") from None
+        starts = group_starts(counts)
+        whole = data.to_table() if 8 * sum(counts) * len(schema.names) <= max_bytes else None
+    if len(groups) != len(counts) or (whole is not None and whole.num_rows != starts[-1]):
+        raise ValueError("it is corrupt: it does not have the rows that it claims.")
+    if whole is None:
+        if label is not None and label not in category and _are_long(groups, schema, label):
+            category = (*category, label)
+        return DataTable(tuple(schema.names), tuple(groups), starts, schema, category, label)
     return _in_memory(_numbers_and_texts(whole, category, label))
 
 
-def _common_schema(files: list[Path]) -> Any:
-    """A schema that all files fit: whole numbers in one and decimals in another are decimals."""
-    schemas = []
+def _common_schema(files: list[Path]) -> tuple[Any, list[int]]:
+    """A schema that all files fit, with decimals where some have whole numbers; rows per group."""
+    schemas, counts = [], []
     for file in files:
-        try:
-            schemas.append(parquet.read_schema(file))
-        except (pa.ArrowInvalid, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise ValueError(f"{file.name} is corrupt, or not a Parquet file ({reason})") from None
+        schema, own = read_schema(file)
+        schemas.append(schema)
+        counts += own
         if set(schemas[-1].names) != set(schemas[0].names):
             raise ValueError(f"{file.name} has other columns than {files[0].name}")
     try:
-        return pa.unify_schemas(schemas, promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        return pa.unify_schemas(schemas, promote_options="permissive"), counts
+    except pa.ArrowException as error:
         raise ValueError(
             "a column holds numbers in one file and texts, or true and false, in another: write "
-            f"it with one type ({str(error).splitlines()[0]})"
-        ) from None
+            f"it with one type ({str(error).splitlines()[0][:200]})"
+        ) from error
 
 
 def _in_memory(table: Any) -> DataTable:
@@ -334,17 +366,28 @@ def _numbers_and_texts(table: Any, category: Sequence[str], label: str | None) -
     for name in table.column_names:
         cells = table[name]
         is_name = name in category or (name == label and _has_long_integers(cells))
-        if is_number_type(cells.type) and not is_name:
-            columns[name] = cells.cast(pa.float64(), safe=False)
-        else:
-            texts, codes = distinct_texts(cells)
-            columns[name] = pa.array(texts, pa.string()).take(pa.array(codes))
+        with reader_errors(f"its column {name!r}", "of values that can be read"):
+            if is_number_type(cells.type) and not is_name:
+                columns[name] = cells.cast(pa.float64(), safe=False)
+            else:
+                texts, codes = distinct_texts(cells)
+                columns[name] = pa.array(texts, pa.string()).take(pa.array(codes))
     return pa.table(columns)
 
 
 def is_number_type(kind: Any) -> bool:
     """Whether an Arrow type is one of numbers."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(test(kind) for test in tests)
+
+
+def _are_long(groups: list[Any], schema: Any, label: str) -> bool:
+    """Whether labels are too long for float64 in some row group: they are texts in all then."""
+    if not pa.types.is_integer(schema.field(label).type):
+        return False
+    with reader_errors("it", "Parquet data"):
+        columns = (group.to_table(schema=schema, columns=[label])[label] for group in groups)
+        return any(map(_has_long_integers, columns))
 
 
 def _has_long_integers(cells: Any) -> bool:
@@ -352,107 +395,7 @@ def _has_long_integers(cells: Any) -> bool:
     if not pa.types.is_integer(cells.type):
         return False
     bounds = compute.min_max(cells).as_py().values()
-    return any(bound is not None and abs(bound) >= _MAX_EXACT_INTEGER for bound in bounds)
-
-
-# CSV has no types. All cells are read as bytes first, and a column becomes numbers only if every
-# cell parses: pyarrow's own inference looks at the first block alone and would refuse a text that
-# follows later, or silently turn the labels 01 and 1 into one class. pyarrow reads the cells
-# (quotes, line ends in cells, gzip, byte order mark); the header is read before, because pyarrow
-# accepts repeated and numeric names.
-
-
-def _read_csv(
-    path: Path, layout: TextLayout, category: Sequence[str], label: str | None
-) -> DataTable:
-    """A text file in memory; commas in cells may be decimal commas or separate thousands."""
-    label = None if label is None else column_name(layout.names, label)
-    category = named_columns(layout.names, category)
-    cells = _read_cells(path, layout)
-    columns, stray = {}, {}
-    commas: dict[str, list[str]] = {}
-    for name in layout.names:
-        columns[name] = compute.utf8_trim_whitespace(_decoded(cells[name], name))
-        if name not in category:
-            texts, meaning = _without_commas(columns[name], layout.separator)
-            columns[name], stray[name] = _numbers_or_texts(texts, name, name == label)
-            if meaning:
-                commas.setdefault(meaning, []).append(name)
-    for meaning, names in commas.items():
-        say(f"note: {meaning} in {listed(names)}")
-    last = layout.names[-1]
-    if layout.has_row_names:
-        say(f"note: the first column of {path.name} has no name; it is left out as row names")
-        del columns[layout.names[0]]
-    elif last == f"column_{len(columns)}" and columns[last].null_count == cells.num_rows > 0:
-        del columns[last]  # every line ends in a separator
-    stray = {name: message for name, message in stray.items() if message}
-    return replace(_in_memory(pa.table(columns)), layout=layout, stray=stray)
-
-
-def _read_cells(path: Path, layout: TextLayout) -> Any:
-    names = list(layout.names)
-    options = arrow_csv.ReadOptions(
-        use_threads=False,  # errors of parallel readers do not know their row
-        block_size=_CSV_BLOCK_BYTES,
-        column_names=names,
-        skip_rows_after_names=int(layout.has_header),
-    )
-    parse = arrow_csv.ParseOptions(newlines_in_values=True)
-    convert = arrow_csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.binary()),
-        null_values=MISSING_CELLS,
-        strings_can_be_null=True,
-    )
-    try:
-        with reading_bar(path) as advance, pa.input_stream(str(path)) as stream:
-            if layout.separator == WHITE_SPACE:  # unknown to pyarrow
-                parse.delimiter = "\t"
-                text = open_text(stream, layout.encoding)
-                lines = itertools.islice(text, layout.n_skipped, None)
-                stream = pa.PythonFile(_TabSeparated(lines), "r")
-            else:
-                parse.delimiter = layout.separator
-                options.encoding, options.skip_rows = layout.encoding, layout.n_skipped
-            batches = []
-            with arrow_csv.open_csv(stream, options, parse, convert) as reader:
-                for batch in reader:
-                    batches.append(batch)
-                    advance(batch.nbytes)
-                return pa.Table.from_batches(batches, schema=reader.schema)
-    except (pa.ArrowException, csv.Error) as error:
-        message = str(error).splitlines()[0].rpartition("CSV parse error: ")[2]
-        # pyarrow counts all lines
-        skipped = options.skip_rows + layout.has_header
-        message = re.sub(r"^Row #(\d+):", lambda row: f"Row {int(row[1]) - skipped}:", message)
-        raise ValueError(message) from None
-
-
-class _TabSeparated(io.RawIOBase):
-    """Lines with runs of spaces between their cells, as a binary file with tabs instead."""
-
-    def __init__(self, lines: Any) -> None:
-        self._rows, self._rest = split_lines(lines, WHITE_SPACE), b""
-
-    def readable(self) -> bool:
-        """It can be read."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes, fewer at the end."""
-        parts, n_bytes = [self._rest], len(self._rest)
-        while size < 0 or n_bytes < size:
-            rows = list(itertools.islice(self._rows, _ROWS_PER_BLOCK))
-            if not rows:
-                break
-            text = io.StringIO()
-            csv.writer(text, delimiter="\t", lineterminator="\n").writerows(filter(any, rows))
-            parts.append(text.getvalue().encode())
-            n_bytes += len(parts[-1])
-        content = b"".join(parts)
-        size = len(content) if size < 0 else size
-        self._rest = content[size:]
-        return content[:size]
+    return any(bound is not None and abs(bound) >= MAX_EXACT_INTEGER for bound in bounds)
 
 
 def _holds_libsvm(path: Path, kind: str, text_format: TextFormat) -> bool:
@@ -463,91 +406,20 @@ def _holds_libsvm(path: Path, kind: str, text_format: TextFormat) -> bool:
     return is_libsvm(start.decode("latin-1"))
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers_or_texts(texts: Any, name: str, is_label: bool) -> tuple[Any, str]:
-    """Numbers where all cells are, else texts; an error for the column if only a few are texts."""
-    try:
-        numbers = compute.cast(texts, pa.float64())
-    except pa.ArrowInvalid:
-        known = [(row, text) for row, text in enumerate(texts.to_pylist()) if text is not None]
-        stray = [(row, text) for row, text in known if not _is_number(text)]
-        if stray and len(stray) < (1 - _MOSTLY) * len(known):
-            row, text = stray[0]
-            return texts, (
-                f"row {row + 1}, column {name!r}: {text[:40]!r} is not a number, as the others "
-                f"are; correct it, or add --category {name}."
-            )
-        return texts, ""
-    return (texts if is_label and _merges_labels(texts, numbers) else numbers), ""
-
-
-def _decoded(cells: Any, name: str) -> Any:
-    try:
-        return cells.cast(pa.string())
-    except pa.ArrowInvalid:
-        for row, cell in enumerate(cells.to_pylist()):
-            if cell is not None and cell.decode("utf-8", errors="replace").encode() != cell:
-                raise ValueError(
-                    f"row {row + 1}, column {name!r} is not in the encoding that was given: leave "
-                    "out --encoding, or name another."
-                ) from None
-        raise
-
-
-def _without_commas(texts: Any, separator: str) -> tuple[Any, str]:
-    """Numbers as Python writes them, and what their commas mean; other texts as they are.
-
-    Whole numbers among them need no comma. The meaning is the one that fits most cells, and
-    nearly all; 1,234 is 1.234 unless commas also separate the cells.
-    """
-    if not compute.any(compute.match_substring(texts, ",")).as_py():
-        return texts, ""
-    thousands = {"commas that separate thousands": COMMAS_FOR_THOUSANDS}
-    meanings = {
-        **(thousands if separator == "," else {}),  # the first of equals is taken
-        "decimal commas": DECIMAL_COMMA,
-        "decimal commas, and points that separate thousands,": POINTS_FOR_THOUSANDS,
-        **thousands,
-    }
-    counts = {
-        meaning: compute.sum(compute.match_substring_regex(texts, f"^({form})$")).as_py()
-        for meaning, form in meanings.items()
-    }
-    meaning = max(counts, key=counts.__getitem__)
-    if counts[meaning] < _MOSTLY * (len(texts) - texts.null_count):
-        return texts, ""
-    group = "," if meaning.startswith("commas") else "."
-    plain = compute.replace_substring(texts, group, "")
-    return compute.replace_substring(plain, ",", "."), meaning
-
-
-def _merges_labels(texts: Any, numbers: Any) -> bool:
-    """Whether labels such as 01 and 1, or very long numbers, would become one as numbers."""
-    if compute.any(compute.match_substring_regex(texts, _LEADING_ZERO)).as_py():
-        return True
-    largest = compute.max(compute.abs(numbers)).as_py() or 0.0
-    return _MAX_EXACT_INTEGER <= largest < float("inf")
-
-
 def _read_npz(path: Path) -> DataTable:
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            keys = ("Xtr", "ytr") if "Xtr" in arrays else ("X", "y")
-            if keys[0] not in arrays:
-                raise ValueError("it needs an array X, and y for labels.")
-            X, y = arrays[keys[0]], arrays.get(keys[1])
-    except (zipfile.BadZipFile, zlib.error, EOFError, TypeError):
-        raise ValueError("it is corrupt, or not an .npz file of plain arrays.") from None
+    arrays = read_npz(path, "Xtr", "ytr", "X", "y")
+    keys = ("Xtr", "ytr") if "Xtr" in arrays else ("X", "y")
+    if keys[0] not in arrays:
+        raise ValueError("it needs an array X, and y for labels.")
+    X, y = arrays[keys[0]], arrays.get(keys[1])
     if X.ndim != 2 or X.dtype.kind not in "iufb" or (y is not None and y.shape != X.shape[:1]):
         raise ValueError("X must be a two-dimensional array of numbers, and y one label per row.")
-    return _plain_rows(X.astype(np.float32), y)
+    if y is not None and y.dtype.kind not in "iufbUS":
+        raise ValueError(f"y must hold numbers or texts, not {y.dtype}.")
+    if y is not None and y.dtype.kind == "S":
+        y = np.char.decode(y, "utf-8", "backslashreplace")
+    with np.errstate(over="ignore"):
+        return _plain_rows(X.astype(np.float32), y)
 
 
 def _read_libsvm(path: Path, n_features: int | None) -> DataTable:
@@ -555,12 +427,14 @@ def _read_libsvm(path: Path, n_features: int | None) -> DataTable:
 
     try:
         X, y = load_svmlight_file(str(path), n_features=n_features, dtype=np.float32)
-    except (ValueError, IndexError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(
-            f"its first lines are LIBSVM rows, but it cannot be read as such ({reason})"
-        ) from None
-    if 4 * X.shape[0] * X.shape[1] > _MAX_DENSE_BYTES:
+    except (FileNotFoundError, PermissionError, MemoryError):
+        raise
+    except Exception as error:  # it does not define what it raises
+        problem = _libsvm_problem(path, n_features)
+        raise ValueError(f"its first lines are LIBSVM rows, but {problem}") from error
+    n_bytes = 4 * X.shape[0] * X.shape[1]
+    # memory grows with the file and not with an index in it
+    if n_bytes > min(_MAX_DENSE_BYTES, _FREE_BYTES + _MAX_EXPANSION * path.stat().st_size):
         raise ValueError(
             f"{X.shape[0]} rows of {X.shape[1]} features are too many for the command line; "
             "CompactKernelClassifier takes them as a sparse matrix."
@@ -568,13 +442,40 @@ def _read_libsvm(path: Path, n_features: int | None) -> DataTable:
     return _plain_rows(X.toarray(), y)
 
 
+def _libsvm_problem(path: Path, n_features: int | None) -> str:
+    """What is wrong with the first line that is not a LIBSVM row."""
+    limit = _MAX_INDEX if n_features is None else n_features
+    with reader_errors("it", "complete"), pa.input_stream(str(path)) as stream:
+        for number, line in enumerate(open_text(stream, "utf-8"), 1):
+            row = line.partition("#")[0].strip()
+            place = f"line {number}, {row[:40]!r},"
+            if row and not (is_libsvm(row) and _has_numbers(row)):
+                return f"{place} is not a label and pairs of index:value."
+            indices = [int(index.lstrip("0")[:20] or 0) for index in re.findall(r"\s(\d+):", row)]
+            if max(indices, default=0) > limit:
+                return f"{place} has the index {max(indices)}, and the largest is {limit}."
+            if sorted(set(indices)) != indices:
+                return f"{place} has indices that do not ascend."
+    return "one of its lines cannot be read."
+
+
+def _has_numbers(row: str) -> bool:
+    """Whether the label and the values of a LIBSVM row are numbers."""
+    try:
+        [float(cell.rpartition(":")[2]) for cell in row.split()]
+    except ValueError:
+        return False
+    return True
+
+
 def _plain_rows(X: Any, y: Any) -> DataTable:
+    if not X.shape[1]:
+        raise ValueError("it has no features.")
     wrong = np.argwhere(~np.isfinite(X))
     if len(wrong):
         row, column = wrong[0]
-        raise ValueError(
-            f"row {row + 1}, column {column + 1}: {X[row, column]} is not a finite number."
-        )
+        what = "missing" if np.isnan(X[row, column]) else "infinite, or too large for float32"
+        raise ValueError(f"row {row + 1}, column {column + 1}: the number is {what}.")
     return DataTable(X=X, y=y, starts=(0, len(X)))
 
 
@@ -592,8 +493,11 @@ def _label_codes(values: Any, name: str) -> tuple[Any, Any]:
     known = values[~is_missing]
     if known.dtype.kind == "O":
         known = known.astype(str)
-    elif known.dtype.kind == "f" and (known == np.rint(known)).all():
-        known = known.astype(np.int64)
+    elif known.dtype.kind == "f":
+        known = known.astype(np.float64)
+        # exact: every larger number is whole, and many are beyond int64
+        if (known == np.rint(known)).all() and (np.abs(known) < MAX_EXACT_INTEGER).all():
+            known = known.astype(np.int64)
     codes = np.full(len(values), -1, dtype=np.int32)
     labels, codes[~is_missing] = np.unique(known, return_inverse=True)
     return labels, codes

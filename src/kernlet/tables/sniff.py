@@ -7,7 +7,9 @@ import csv
 import io
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -42,6 +44,8 @@ _SEPARATOR_NAMES = {
 _MIN_SCORE = 0.5
 _MAX_SAMPLE_LINES = 200
 _MAX_SAMPLE_CHARACTERS = 1 << 20
+_MAX_CELL_CHARACTERS = 1 << 24
+_MAX_NUMBER_CHARACTERS = 400  # the largest float64 has 309 digits
 _BLOCK_BYTES = 1 << 20
 #: A number as Python writes it.
 PLAIN_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
@@ -116,7 +120,7 @@ def detect_layout(
     text, n_skipped, separator = _table_text(
         _sample(open_file, encoding), _separator(given.separator), preferred
     )
-    rows = list(_first_rows(text, separator))
+    rows = _first_rows(text, separator)
     if not rows:
         raise ValueError("its quotes do not match." if text else "the file is empty.")
     has_header = given.header
@@ -147,11 +151,11 @@ def detect_layout(
 
 
 def _check_names(names: list[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(
-            f"the column {repeated[0]!r} occurs twice in the first line; if that is not a header, "
-            "add --no-header."
+            f"the column {repeated[0][:60]!r} occurs twice in the first line; if that is "
+            "not a header, add --no-header."
         )
 
 
@@ -200,12 +204,14 @@ def _decodes(open_file: Callable[[], BinaryIO], encoding: str) -> bool:
 def open_text(file: BinaryIO, encoding: str) -> Any:
     """A file as text, without its byte order mark; bytes that do not fit become U+FFFD."""
     try:
-        codecs.lookup(encoding)
-    except LookupError:
+        is_text = codecs.lookup(encoding)._is_text_encoding
+    except (LookupError, ValueError):  # ValueError: a null character
+        is_text = False
+    if not is_text:
         raise ValueError(
             f"there is no encoding {encoding!r}; --encoding takes utf-8, utf-16, cp1252, latin-1 "
             "and the other names that Python knows."
-        ) from None
+        )
     is_utf8 = codecs.lookup(encoding).name == "utf-8"
     name = "utf-8-sig" if is_utf8 else encoding
     return io.TextIOWrapper(file, name, errors="replace", newline="")
@@ -215,9 +221,14 @@ def _sample(open_file: Callable[[], BinaryIO], encoding: str) -> str:
     """Complete lines from the start of a file."""
     with open_file() as file, open_text(file, encoding) as stream:
         text = stream.read(_MAX_SAMPLE_CHARACTERS)
-    if len(text) == _MAX_SAMPLE_CHARACTERS:  # the last line may be cut
-        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
-    return text
+        is_cut = len(text) == _MAX_SAMPLE_CHARACTERS
+        # very many columns make long lines: read on until there are two
+        while is_cut and len(text) < _MAX_CELL_CHARACTERS and len(text.splitlines()) < 3:
+            more = stream.read(len(text))
+            is_cut, text = bool(more), text + more
+    if is_cut and len(text.splitlines()) < 2:
+        raise ValueError(f"its first line has more than {len(text):,} characters: is it a table?")
+    return text[: max(text.rfind("\n"), text.rfind("\r")) + 1] if is_cut else text
 
 
 # -- Separator ---------------------------------------------------------------------------------
@@ -230,11 +241,21 @@ def _table_text(text: str, separator: str | None, preferred: str) -> tuple[str, 
     lines, table = skipped[0].splitlines(keepends=True), text[skipped.end() :]
     separator = separator or skipped["separator"] or _best_separator(table, preferred)
     if lines and lines[-1].startswith("#"):
-        rows = list(_first_rows(lines[-1] + table, separator))
+        rows = _first_rows(lines[-1] + table, separator)
         same_width = len(rows) > 1 and len(rows[0]) == len(rows[1])
         if same_width and len(rows[0]) > 1 and 1 not in _signs(rows[1:]):
             table = lines.pop() + table
     return table, len(lines), separator
+
+
+@contextmanager
+def long_cells() -> Iterator[None]:
+    """Let Python's parser read cells of more than 131,072 characters, its limit otherwise."""
+    limit = csv.field_size_limit(_MAX_CELL_CHARACTERS)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
 
 
 def split_lines(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
@@ -246,14 +267,14 @@ def split_lines(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
     yield from csv.reader(single, delimiter=" ", skipinitialspace=True, strict=True)
 
 
-def _first_rows(text: str, separator: str) -> Iterator[list[str]]:
+def _first_rows(text: str, separator: str) -> list[list[str]]:
     """The first rows that are not empty, trimmed; none after quotes that do not match."""
     rows = (row for row in split_lines(io.StringIO(text, newline=""), separator) if any(row))
-    try:
+    first: list[list[str]] = []
+    with long_cells(), suppress(csv.Error):
         for row in itertools.islice(rows, _MAX_SAMPLE_LINES):
-            yield [cell.strip() for cell in row]
-    except csv.Error:
-        return
+            first.append([cell.strip() for cell in row])
+    return first
 
 
 def _best_separator(text: str, preferred: str) -> str:
@@ -269,7 +290,7 @@ def _best_separator(text: str, preferred: str) -> str:
 
 
 def _score(text: str, separator: str) -> float:
-    rows = list(_first_rows(text, separator))
+    rows = _first_rows(text, separator)
     if not rows or len(rows[0]) < 2:
         return 0.0
     width = len(rows[0])
@@ -292,7 +313,7 @@ def _score(text: str, separator: str) -> float:
 
 def is_number(cell: str) -> bool:
     """Whether a cell is a number, maybe with a decimal comma or separators of thousands."""
-    return bool(_NUMBER.fullmatch(cell))
+    return len(cell) <= _MAX_NUMBER_CHARACTERS and bool(_NUMBER.fullmatch(cell))
 
 
 def is_date(cell: str) -> bool:

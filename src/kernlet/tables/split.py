@@ -90,10 +90,11 @@ def prepare(
     target_summary = _target_summary(classes, codes[labelled], target, regression)
     if len(labelled) < len(codes):
         target_summary["unlabelled"] = len(codes) - len(labelled)
-        say(f"note: {len(codes) - len(labelled):,} rows without a label are left out")
+        advice = table.advice_on_labels(column_name(table.names, target or "") or "")
+        say(f"note: {len(codes) - len(labelled):,} rows without a label are left out{advice}")
     name = None if target is None else column_name(table.names, target)
     summary: dict[str, Any] = {"rows": table.n_rows, "target": name or target}
-    y = classes[codes] if regression else codes
+    y = classes[codes].astype(np.float64) if regression else codes
     if features.has_columns and not features.names:
         raise ValueError("The table has no column besides the target.")
     features.check_numbers(features.names)

@@ -267,6 +267,9 @@ def run_fit(**options: Any) -> None:
 @main.command("predict")
 @click.argument("model", type=_FILE)
 @click.argument("table", type=_TABLE)
+@click.option(
+    "--raw-labels", is_flag=True, help="Leave labels such as =1+1, which spreadsheets run, in CSV."
+)
 @_reads_table
 @_output(help="A .csv or .parquet file; by default CSV on standard output.")
 def run_predict(**options: Any) -> None:

@@ -6,6 +6,7 @@ import csv
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from kernlet.tables.read import DataTable, TableFile, errors_in, is_parquet
 Columns = dict[str, Any]
 
 
-def run(*, model: Path, table: TableFile, output: Path | None) -> None:
+def run(*, model: Path, table: TableFile, output: Path | None, raw_labels: bool = False) -> None:
     """Predict the rows of a table and write them as CSV or Parquet."""
     machine = read_model(model)
     target = trained_on(machine).get("target")
@@ -47,16 +48,24 @@ def run(*, model: Path, table: TableFile, output: Path | None) -> None:
                     labels.compare(start, columns["prediction"])
                 yield columns
 
-    is_regressor = machine.kind == "regressor"
+    is_csv = output is None or not is_parquet(output)
+    if is_csv and not raw_labels and machine.classes is not None:
+        formulas = [label for label in machine.classes.tolist() if _is_formula(label)]
+        if formulas:
+            say(
+                f"note: {formulas[0]!r} and the like get a ' in front, because a spreadsheet would "
+                "take them for formulas; --raw-labels leaves it out"
+            )
+    write = partial(_write_csv, is_regressor=machine.kind == "regressor", raw_labels=raw_labels)
     if output is None:
-        _write_csv(sys.stdout, predictions(), is_regressor)
+        write(sys.stdout, predictions())
     else:
         with atomic_write(output) as temporary:
             if is_parquet(output):
                 _write_parquet(temporary, predictions())
             else:
                 with temporary.open("w", encoding="utf-8", newline="") as file:
-                    _write_csv(file, predictions(), is_regressor)
+                    write(file, predictions())
         say(f"wrote {data.n_rows:,} predictions to {output}")
     if labels is not None:
         note_training_rows(machine, table.path, labels.known)
@@ -116,16 +125,37 @@ def _columns(model: Model, outputs: Any) -> Columns:
     return columns
 
 
-def _write_csv(file: Any, batches: Iterator[Columns], is_regressor: bool) -> None:
+def _is_formula(cell: Any) -> bool:
+    """Whether a spreadsheet may run a text as a formula; numbers such as -1 are not texts of this.
+
+    The first characters are those that OWASP names for CSV injection.
+    """
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False
+
+
+def _write_csv(
+    file: Any, batches: Iterator[Columns], *, is_regressor: bool, raw_labels: bool
+) -> None:
+    def as_text(cell: Any) -> Any:
+        return f"'{cell}" if not raw_labels and _is_formula(cell) else cell
+
     def cells(name: str, values: Any) -> list[Any]:
         if name.startswith("probability of "):
             return [f"{value:.6f}" for value in values]
-        return [f"{value:.9g}" for value in values] if is_regressor else values.tolist()
+        if is_regressor:
+            return [f"{value:.9g}" for value in values]
+        return [as_text(label) for label in values.tolist()]
 
     writer = csv.writer(file, lineterminator="\n")
     for number, columns in enumerate(batches):
         if number == 0:
-            writer.writerow(columns)
+            writer.writerow(map(as_text, columns))
         writer.writerows(zip(*(cells(k, v) for k, v in columns.items()), strict=True))
 
 

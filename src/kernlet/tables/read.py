@@ -58,6 +58,7 @@ class DataTable:
     layout: TextLayout | None = None  # of a text file
     stray: dict[str, str] = field(default_factory=dict)  # columns with texts among numbers
     missing_words: dict[str, dict[str, int]] = field(default_factory=dict)  # of a text file
+    file_name: str = "it"  # for errors of batches that are read later
 
     @property
     def has_columns(self) -> bool:
@@ -82,9 +83,11 @@ class DataTable:
         batch = self.batches_[number]
         if self.in_memory:
             return batch.select(names)
-        with reader_errors("it", "a Parquet file"):
+        with reader_errors(self.file_name, "a Parquet file"):
             cells = batch.to_table(schema=self.schema, columns=names)
-        require_rows("it", cells.num_rows, int(self.starts[number + 1] - self.starts[number]))
+        require_rows(
+            self.file_name, cells.num_rows, int(self.starts[number + 1] - self.starts[number])
+        )
         return _numbers_and_texts(cells, self.category, self.label)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
@@ -334,7 +337,9 @@ def _open_parquet(
     if whole is None:
         if label is not None and label not in category and _are_long(groups, schema, label):
             category = (*category, label)
-        return DataTable(tuple(schema.names), tuple(groups), starts, schema, category, label)
+        names = tuple(schema.names)
+        table = DataTable(names, tuple(groups), starts, schema, category, label)
+        return replace(table, file_name=path.name)
     return _in_memory(_numbers_and_texts(whole, category, label))
 
 

@@ -55,7 +55,8 @@ from kernlet.sklearn_base import warn_user
 # in columns of unit diagonal g is known up to e = eps sqrt(p) (|v| + |d|), whatever the residual
 # says. With l the least eigenvalue of S, the gap is at most (|g| + e)^2 / (2 l). The penalty gives
 # a bound on l, S >= I / C in the original coordinates; where that is not enough, a condition
-# estimate of the Cholesky factor gives a better one, if l is above round-off.
+# estimate of the Cholesky factor gives a better one, if l is above round-off. The objective, too,
+# is a difference of sums, with errors of eps |v|^2, which the certificate contains.
 
 # A weight, or a sum of squares, below this share of what it was before rows were forgotten is
 # round-off of the subtraction: at most 1e7 additions of relative error 1e-16 each.
@@ -69,8 +70,8 @@ _SMALL_RESIDUAL = 1e-14  # about 100 units of round-off: refining further would 
 #: Warn of a relative gap above this.
 GAP_WORTH_WARNING = 1e-6
 #: A gap is relative to the objective, or to this share of that of the zero machine if larger: a
-#: machine that interpolates the signs has decision values right to 1e-7 there.
-SMALLEST_OBJECTIVE = 1e-8
+#: machine that interpolates the signs has decision values right to 1e-6 there.
+SMALLEST_OBJECTIVE = 1e-7
 # A gap below this needs no better bound.
 _SMALL_GAP = 1e-9
 # Rounding errors of sums behave like random walks: a few units of round-off, not one per row.
@@ -387,8 +388,8 @@ def solve_normal_equations(
         from kernlet.least_squares.triangles import solve_by_rows  # late: it needs Solution
 
         weights = np.ones(signs.shape) if weights is None else weights
-        better = solve_by_rows(rows, moments, C, signs, weights)
-        if better is not None and not better.gap >= solution.gap:
+        better = solve_by_rows(rows, moments, C, signs, weights, solution)
+        if better is not None and better.gap <= solution.gap:
             solution = better
     if not (np.isfinite(solution.coef).all() and np.isfinite(solution.intercept).all()):
         raise ValueError(
@@ -504,7 +505,7 @@ class _Equations:
         across += np.abs(residual[-1]) / np.sqrt(self.system.corner)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             gradient = (np.linalg.norm(residual[:-1], axis=0) + rounding) / np.sqrt(self.least)
-            gaps = 0.5 * (gradient + across) ** 2 / floors
+            gaps = (0.5 * (gradient + across) ** 2 + _SUM_ERROR * sizes**2) / floors
         # The optimum is not negative, so that no gap exceeds the objective.
         return float(np.minimum(np.max(gaps), 1.0))
 

@@ -234,12 +234,12 @@ class ProximalClassifier(ExpansionClassifier):
         Weight vectors; of ``kernel="linear"`` only.
     intercept_ : ndarray of shape (n_outputs,)
     objective_ : ndarray of shape (n_outputs,)
-        The minimum of each output, as stated above.
+        The minimum of each output, as stated above, up to a relative error of ``gap_``.
     gap_ : float
         The certificate: a bound on (objective - optimum) / objective of the worst output, for the
         features as computed in float64. It includes the rounding errors of all sums times the
-        condition number, and above 1e-6 there is a warning. For an objective below 1e-8 of that
-        of the zero machine it is relative to the latter number.
+        condition number, and above 1e-6 there is a warning; 1 certifies nothing. For an objective
+        below 1e-7 of that of the zero machine it is relative to the latter number.
     residual_ : float
         Relative residual of the normal equations of the worst output, scaled to a unit diagonal.
         Small residuals alone do not make an accurate machine: see ``gap_``.

@@ -36,16 +36,24 @@ from kernlet.least_squares.normal_equations import SMALLEST_OBJECTIVE, Moments, 
 #: parts of the rows, combined; ``blocks`` yields pairs (positions, features).
 ReduceRows = Callable[[Callable[..., Any], Callable[[Any, Any], Any]], Any]
 
-_MAX_STEPS = 4
+_MAX_STEPS = 5
 _SMALL_GAP = 1e-14
 _MAX_OPERATIONS = 1e12  # about two minutes on one core; beyond, the caller keeps its solution
 _SINGLE, _EXTENDED = np.finfo(np.float64).eps, float(np.finfo(np.longdouble).eps)
 
 
 def solve_by_rows(
-    reduce_rows: ReduceRows, moments: Moments, C: float, signs: Floats, weights: Floats
+    reduce_rows: ReduceRows,
+    moments: Moments,
+    C: float,
+    signs: Floats,
+    weights: Floats,
+    first: Solution,
 ) -> Solution | None:
-    """The machine of :func:`solve_normal_equations` from the rows; None where it takes too long."""
+    """The machine of :func:`solve_normal_equations` from the rows; None where it takes too long.
+
+    Where nothing can be certified, the better of it and of ``first``, that of the moments.
+    """
     n_columns = len(moments.shift) + 1
     n_rows = int(np.minimum(moments.counts, n_columns).sum()) + n_columns + 1
     if 4.0 * len(signs) * n_rows * n_columns**2 > _MAX_OPERATIONS:
@@ -57,7 +65,9 @@ def solve_by_rows(
             triangles = reduce_rows(make, _merge)
             problems = zip(signs, weights, strict=True)
             factors = [_Factor(triangles, border, C, *problem) for problem in problems]
-            return _refine(reduce_rows, factors, moments, C, signs, weights)
+            last = first.intercept + first.coef @ moments.shift
+            start = np.hstack([first.coef, last[:, None]])
+            return _refine(reduce_rows, factors, start, moments, C, signs, weights)
     except (LinAlgError, ValueError):  # singular or not finite
         return None
 
@@ -65,18 +75,17 @@ def solve_by_rows(
 def _refine(
     reduce_rows: ReduceRows,
     factors: list[_Factor],
+    start: Floats,
     moments: Moments,
     C: float,
     signs: Floats,
     weights: Floats,
 ) -> Solution:
     """Newton steps with gradients in extended precision; the best machine of each output."""
-    solutions = np.array([factor.solution for factor in factors])
-    n_outputs = len(factors)
-    best, objectives, gradients = solutions.copy(), np.ones(n_outputs), solutions.copy()
-    gaps = np.full(n_outputs, np.inf)
-    totals = weights @ moments.totals
-    for _ in range(_MAX_STEPS):
+    solutions, n_outputs, totals = start, len(factors), weights @ moments.totals
+    best, gradients = start.copy(), start.copy()
+    gaps, objectives = np.full((2, n_outputs), np.inf)
+    for count in range(_MAX_STEPS):
         gradient = partial(
             _gradients,
             shift=moments.shift,
@@ -91,10 +100,11 @@ def _refine(
             half_step = factor.half_step(np.asarray(slopes[k] + slope, dtype=np.float64))
             floor = max(objective, SMALLEST_OBJECTIVE * float(totals[k]) / 2)
             gap = factor.gap_bound(half_step, solutions[k], objective) / floor
-            if gap < gaps[k]:
+            if (gap, objective) < (gaps[k], objectives[k]):
                 best[k], objectives[k], gaps[k] = solutions[k], objective, gap
                 gradients[k] = slopes[k] + slope
-            solutions[k] = solutions[k] - factor.rest_of_step(half_step)
+            step = factor.rest_of_step(half_step)
+            solutions[k] = factor.solution if count == 0 else solutions[k] - step
         if not gaps.max() > _SMALL_GAP:
             break
     sizes = np.array([factor.sizes for factor in factors])

@@ -150,6 +150,7 @@ class LandmarkNewton:
         self._is_active = np.zeros(signs.shape, dtype=bool)
         self._squared_norms = np.full(blocks.n_rows, np.nan)  # of the rows, found in a first pass
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
     def solve(
         self,
         earlier: list[Floats],

@@ -66,6 +66,9 @@ def subsample(y: Any, rows: Indices, max_rows: int, seed: int) -> Indices:
     return stratified_sample(y, rows, max_rows, np.random.RandomState(seed))
 
 
+_KMEANS_WEIGHTS = (1e-30, 1e30)  # whose sums neither vanish nor overflow in float32
+
+
 def kmeans(
     X: Any,
     n_clusters: int,
@@ -78,6 +81,8 @@ def kmeans(
     """A fitted ``KMeans``, without its warning that X has fewer distinct rows than clusters."""
     from sklearn.cluster import KMeans  # late: it takes a while to import, and few methods need it
 
+    if weights is not None and not _KMEANS_WEIGHTS[0] < weights.max() < _KMEANS_WEIGHTS[1]:
+        weights = weights / weights.max()  # scikit-learn casts them to the precision of X
     model = KMeans(n_clusters, n_init=n_init, max_iter=max_iter, random_state=random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

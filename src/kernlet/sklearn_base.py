@@ -42,7 +42,7 @@ from kernlet.affine import unlike_columns
 from kernlet.console import task_bars
 from kernlet.devices import is_foreign, require_finite, to_numpy
 from kernlet.expansion import KernelExpansion, distinct_rows
-from kernlet.input_errors import explained
+from kernlet.input_errors import check_number_types, explained, explained_weights, numeric_targets
 from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
@@ -65,6 +65,9 @@ except ImportError:  # scikit-learn before 1.9: ``verbose`` still reports progre
 _TAKES_ZERO_WEIGHTS = "allow_all_zero_weights" in signature(_check_sample_weight).parameters
 _ZERO_WEIGHTS = {"allow_all_zero_weights": True} if _TAKES_ZERO_WEIGHTS else {}
 
+#: Sums of weights below this are too near to the least number of float64 to divide by.
+_LEAST_TOTAL = 1e-290
+
 #: Warn of a relative duality gap above this, whatever ``tol`` is: below it is round-off.
 GAP_WORTH_WARNING = 1e-8
 
@@ -81,10 +84,33 @@ _HIDDEN_PACKAGES = {"contextlib", "joblib", "kernlet", "sklearn", "threadpoolctl
 
 
 def fit_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate ``fit`` and its kind: parameters are validated, BLAS runs on one thread."""
-    return functools.wraps(method)(
-        single_thread()(_fit_context(prefer_skip_nested_validation=True)(method))
-    )
+    """Decorate ``fit`` and its kind: as ``checked_method``, and BLAS runs on one thread."""
+    return checked_method(single_thread()(method))
+
+
+def checked_method(
+    method: Callable[..., Any], skip_nested_validation: bool = True
+) -> Callable[..., Any]:
+    """Decorate a method that fits: parameters are validated, and a failure changes nothing.
+
+    With the classes of the new data and the machine of the old, an estimator would predict
+    nonsense.
+    """
+    fit = _fit_context(prefer_skip_nested_validation=skip_nested_validation)(method)
+
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        parameters, name = self.get_params(deep=False), type(self).__name__
+        check_number_types(parameters, self._parameter_constraints, name)
+        before = vars(self).copy()
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return checked
 
 
 # -- Warnings --------------------------------------------------------------------------------
@@ -318,7 +344,7 @@ def label_codes(classes: Any, y: Any) -> Indices:
 
 
 def check_label_types(y: Any) -> None:
-    """Refuse labels of mixed types, which NumPy silently converts to strings."""
+    """Refuse labels of mixed types, which NumPy silently converts to strings, and NaN."""
     is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
     kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()
     if "NoneType" in kinds:
@@ -331,6 +357,11 @@ def check_label_types(y: Any) -> None:
             f"The labels y mix types ({', '.join(sorted(kinds))}), which have no common order. "
             "Convert them to one type, for example with [str(label) for label in y]."
         )
+    # Before scikit-learn casts them to integers, with a warning of NumPy.
+    if kinds == {"number"} or getattr(getattr(y, "dtype", None), "kind", "") == "f":
+        labels = np.asarray(y)
+        if labels.dtype.kind == "f":
+            assert_all_finite(labels, input_name="y")
 
 
 def _kind(label: Any) -> str:
@@ -460,7 +491,9 @@ def check_training_data(
         multi_output=is_regression,
         y_numeric=is_regression,
     )
-    if not is_regression:
+    if is_regression:
+        y = numeric_targets(y)
+    else:
         check_classification_targets(y)
     weights = check_weights(sample_weight, X, allow_no_weight)
     return TrainingData(X, y, weights, np.arange(len(y))).subset(weights > 0)
@@ -476,11 +509,22 @@ def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
 
 def check_weights(sample_weight: Any, X: Any, allow_no_weight: bool = False) -> Floats:
     """Weights of rows, not negative; ones for None."""
-    weights = _check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True, **_ZERO_WEIGHTS
-    )
+    try:
+        weights = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True, **_ZERO_WEIGHTS
+        )
+    except (TypeError, ValueError) as error:
+        raise explained_weights(error, sample_weight) from None
     if not (allow_no_weight or weights.any()):
         raise ValueError("Sample weights must contain at least one non-zero number.")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    # Shares and means of the weights are quotients by their sum.
+    if total > 0 and not _LEAST_TOTAL <= total < np.inf:
+        raise ValueError(
+            f"The numbers in sample_weight add up to {total:.3g}, which is too "
+            f"{'large' if total > 1 else 'small'} to divide by; multiply them by a common factor."
+        )
     return weights
 
 

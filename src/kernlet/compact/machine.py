@@ -30,6 +30,7 @@ from kernlet.compact.network import (
     column_scaling,
     mean_and_deviation,
 )
+from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
     MANY_ROWS,
     CompactPathDisplay,
@@ -87,8 +88,9 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "scale": [StrOptions({"auto"}), "boolean"],
         "width": [StrOptions({"shared", "per_center"})],
-        "noise": [Interval(Real, 0, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        # Larger numbers overflow in float32, and no training needs them.
+        "noise": [Interval(Real, 0, 1e6, closed="both")],
+        "learning_rate": [Interval(Real, 0, 1e6, closed="right")],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "init": [StrOptions({"kmeans"}), "array-like", HasMethods(["fit", "predict"])],
@@ -156,11 +158,23 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             self.n_iter_, self._path = len(trial.losses), pack_path(path)
             score = training.validation.score(trial.outputs, trial.rows, with_error=False)
             self.validation_score_ = score.value
+            self._warn_undefined(training.validation, trial.rows)
             if self.keep_history:
                 self.history_ = monitor.history
             for name, value in attributes(trial.expansion).items():
                 setattr(self, name, value)
         return trial
+
+    def _warn_undefined(self, validation: Validation, rows: Indices) -> None:
+        """Warn where ``scoring`` is not defined on the held-out rows, so that it chose nothing."""
+        if self.scoring is not None and len(rows) and not np.isfinite(self.validation_score_):
+            instead = validation.usual_loss or validation.usual_score
+            warn_user(
+                f"The score {validation.score_name} is not defined on the held-out rows, which may "
+                f"lack a class: where something was chosen, it was by {instead}. Give more rows "
+                "of every class, or another scoring.",
+                UserWarning,
+            )
 
     @property
     def path_(self) -> tuple[PathPoint, ...]:
@@ -202,12 +216,13 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _shift_and_scale(self, training: TrainingSet, initial: InitialModel | None) -> Any:
         """Means and deviations of the columns, or one of all inputs; rounded as they are stored."""
-        if isinstance(initial, QuantizedExpansion):  # which carries its own
-            return initial.shift, initial.scale
         ranges = ColumnRanges.of(training.X)
         if not np.isfinite([ranges.low, ranges.high]).all():
             raise ValueError("Input X contains NaN or infinity.")
         _require_float32(max(ranges.largest, 1.0), "go up to")
+        self._warn_unresolved(ranges)
+        if isinstance(initial, QuantizedExpansion):  # which carries its own
+            return initial.shift, initial.scale
         is_auto, is_refined = self.scale == "auto", initial is not None and initial.expansion
         if self.scale and not (is_auto and is_refined):
             scaling = column_scaling(training.X, ranges, training.weights, always=not is_auto)
@@ -216,6 +231,20 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         mean, deviation = mean_and_deviation(training.X, training.weights, ranges.largest)
         _require_float32(deviation, "have a deviation of")
         return float(np.float32(mean)), float(np.float32(deviation))
+
+    def _warn_unresolved(self, ranges: ColumnRanges) -> None:
+        """Warn of columns that vary less than the float32 numbers of the machine can tell."""
+        columns = ranges.unresolved()
+        if len(columns):
+            names = getattr(self, "feature_names_in_", range(len(ranges.low)))
+            low, high = ranges.low[columns[0]], ranges.high[columns[0]]
+            warn_user(
+                f"Column {names[columns[0]]!r} varies by {high - low:.3g} about {low:.3g}, which "
+                "float32, the precision of compact machines and their exports, hardly resolves "
+                f"({len(columns)} of {len(ranges.low)} columns do so): subtract the means of the "
+                "columns first, for example with StandardScaler.",
+                UserWarning,
+            )
 
     def _split(self, groups: Indices) -> tuple[Indices, Indices]:
         """Rows to train on and held-out rows, the groups in proportion."""

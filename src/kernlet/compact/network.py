@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from kernlet._typing import Array, Floats, Indices
-from kernlet.affine import ColumnRanges, are_unlike
+from kernlet.affine import ColumnRanges, are_far_apart, are_unlike
 from kernlet.compact.scoring import Validation
 from kernlet.devices import NUMPY, Device, array_namespace, to_numpy
 from kernlet.expansion import KernelExpansion
@@ -422,12 +422,17 @@ class BatchLoader:
 def column_scaling(
     X: Any, ranges: ColumnRanges, weights: Floats, *, always: bool
 ) -> tuple[PackedArray, PackedArray] | None:
-    """Shifts and scales that standardise the columns; None for columns alike, unless always."""
-    if not always and not are_unlike(ranges.sizes[ranges.sizes > 0]):
+    """Shifts and scales that standardise the columns; None for columns alike, unless always.
+
+    Columns are alike unless their ranges and deviations, or their means, are not.
+    """
+    have_unlike_ranges = are_unlike(ranges.sizes[ranges.sizes > 0])
+    if not always and not have_unlike_ranges and not ranges.may_be_far_apart:
         return None
     shift, scale = ranges.standardising(X, weights)
     scale[scale < FLOAT32_RANGE[0]] = 0.0
-    if not always and not are_unlike(scale[scale > 0]):
+    are_alike = not (have_unlike_ranges and are_unlike(scale[scale > 0]))
+    if not always and are_alike and not are_far_apart(shift, scale):
         return None
     # A constant column says nothing, and must not: divided by its size, whatever the shift loses
     # to rounding stays small.

@@ -89,7 +89,10 @@ class Validation(ABC):
         if not np.isfinite(outputs).all():
             return Quality(-np.inf, np.empty(0))
         if self.scorer is not None:
-            return self.score(outputs, rows, with_error=with_error)
+            quality = self.score(outputs, rows, with_error=with_error)
+            if np.isfinite(quality.value):
+                return quality
+            # A score that these rows do not define, such as the AUC of one class, chooses nothing.
         values = -self.row_losses(outputs, rows)
         if with_score:
             values = values + self.row_scores(outputs, rows)

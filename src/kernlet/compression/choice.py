@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -117,7 +118,7 @@ class ValidationData:
         if probabilities is None and model.temperature is not None:
             probabilities = model.probabilities(outputs)
         scorer = None if scoring is None else RowScorer(scoring, model.classes[codes], weights)
-        return cls(
+        data = cls(
             X,
             model.codes(outputs),
             codes,
@@ -128,6 +129,25 @@ class ValidationData:
             probabilities,
             held_out_only,
         )
+        return data if scorer is None else data._with_defined_scorer(model, scorer.name)
+
+    def _with_defined_scorer(self, model: Model, name: str) -> ValidationData:
+        """The data without a scorer that is not defined on the rows that choose or judge."""
+        judging = np.concatenate([group for group, _ in self.groups_to_judge()])
+        every = np.arange(len(self.is_held_out))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of scikit-learn, at every score
+            scores = [
+                self.score(model, rows).value for rows in (every, self.rows_to_choose(), judging)
+            ]
+        if np.isfinite(scores).all():
+            return self
+        warn_user(
+            f"The score {name} is not defined on the held-out rows, which may lack a class; the "
+            "accuracy chooses instead. Give more rows, of every class.",
+            UserWarning,
+        )
+        return replace(self, scorer=None)
 
     def score(self, model: Model, rows: Indices, *, with_error: bool = False) -> Quality:
         """By the scorer or, without one, the weighted share of rows that are predicted right."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, indexable
@@ -28,11 +29,20 @@ from kernlet._typing import Floats
 from kernlet.compression.choice import ValidationData, choose_size, compress_model
 from kernlet.compression.record import Compression, TriedSize
 from kernlet.expansion import KernelExpansion
+from kernlet.input_errors import check_number_types, explained
 from kernlet.model.calibration import probability_method
 from kernlet.model.model import Model, as_classifier, summary_of
 from kernlet.model.scoring import SCORING_CONSTRAINTS
 from kernlet.sampling import hold_out
-from kernlet.sklearn_base import Progress, is_source, values_of_rows, warn_user
+from kernlet.sklearn_base import (
+    Progress,
+    check_label_types,
+    check_weights,
+    checked_method,
+    is_source,
+    values_of_rows,
+    warn_user,
+)
 from kernlet.threads import single_thread
 
 # What the rows of a record are, in words.
@@ -117,6 +127,7 @@ def compress(
     constraints = dict(small._parameter_constraints)
     del constraints["estimator"]  # fitted already, and may be a file
     parameters = {name: getattr(small, name) for name in constraints}
+    check_number_types(parameters, constraints, "compress")
     validate_parameter_constraints(constraints, parameters, caller_name="compress")
     with Progress.start(small) as progress:
         compressed = small._compress(model, n_centers, X, y, sample_weight, _ROWS_GIVEN, progress)
@@ -150,6 +161,20 @@ def has_class_weight(model: Any) -> bool:
     return any(
         name.endswith("class_weight") and value is not None for name, value in parameters.items()
     )
+
+
+def _fitted(estimator: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
+    """A fitted clone of the estimator; its errors name the column and what to do."""
+    try:
+        return clone(estimator).fit(X, y, **params)
+    except ValueError as error:
+        raise explained(error, X, estimator) from None
+
+
+def _checked_weights(name: str, value: Any, X: Any) -> Any:
+    """Weights of rows, which SVC takes even if negative; other parameters of a fit as they are."""
+    is_weight = name.rpartition("__")[2] == "sample_weight" and value is not None
+    return check_weights(value, X) if is_weight else value
 
 
 def _warn_of_many_rows(estimator: Any, X: Any) -> None:
@@ -271,7 +296,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @partial(checked_method, skip_nested_validation=False)
     def fit(self, X: Any, y: Any, **params: Any) -> CompressedClassifier:
         """Fit the estimator and compress it.
 
@@ -288,6 +313,8 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         if _routing_enabled():
             params = process_routing(self, "fit", **params).estimator.fit
+        params = {name: _checked_weights(name, value, X) for name, value in params.items()}
+        check_label_types(y)
         _warn_of_many_rows(self.estimator, X)
         n_centers: Any = self.n_centers
         path: tuple[TriedSize, ...] = ()
@@ -295,7 +322,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if n_centers == "auto":
                 n_centers, path = self._choose_size(X, y, params, progress)
             with progress.task("estimator"):
-                fitted = clone(self.estimator).fit(X, y, **params)
+                fitted = _fitted(self.estimator, X, y, params)
             small, record = self._compress(
                 fitted, n_centers, X, y, params.get("sample_weight"), _TRAINING_ROWS, progress
             )
@@ -356,8 +383,8 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             for name, value in params.items()
         }
         with progress.task("trial estimator"):
-            trial = clone(self.estimator)
-            trial.fit(_safe_indexing(X, kept), _safe_indexing(y, kept), **kept_params)
+            kept_rows, kept_labels = _safe_indexing(X, kept), _safe_indexing(y, kept)
+            trial = _fitted(self.estimator, kept_rows, kept_labels, kept_params)
         model = as_classifier(trial)
         weights, may_refit = params.get("sample_weight"), not has_class_weight(self.estimator)
         rows = model.rows(X, trial)

@@ -23,6 +23,7 @@ from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, kernel_matrix, row_slices
 from kernlet.kernels.linalg import jittered_solve
 from kernlet.kernels.rbf import RBF
+from kernlet.sklearn_base import check_weights
 
 # A ridge on a kernel matrix, as a share of its mean diagonal: round-off, no regularisation. Two
 # centers closer than float64 can tell make the matrix singular; this keeps it solvable.
@@ -89,7 +90,7 @@ def refit(
     features = kernel_matrix(kernel, X, centers)
     penalty = kernel_matrix(kernel, centers, centers)
     penalty[np.diag_indices(len(penalty))] += _ridge(penalty)
-    costs = np.full(len(features), C) if weights is None else C * np.asarray(weights)
+    costs = C * check_weights(weights, features)
     solutions = [FeatureHinge(features, penalty, row, costs).minimize(tol=1e-6) for row in signs]
     coef = np.array([s.coef for s in solutions])
     intercept = np.array([s.intercept for s in solutions])
@@ -277,7 +278,7 @@ def refine(
         )
     kind = CrossEntropy(smoothing) if loss == "cross_entropy" else SquaredHingeLoss()
     shift, scale = mean_and_deviation(X)
-    weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
+    weights = check_weights(sample_weight, X)
     rows = np.flatnonzero(weights)
     batches = BatchLoader(
         X[rows],

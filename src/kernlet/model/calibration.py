@@ -13,7 +13,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from kernlet._typing import Floats, Indices
-from kernlet.sklearn_base import label_codes
+from kernlet.sklearn_base import check_weights, label_codes
 
 if TYPE_CHECKING:
     from kernlet.model.model import Model
@@ -155,7 +155,8 @@ def calibrated(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model
     if model.kind != "classifier":
         raise ValueError("X and y make probabilities, which only a classifier has.")
     rows = model.rows(X)
-    return calibrated_on(model, model.outputs(rows), label_codes(model.classes, y), sample_weight)
+    codes, weights = label_codes(model.classes, y), check_weights(sample_weight, rows)
+    return calibrated_on(model, model.outputs(rows), codes, weights)
 
 
 def calibrated_on(

@@ -24,8 +24,16 @@ from kernlet._typing import Floats, Indices
 # machines; its deviations over sqrt(n_resamples - 1) have the same two properties. A `Quality`
 # is therefore a value and a vector of deviations.
 
+
+class _ScorerNames(StrOptions):
+    """The names of scikit-learn's scorers, sixty of which are too many for an error message."""
+
+    def __str__(self) -> str:
+        return "a str of sklearn.metrics.get_scorer_names()"
+
+
 #: Constraints on the parameter ``scoring``.
-SCORING_CONSTRAINTS: list[Any] = [StrOptions(set(get_scorer_names())), callable, None]
+SCORING_CONSTRAINTS: list[Any] = [_ScorerNames(set(get_scorer_names())), callable, None]
 
 _N_RESAMPLES = 50
 
@@ -77,7 +85,7 @@ class RowScorer:
         """The score of predictions for some rows, numbered from 0."""
         try:
             value = self._value(predictions, rows, np.arange(len(rows)))
-        except ValueError as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(
                 f"The score {self.name} of {len(rows)} rows cannot be computed: {error}"
             ) from error

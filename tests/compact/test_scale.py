@@ -186,9 +186,8 @@ def test_files_and_pickles_hold_the_scales(tmp_path):
 def test_corrupt_scales_are_refused(name, changed, sentence, tmp_path):
     expansion = CompactKernelClassifier(8, **FAST).fit(PEOPLE, LEAVES).expansion_
     object.__setattr__(expansion, name, replace(getattr(expansion, name), **changed))
-    kernlet.save(expansion, tmp_path / "m.kernlet")
     with pytest.raises(ValueError, match=sentence):
-        kernlet.load(tmp_path / "m.kernlet")
+        kernlet.save(expansion, tmp_path / "m.kernlet")
 
 
 def test_columns_that_are_constant_binary_or_far_from_zero():
@@ -251,3 +250,63 @@ def test_compress_takes_a_machine_of_scaled_columns():
     assert small.n_centers_ == 12
     accuracies = [m.score(NEW_PEOPLE, NEW_LEAVES) for m in (small, other)]
     assert accuracies[0] == pytest.approx(accuracies[1], abs=0.02)
+
+
+# Columns far from zero
+
+
+def offset_problem(offset, columns=slice(None)):
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+    labels = rows[:, 0] + rows[:, 1] ** 2 > 0.5
+    rows[:, columns] += offset
+    return rows, labels
+
+
+@pytest.mark.parametrize("offset", [10.0, 30.0, 1e3, 1e6])
+@pytest.mark.parametrize("storage", ["float32", "int4"])
+def test_a_column_far_from_the_others_costs_nothing(offset, storage):
+    # One mean and deviation of all numbers would leave columns that hardly vary: 0.55 at 100.
+    rows, labels = offset_problem(offset, 2)
+    machine = CompactKernelClassifier(8, storage=storage, n_epochs=60, random_state=0)
+    assert machine.fit(rows, labels).score(rows, labels) > 0.93
+    assert isinstance(machine.expansion_.scale, PackedArray)
+
+
+def test_a_constant_column_far_from_the_others_costs_nothing():
+    rows, labels = offset_problem(0.0)
+    rows = np.hstack([rows, np.full((300, 1), 1e6)])
+    machine = CompactKernelClassifier(8, n_epochs=60, random_state=0).fit(rows, labels)
+    assert machine.score(rows, labels) > 0.93
+
+
+def test_columns_near_each_other_share_a_scale():
+    rows, labels = offset_problem(3.0, 2)
+    machine = CompactKernelClassifier(4, n_epochs=2, random_state=0).fit(rows, labels)
+    assert not isinstance(machine.expansion_.scale, PackedArray)
+    assert CompactKernelClassifier(4, n_epochs=2).fit(load_digits().data, load_digits().target)
+
+
+@pytest.mark.parametrize("columns", [slice(None), 2])
+@pytest.mark.parametrize("scale", ["auto", True, False])
+def test_columns_that_float32_cannot_resolve_are_warned_of(columns, scale):
+    rows, labels = offset_problem(1e15, columns)
+    name = 0 if columns == slice(None) else 2
+    machines = [
+        CompactKernelClassifier(3, scale=scale, n_epochs=2, random_state=0),
+        CompactKernelRegressor(3, scale=scale, n_epochs=2, random_state=0),
+    ]
+    for machine in machines:
+        with pytest.warns(
+            UserWarning, match=rf"^Column {name} varies by .* about 1e\+15, .*Standa"
+        ):
+            machine.fit(rows, labels.astype(float))
+    machines[0].warm_start = True
+    with pytest.warns(UserWarning, match="float32"):
+        machines[0].fit(rows, labels.astype(float))
+
+
+def test_columns_that_float32_resolves_are_not_warned_of(recwarn):
+    for offset in (0.0, 1e3, 1e5):
+        rows, labels = offset_problem(offset)
+        CompactKernelClassifier(3, n_epochs=2, random_state=0).fit(rows, labels)
+    assert not [warning for warning in recwarn if "float32" in str(warning.message)]

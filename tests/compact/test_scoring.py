@@ -155,3 +155,25 @@ def test_regressors_take_scorers():
 def test_an_unknown_scorer_is_refused(rare):
     with pytest.raises(InvalidParameterError, match=r"'scoring' parameter.*'goodness'"):
         CompactKernelClassifier(scoring="goodness").fit(*rare)
+
+
+def test_a_score_that_is_not_defined_chooses_nothing():
+    # Classes of three rows have none held out, so that the AUC of the held-out rows is NaN.
+    rows = np.random.default_rng(0).normal(size=(43, 2))
+    labels = np.repeat([0, 1], [40, 3])
+    machine = CompactKernelClassifier(2, scoring="roc_auc", n_epochs=2, random_state=0)
+    with pytest.warns(UserWarning, match="roc_auc is not defined on the held-out rows.*log loss"):
+        machine.fit(rows, labels)
+    assert np.isnan(machine.validation_score_)
+
+
+def test_a_scorer_of_classes_for_a_regression_is_refused():
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(ValueError, match="The score roc_auc of 8 rows cannot be computed"):
+        CompactKernelRegressor(2, scoring="roc_auc", n_epochs=1).fit(rows, rows[:, 0])
+
+
+def test_names_of_scorers_are_not_all_listed():
+    with pytest.raises(InvalidParameterError, match="get_scorer_names") as refusal:
+        CompactKernelClassifier(2, scoring="no_such").fit(np.eye(4), [0, 1, 0, 1])
+    assert len(str(refusal.value)) < 300

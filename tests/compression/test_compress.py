@@ -515,3 +515,30 @@ def test_a_slow_support_vector_machine_is_announced(monkeypatch):
     machine = CompressedClassifier(make_pipeline(StandardScaler(), SVC()), 5)
     with pytest.warns(UserWarning, match="SVC takes minutes to hours for 569 rows"):
         machine.fit(X, y)
+
+
+# Scores that the rows do not define
+
+
+def test_a_score_that_one_class_does_not_define_is_replaced_with_a_warning(recwarn):
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    svm = SVC().fit(X, y)
+    one = y == 0
+    for n_centers in ("auto", 4):
+        small = compress(svm, n_centers, X[one], y[one], scoring="roc_auc", random_state=0)
+        assert small.compression_.scoring is None
+        assert all(np.isfinite(tried.score) for tried in small.compression_.path)
+    messages = [str(warning.message) for warning in recwarn]
+    assert len(messages) == 2
+    assert all("roc_auc is not defined on the held-out rows" in each for each in messages)
+    small = compress(svm, "auto", X, y, scoring="roc_auc", random_state=0)
+    assert small.compression_.score_after > 0.9
+
+
+def test_weights_are_validated_before_the_estimator_sees_them():
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    small = CompressedClassifier(pipeline, 4, random_state=0)
+    with pytest.raises(ValueError, match="Negative values"):
+        small.fit(X, y, svc__sample_weight=-np.ones(60))
+    assert small.fit(X, y, svc__sample_weight=2.0).score(X, y) > 0.8

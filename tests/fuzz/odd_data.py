@@ -137,7 +137,8 @@ _CHANGES: tuple[Callable[[np.ndarray, Source, Any], None], ...] = (
 def _frame(values: np.ndarray, source: Source, folder: Path) -> Any:
     names: list[Any] = [f"f{number}" for number in range(values.shape[1])]
     kind = pick(source, ("plain", "nullable", "category", "equal names", "numbers", "holes"))
-    values = values.astype(values.dtype.newbyteorder("="))  # pandas takes no others
+    # pandas has no other byte orders, and no categories of float16.
+    values = values.astype("f4" if values.dtype == "f2" else values.dtype.newbyteorder("="))
     frame = pd.DataFrame(values, columns=names)
     if kind == "nullable":
         return frame.convert_dtypes()

@@ -257,9 +257,10 @@ class Checkpoint:
         except PermissionError:
             raise
         except DAMAGE as error:
+            reason = str(error)[:200].rstrip(".") or type(error).__name__  # some quote the file
             raise ValueError(
-                f"The checkpoint {self.path} is corrupt ({str(error).rstrip('.')}). Delete it to "
-                "start from scratch."
+                f"The checkpoint {self.path} is corrupt ({reason}). Delete it to start from "
+                "scratch."
             ) from error
         if not is_ours:
             raise ValueError(

@@ -1,5 +1,7 @@
 """How commands end: errors, tracebacks, signals, full disks and closed pipes."""
 
+import io
+import json
 import os
 import signal
 import stat
@@ -7,12 +9,17 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import skops.io
 from click.testing import CliRunner
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import kernlet
 from kernlet import CompactKernelClassifier
@@ -122,6 +129,38 @@ def test_machines_that_do_not_predict(files, tmp_path):
             said = run(command, path, files[1], "-o", tmp_path / "out", status=1)
             assert f"holds {make.__name__}, which computes features and predicts nothing" in said
         run("export", path, "--to", "onnx", "-o", tmp_path / "model.onnx")
+
+
+def test_damaged_skops_files(files, tmp_path):
+    machine = make_pipeline(StandardScaler(), SVC()).fit(IRIS, IRIS_LABELS)
+    content = skops.io.dumps(machine)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(members["schema.json"])
+    path = tmp_path / "m.skops"
+
+    def refusal(changed):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in (members | changed).items():
+                archive.writestr(name, data)
+        said = run("predict", path, files[1], status=1)
+        assert said.count("\n") == 1
+        return said
+
+    arrays = [name for name in members if name.endswith(".npy")]
+    for name in arrays:
+        array, file = np.load(io.BytesIO(members[name])), io.BytesIO()
+        header = {"descr": array.dtype.str, "fortran_order": False, "shape": (10**12,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        assert "it claims" in refusal({name: file.getvalue()})
+        if array.shape == machine[-1].support_vectors_.shape:
+            for wrong in (array[:0], array.astype("S3"), array[0], array * np.nan):
+                file = io.BytesIO()
+                np.save(file, wrong)
+                assert "m.skops" in refusal({name: file.getvalue()})
+    assert "corrupt" in refusal({"schema.json": b"[]"})
+    schema["content"] = None
+    assert "corrupt" in refusal({"schema.json": json.dumps(schema).encode()})
 
 
 # -- Inputs are not overwritten --------------------------------------------------------------------

@@ -1,12 +1,13 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from kernlet import L1KernelClassifier
+from kernlet import CompactKernelRegressor, L1KernelClassifier
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
@@ -166,3 +167,29 @@ def test_many_classes_have_no_matrix(tmp_path):
     shipped = Model(expansion, "classifier", np.arange(n))
     write_report(shipped, np.eye(n), np.arange(n), tmp_path / "r.html", sizes=True)
     assert "too many classes for a matrix" in (tmp_path / "r.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("gap", [10**400, -(10**400), float("nan"), float("inf")])
+def test_a_gap_that_is_no_number_is_not_a_certificate(gap, tmp_path):
+    model = replace(as_model(classifier("compact")[0]), summary={"gap": gap, "duality_gap": 1e-9})
+    write_report(model, DIGITS[:20], DIGIT_LABELS[:20], tmp_path / "page.html", sizes=False)
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "relative gap" not in page
+    assert "1.0e-09" in page
+
+
+def test_names_that_utf_8_cannot_hold(tmp_path):
+    model = replace(as_model(classifier("compact")[0]), summary={"data": {"file": "a\ud800.csv"}})
+    write_report(model, DIGITS[:20], DIGIT_LABELS[:20], tmp_path / "page.html", sizes=False)
+    assert "a\\ud800.csv" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_regressors_of_several_numbers(tmp_path):
+    y = np.stack([DIGIT_LABELS, -DIGIT_LABELS], axis=1)[:200]
+    machine = CompactKernelRegressor(4, n_epochs=2, random_state=0)
+    with pytest.raises(ValueError, match="predicts 2 numbers per row, and a report is on one"):
+        evaluate(as_model(machine.fit(DIGITS[:200], y)), DIGITS[:200], y[:, 0])
+    # one number in a column of a matrix is one number
+    one = evaluate(as_model(machine.fit(DIGITS[:200], y[:, :1])), DIGITS[:200], y[:, 0])
+    assert one.predictions.shape == (200,)
+    assert one.rmse == pytest.approx(np.std(y[:, 0]), rel=0.5)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import get_scorer_names
 
 from kernlet.console import say
@@ -20,10 +21,13 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 def read_model(path: Path, *, predicts: bool = True) -> Model:
     """The portable model in any file that holds a machine, by default one that predicts."""
-    try:
-        model = as_model(_open(path))
-    except TypeError as error:
-        raise ValueError(f"{path}: {error}") from None
+    # by content and not by name: names of model files follow no convention
+    with path.open("rb") as file:
+        start = file.read(8)
+    if start.startswith(b"PK\x03\x04"):  # skops files are ZIP archives
+        model = _skops_model(path)
+    else:
+        model = as_model(path if start in (b"svm_type", b"kernel_t") else load(path))
     if model.kind == "expansion":
         raise ValueError(f"{path} holds an expansion without classes, not a classifier.")
     if predicts and model.kind == "transformer":
@@ -35,18 +39,8 @@ def read_model(path: Path, *, predicts: bool = True) -> Model:
     return model
 
 
-def _open(path: Path) -> Any:
-    """A fitted estimator, an expansion, or the path itself if it is a LIBSVM model file."""
-    # by content and not by name: names of model files follow no convention
-    with path.open("rb") as file:
-        start = file.read(8)
-    if start.startswith(b"PK\x03\x04"):  # skops files are ZIP archives
-        return _open_skops(path)
-    return path if start in (b"svm_type", b"kernel_t") else load(path)
-
-
-def _open_skops(path: Path) -> Any:
-    """Load a skops file; types that could run code are refused."""
+def _skops_model(path: Path) -> Model:
+    """The model of a skops file; types that could run code are refused."""
     try:
         from skops import io
     except ImportError:
@@ -56,17 +50,36 @@ def _open_skops(path: Path) -> Any:
     try:
         check_archive(path)
         unknown = io.get_untrusted_types(file=path)
-        if not unknown:
-            return io.load(path, trusted=[])
+        loaded = None if unknown else io.load(path, trusted=[])
     except MemoryError:
         raise
     except Exception as error:  # skops does not define exceptions for corrupt files
-        reason = str(error).rstrip(".") or type(error).__name__
+        reason = str(error)[:200].rstrip(".") or type(error).__name__  # some quote the file
         raise ValueError(f"{path} is corrupt, or not a skops file ({reason}).") from None
-    raise ValueError(
-        f"{path} holds types that are not trusted: {', '.join(sorted(unknown)[:5])}. Inspect "
-        "and load it in Python, and save it with kernlet.save."
-    )
+    if unknown:
+        raise ValueError(
+            f"{path} holds types that are not trusted: {', '.join(sorted(unknown)[:5])}. Inspect "
+            "and load it in Python, and save it with kernlet.save."
+        )
+    try:
+        return _checked(as_model(loaded))
+    except MemoryError:
+        raise
+    except Exception as error:
+        # Arrays that do not fit together make numpy raise anything; our sentences have a full stop.
+        if isinstance(error, TypeError | ValueError) and str(error).endswith("."):
+            raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{path} is corrupt: the arrays in it do not fit together.") from error
+
+
+def _checked(model: Model) -> Model:
+    """The model, if it can predict a row of zeros."""
+    outputs = model.outputs(np.zeros((1, model.n_features)))
+    if not np.isfinite(outputs).all():
+        raise ValueError("the machine in it has infinite outputs, or NaN.")
+    if model.classes is not None:
+        model.classes[model.codes(outputs)]
+    return model
 
 
 def check_metric(name: str | None) -> None:

@@ -81,7 +81,8 @@ def write_report(
         facts=list(_facts(model, X, y, data)),
     )
     with atomic_write(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+        # a lone surrogate in the name of a class cannot be written in UTF-8
+        temporary.write_text(page, encoding="utf-8", errors="backslashreplace")
     return evaluation
 
 

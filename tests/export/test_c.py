@@ -19,8 +19,8 @@ from kernlet.export.c import (
     EXP_ERROR,
     float32_outputs,
     pack,
-    raw_columns,
 )
+from kernlet.export.c_columns import raw_columns
 from kernlet.export.c_names import c_comment, c_identifier, c_string, distinct, plain_name
 from kernlet.export.code_size import TARGETS, size_report
 from kernlet.export.rounding import likely_rows
@@ -298,14 +298,14 @@ def test_the_test_program_is_as_strict_as_the_header_says(name, exp, optimize, t
     source = to_c(model, tmp_path, X=X, exp=exp)
     assert f"at most {source.tolerance:.2g}, which" in (tmp_path / "model.h").read_text("utf-8")
     test = tmp_path / "test_model.c"
-    assert f"#define TOLERANCE {c_float(source.tolerance)}" in test.read_text("utf-8")
+    assert f"#define MODEL_TEST_TOLERANCE {c_float(source.tolerance)}" in test.read_text("utf-8")
     assert 0 < source.tolerance < 1e-5 * max(3.0, source.rounding.largest_score)
     build = ["gcc", *STRICT, optimize, "model.c", "test_model.c", "-o", "run", "-lm"]
     subprocess.run(build, cwd=tmp_path, check=True)
     assert subprocess.run([tmp_path / "run"], check=False).returncode == 0
     # a table that is off by a little more fails
     code = (tmp_path / "model.c").read_text("utf-8")
-    first = float(re.search(r"table_intercept\[\d+\] IN_FLASH = {\s*(\S+)f,", code)[1])
+    first = float(re.search(r"table_intercept\[\d+\] MODEL_IN_FLASH = {\s*(\S+)f,", code)[1])
     wrong = code.replace(c_float(first), c_float(first + 30 * source.tolerance), 1)
     (tmp_path / "model.c").write_text(wrong, "utf-8")
     subprocess.run(build, cwd=tmp_path, check=True)
@@ -496,9 +496,9 @@ def test_missing_numbers_are_flagged_by_the_field_of_the_number(tmp_path):
 
 def test_dates_are_given_by_their_parts():
     date = DateColumn("when", "year-month-day", ("month", "hour"), (6.0, 12.5))
-    month, hour, size = raw_columns(ColumnEncoding((date, NumberColumn("size", 1.0))))
+    month, hour, size = raw_columns(ColumnEncoding((date, NumberColumn("size", 1.0))), "m")
     assert (month.type, month.field, size.field) == ("float ", "when_month", "size")
-    rule = "features[1] = raw->when_hour != raw->when_hour ? 12.5f : raw->when_hour;"
+    rule = "features[1] = !(raw->when_hour <= raw->when_hour) ? 12.5f : raw->when_hour;"
     assert hour.statements == (rule,)
     assert hour.about == "when_hour: 0 to 23; NAN becomes 12.5"
 

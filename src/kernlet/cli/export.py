@@ -12,7 +12,7 @@ from kernlet.atomic import atomic_write
 from kernlet.cli.common import read_model
 from kernlet.console import printable
 from kernlet.export.c import CSource, to_c
-from kernlet.export.c_names import c_identifier
+from kernlet.export.c_names import file_identifier
 from kernlet.export.code_size import CodeSize
 from kernlet.export.onnx import to_onnx
 
@@ -51,7 +51,7 @@ def run(
         )
         return
     # the functions in C are named after the model file
-    name = c_identifier(model.stem)
+    name = file_identifier(model.stem)
     source = to_c(machine, output, storage, X=X, y=y, exp=exp, name=name)
     chosen = " (the machine's own)" if storage == "auto" and source.storage == "stored" else ""
     click.echo(f"{source.table_bytes:,} bytes of tables, held as {source.storage}{chosen}")

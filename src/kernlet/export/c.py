@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,15 @@ import numpy as np
 from kernlet import __version__
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap, compose
-from kernlet.atomic import atomic_write
+from kernlet.atomic import atomic_writes
 from kernlet.expansion import KernelExpansion
+from kernlet.export.c_columns import RawColumn, raw_columns
 from kernlet.export.c_names import (
     c_comment,
     c_file_names,
-    c_identifier,
     c_string,
     distinct,
+    is_standard_header,
     plain_name,
     wrapped,
 )
@@ -32,6 +33,7 @@ from kernlet.export.code_size import CodeSize, size_report
 from kernlet.export.rounding import (
     FLOAT32_TOLERANCE,
     Rounding,
+    as_float32,
     clear_rows,
     compare,
     dense_points,
@@ -39,16 +41,19 @@ from kernlet.export.rounding import (
     same_classes,
 )
 from kernlet.kernels.base import Kernel, c_float
+from kernlet.kernels.rbf import RBF
+from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion, encode
-from kernlet.tables.dates import DATE_PARTS, DateColumn
-from kernlet.tables.encode import ColumnEncoding, NumberColumn
 
 #: Relative error of the exponential that needs no library.
 EXP_ERROR = 3e-7
 STORAGES = ("auto", "float32", "float16", "int8", "stored")
 _C_TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}  # bytes otherwise
 _MATH_CALL = re.compile(r"\b[a-z]\w*f\(")  # float functions of <math.h> end in f
+# What the code of a kernel may use besides, which gets the prefix of all names.
+_OWN_NAME = re.compile(r"\b(EXP|READ_FLOAT|hyperbolic_tangent|table_\w+)\b")
+_LARGEST_SUM = 1e38  # a third of what float32 holds
 _TEST_ROWS = 16
 _LISTED_FEATURES = 1000
 # NumPy adds the same float32 numbers in another order than the code: their errors are of the same
@@ -161,24 +166,41 @@ def to_c(
         raise ValueError(f"exp={exp!r} is not one of polynomial, libm.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise ValueError(f"name={name!r} is not a name in C: give letters, digits and underscores.")
+    if is_standard_header(name):
+        raise ValueError(f"name={name!r} would hide <{name.lower()}.h>: give another name.")
     original = as_model(model)
+    for label in [] if original.classes is None else original.classes.tolist():
+        if "\0" in str(label):
+            raise ValueError(
+                f"The class {label!r:.100} contains a NUL character, which ends a string in C: "
+                "rename the class."
+            )
     if storage == "auto":
         storage = "stored" if _is_packed(original.expansion) else "float32"
     rounded, packed = pack(original, storage)
     rounding, rows = compare(original, rounded, X, y)
     sample, tolerance = require_float32(rounded, packed, rows)
     code = _Code(name, storage, exp, original, rounded, packed, rounding, sample, tolerance)
+    texts = _render(code)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     source = CSource(folder, name, storage, exp, code.table_bytes, rounding, tolerance)
-    for path, text in zip(source.files, _render(code), strict=True):
-        with atomic_write(path) as temporary:
+    with atomic_writes(*source.files) as temporaries:
+        for temporary, text in zip(temporaries, texts, strict=True):
             temporary.write_text(text, encoding="utf-8")
     return source
 
 
 def _render(code: _Code) -> list[str]:
     """Header, source, test program and Makefile."""
+    names = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "Makefile.jinja")
+    templates = map(_environment().get_template, names)
+    return [template.render(code=code, m=code.name, M=code.macro) for template in templates]
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """The templates, compiled once."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kernlet.export"),
         undefined=jinja2.StrictUndefined,
@@ -189,8 +211,7 @@ def _render(code: _Code) -> list[str]:
     )
     environment.filters |= {"comment": c_comment, "c_string": c_string, "number": c_float}
     environment.filters |= {"wrapped": wrapped}
-    templates = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "Makefile.jinja")
-    return [environment.get_template(template).render(code=code) for template in templates]
+    return environment
 
 
 # -- Packing ---------------------------------------------------------------------------------------
@@ -320,8 +341,7 @@ def require_float32(
     fewest, most = _CHECKED_ROWS
     work = math.prod(packed["centers"].shape)
     n_rows = min(most, max(fewest, _CHECKED_DIFFERENCES // max(1, work)))
-    with np.errstate(over="ignore"):
-        sample = rows[:: -(-len(rows) // n_rows)].astype(np.float32)
+    sample = as_float32(rows[:: -(-len(rows) // n_rows)])
     exact = rounded.outputs(sample.astype(np.float64))
     outputs, sizes = float32_outputs(rounded.expansion, packed, sample)
     same = rounded.kind != "classifier" or same_classes(
@@ -348,10 +368,13 @@ def float32_outputs(
         if map is not None:
             rows = (rows - map.shift) * map.scale
             if "projection" in packed:
-                rows = _product(rows, packed["projection"], transpose=True)
+                step = np.float32(packed["projection"].step)
+                rows = (step * rows) @ replace(packed["projection"], step=1.0).decoded().T
         values = np.stack([_kernel_values(expansion.kernel, u, expansion.centers) for u in rows])
         sizes = np.abs(values) @ np.abs(expansion.coef.T) + np.abs(expansion.intercept)
-        return _product(values, packed["coef"]) + expansion.intercept, sizes
+        # the step is multiplied at the end
+        outputs = values @ replace(packed["coef"], step=1.0).decoded()
+        return np.float32(packed["coef"].step) * outputs + expansion.intercept, sizes
 
 
 def _kernel_values(kernel: Kernel, u: Floats, centers: Floats) -> Floats:
@@ -362,12 +385,6 @@ def _kernel_values(kernel: Kernel, u: Floats, centers: Floats) -> Floats:
     if type(kernel).of_products is Kernel.of_products:
         return kernel.evaluate(u[None], centers, x_norms, z_norms)[0]
     return kernel.of_products((centers @ u)[None], x_norms, z_norms)[0]
-
-
-def _product(values: Floats, array: PackedArray, transpose: bool = False) -> Floats:
-    """Values times a packed array, the step multiplied at the end."""
-    codes = replace(array, step=1.0).decoded()
-    return np.float32(array.step) * (values @ (codes.T if transpose else codes))
 
 
 # -- What the templates ask for --------------------------------------------------------------------
@@ -431,7 +448,7 @@ class _Code:
     @cached_property
     def columns(self) -> list[RawColumn]:
         """The columns of a row of the original table, where the model takes one."""
-        return [] if self.model.encoding is None else raw_columns(self.model.encoding)
+        return [] if self.model.encoding is None else raw_columns(self.model.encoding, self.name)
 
     @property
     def encoding_lines(self) -> list[str]:
@@ -460,10 +477,69 @@ class _Code:
         """Numbers that a prediction returns besides its class."""
         return self.model.scores(np.zeros((1, self.expansion.n_outputs))).size
 
+    @property
+    def has_one_score(self) -> bool:
+        """Whether probabilities are a sigmoid, of two classes, and not a softmax."""
+        return len(self.class_names) == 2 and self.n_scores == 1
+
+    @property
+    def uses_largest(self) -> bool:
+        """Whether the class or its probabilities need the largest of several numbers."""
+        has_softmax = bool(self.model.temperature) and not self.has_one_score
+        is_counted = self.model.scheme == "one vs one" and not self.model.break_ties
+        return has_softmax or is_counted or self.model.scheme == "one vs rest"
+
     @cached_property
     def kernel_code(self) -> str:
         """Statements that return the kernel's value."""
-        return self.kernel.c_code("sum")
+        return self._prefixed(self.kernel.c_code("sum"))
+
+    @property
+    def kernel_term(self) -> str:
+        """What one feature adds to the sum of a translation-invariant kernel."""
+        return self._prefixed(self.kernel.c_term)
+
+    def _prefixed(self, code: str) -> str:
+        """Code of a kernel with the prefix before the names of tables, functions and macros."""
+        prefixes = {True: f"{self.macro}_", False: f"{self.name}_"}
+        return _OWN_NAME.sub(lambda match: prefixes[match[0].isupper()] + match[0], code)
+
+    @property
+    def maps_features(self) -> bool:
+        """Whether features change before the kernel."""
+        return self.expansion.input_map is not None or self.uses_tanh
+
+    @property
+    def largest_feature(self) -> str:
+        """What mapped features are limited to, where sums of larger ones may be inf - inf.
+
+        For bounded kernels: distances behind a projection, and inner products. Without a
+        projection, a distance is infinite at worst, and its kernel value 0.
+        """
+        if not self.is_bounded or not ("projection" in self.packed or self.uses_tanh):
+            return ""
+        largest = 1.0
+        for name in ("projection", "centers") if self.uses_tanh else ("projection",):
+            if name in self.packed:
+                numbers = np.abs(self.packed[name].decoded().astype(float))
+                largest *= max(1.0, float(numbers.max())) * numbers.shape[1]
+        return c_float(_LARGEST_SUM / largest)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the kernel is bounded, so that scores are finite for features of any size."""
+        return type(self.kernel) in (RBF, Sigmoid)
+
+    @property
+    def about_numbers(self) -> str:
+        """What NaN, infinities and large features give."""
+        text = "A feature that is NaN makes every score NaN"
+        if self.model.classes is not None:
+            outputs = np.full((1, self.expansion.n_outputs), np.nan)
+            text += f" and the class {self.model.codes(outputs)[0]}"
+        if self.is_bounded:
+            return f"{text}; all other features, infinite ones too, give finite scores."
+        return f"{text}. Scores that do not fit in a float are infinite or NaN."
 
     @property
     def uses_tanh(self) -> bool:
@@ -486,7 +562,7 @@ class _Code:
     def arrays(self) -> list[tuple[str, str, list[str]]]:
         """Types, names and entries of constant arrays; a single shift or width is none of them."""
         arrays = [
-            (_C_TYPES.get(packed.format.name, "uint8_t"), f"table_{name}", c_entries(packed))
+            (_C_TYPES.get(packed.format.name, "uint8_t"), self._table(name), c_entries(packed))
             for name, packed in self.packed.items()
         ]
         map = self.expansion.input_map
@@ -495,14 +571,20 @@ class _Code:
         several = {name: values for name, values in floats.items() if np.size(values) > 1}
         several = {"intercept": self.expansion.intercept} | several
         return arrays + [
-            ("float", f"table_{name}", [c_float(value) for value in values])
+            ("float", self._table(name), [c_float(value) for value in values])
             for name, values in several.items()
         ]
 
     def map_entry(self, name: str) -> str:
         """Shift or scale of feature i, as an expression."""
         values = getattr(self.expansion.input_map, name)
-        return c_float(values[0]) if len(values) == 1 else f"READ_FLOAT(table_{name} + i)"
+        if len(values) == 1:
+            return c_float(values[0])
+        return f"{self.macro}_READ_FLOAT({self._table(name)} + i)"
+
+    def _table(self, name: str) -> str:
+        """The name of a table."""
+        return f"{self.name}_table_{name}"
 
     @cached_property
     def test(self) -> dict[str, Any]:
@@ -533,126 +615,3 @@ def c_entries(array: PackedArray) -> list[str]:
     if array.format.name == "int8":
         return [str(code) for code in array.codes().ravel().tolist()]
     return [f"{byte}u" for byte in array.data.tolist()]
-
-
-# -- Rows of a table -------------------------------------------------------------------------------
-#
-# A text column may encode known, unknown and missing cells in any way, or refuse unknown ones, and
-# with them missing ones where it knows none. The code first assigns what unknown texts
-# become, and then, for each known text, the numbers that differ.
-
-
-@dataclass(frozen=True)
-class RawColumn:
-    """A column of a table in C: its field, what its cells are, and statements that encode them."""
-
-    type: str
-    field: str
-    about: str
-    example: str
-    statements: tuple[str, ...]
-
-
-def raw_columns(encoding: ColumnEncoding) -> list[RawColumn]:
-    """The columns of a table as fields of a struct."""
-    cells = [cell for column in encoding.columns for cell in _cells(column)]
-    # a table column that is encoded twice is one field
-    keys = list(dict.fromkeys((column.name, _is_text(column)) for column, _ in cells))
-    names = distinct([c_identifier(name, "column") for name, _ in keys])
-    fields = dict(zip(keys, names, strict=True))
-    columns, start = [], 0
-    for column, meaning in cells:
-        field = fields[column.name, _is_text(column)]
-        columns.append(
-            _text_column(column, field, start)
-            if _is_text(column)
-            else _number_column(column, field, start, meaning)
-        )
-        start += len(column.features)
-    return columns
-
-
-def _is_text(column: Any) -> bool:
-    """Whether cells are texts; a column without categories says whether a number is missing."""
-    return bool(getattr(column, "categories", ()))
-
-
-def _cells(column: Any) -> list[tuple[Any, str]]:
-    """A column of texts or numbers; of a date its parts and their meaning: C cannot parse dates."""
-    if not isinstance(column, DateColumn):
-        return [(column, "")]
-    numbers = map(NumberColumn, column.features, column.fills)
-    return [(n, f": {DATE_PARTS[part]}") for n, part in zip(numbers, column.parts, strict=True)]
-
-
-def _number_column(column: Any, field: str, start: int, meaning: str) -> RawColumn:
-    # NaN is the only number that differs from itself
-    value, is_missing = f"raw->{field}", f"raw->{field} != raw->{field}"
-    about = f"{c_comment(column.name)}{meaning}"
-    if not isinstance(column, NumberColumn):
-        line = f"features[{start}] = {is_missing} ? 1.0f : 0.0f;"
-        return RawColumn("float ", field, f"{about}; NAN where it is missing", "0.0f", (line,))
-    if column.fill is None:
-        refuse = f"refused |= {is_missing};"
-        lines = (f"features[{start}] = {value};", refuse)
-        return RawColumn("float ", field, f"{about}; NAN is refused", "0.0f", lines)
-    line = f"features[{start}] = {is_missing} ? {c_float(column.fill)} : {value};"
-    about, example = f"{about}; NAN becomes {column.fill:g}", f"{column.fill:.3g}"
-    example += "f" if set(".e") & set(example) else ".0f"
-    return RawColumn("float ", field, about, example, (line,))
-
-
-def _text_column(column: Any, field: str, start: int) -> RawColumn:
-    value, n_features = f"raw->{field}", len(column.features)
-    missing, other = _encoded(column, None), _encoded(column, "\0")  # no category is "\0"
-    lines = _assignments(other or [0.0] * n_features, [np.nan] * n_features, start)
-    lines += ["known = 0;"] if other is None else []
-    cells = [(f"{value} == NULL", missing)]
-    for text in column.categories:
-        if "\0" not in text:  # which a string of C cannot hold
-            cells.append((f"is_text({value}, TEXT({c_string(text)}))", _encoded(column, text)))
-    for condition, row in cells:
-        if row is None:
-            continue
-        changes = _assignments(row, other or [0.0] * n_features, start)
-        changes += ["known = 1;"] if other is None else []
-        if changes:
-            lines += [f"if ({condition}) {{", *(f"    {change}" for change in changes), "}"]
-    lines += ["refused |= !known;"] if other is None else []
-    about = _about_texts(column, missing, other)
-    example = c_string(column.categories[0]) if column.categories else "NULL"
-    return RawColumn("const char *", field, about, example, tuple(lines))
-
-
-def _encoded(column: Any, text: str | None) -> list[float] | None:
-    """The features of a cell; None where the column refuses it."""
-    try:
-        return column.encoded([text])[0].tolist()
-    except ValueError:
-        return None
-
-
-def _assignments(row: Sequence[float], before: Sequence[float], start: int) -> list[str]:
-    """Statements that change the features of a column to a row."""
-    pairs = enumerate(zip(row, before, strict=True), start)
-    return [f"features[{i}] = {c_float(new)};" for i, (new, old) in pairs if new != old]
-
-
-def _about_texts(column: Any, missing: list[float] | None, other: list[float] | None) -> str:
-    """The texts of a column, and what becomes of other cells."""
-    texts = ", ".join(f'"{c_comment(text)}"' for text in column.categories)
-    about = f"{c_comment(column.name)}: {texts}"
-    if missing is None:
-        return f"{about}; other texts and NULL are refused"
-    if missing != other:
-        about += "; NULL where it is missing"
-    if other is None:
-        return f"{about}; other texts are refused"
-    if not any(other):
-        return about
-    as_other = [
-        f"{c_comment(feature)} = {number:g}"
-        for feature, number in zip(column.features, other, strict=True)
-        if number
-    ]
-    return f"{about}; other texts give {', '.join(as_other)}"

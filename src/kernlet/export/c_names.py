@@ -9,16 +9,25 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-# Words that a field cannot be called: keywords of C and C++, and macros in lower case.
+# Words that a field cannot be called: keywords of C and C++, and macros in lower case, also of
+# compilers (linux, mips), Windows (near, interface) and Qt (emit, slots). Macros with arguments,
+# such as Arduino's min and round, do no harm to a field.
 _RESERVED = """
-alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char class compl
-concept const constexpr const_cast continue decltype default delete do double dynamic_cast else
-enum errno explicit export extern false far float for friend goto huge i386 if inline int interrupt
-linux long mutable namespace near new noexcept not not_eq nullptr operator or or_eq private
-protected public register reinterpret_cast requires restrict return short signed sizeof static
-static_assert static_cast stderr stdin stdout struct switch template this thread_local throw true
-try typedef typeid typename typeof union unix unsigned using virtual void volatile wchar_t while
-xor xor_eq
+alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char char16_t char32_t
+char8_t class co_await co_return co_yield compl complex concept const const_cast consteval constexpr
+constinit continue decltype default delete do double dynamic_cast else emit enum errno explicit
+export extern false far float for foreach forever friend goto huge hyper i386 if imaginary inline
+int interface interrupt linux long mips mutable namespace near new noexcept noreturn not not_eq
+nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
+return short signals signed sizeof slots small sparc static static_assert static_cast stderr stdin
+stdout struct sun switch template this thread_local throw true try typedef typeid typename typeof
+typeof_unqual union unix unsigned using virtual void volatile wchar_t while xor xor_eq
+"""
+# A header of one of these names may be found in place of the one of the C library.
+_HEADERS = """
+assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign
+stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
+wchar wctype
 """
 
 
@@ -75,6 +84,17 @@ def c_identifier(text: str, prefix: str = "model") -> str:
     if not name:
         return prefix
     return f"{prefix}_{name}" if name[0].isdigit() or name in _RESERVED.split() else name
+
+
+def file_identifier(text: str) -> str:
+    """A C identifier that can also be the name of a header."""
+    name = c_identifier(text)
+    return f"model_{name}" if is_standard_header(name) else name
+
+
+def is_standard_header(name: str) -> bool:
+    """Whether the C library has a header of this name, on systems that ignore case too."""
+    return name.lower() in _HEADERS.split()
 
 
 def distinct(names: Sequence[str]) -> list[str]:

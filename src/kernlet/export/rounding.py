@@ -73,9 +73,7 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
     The rounded one gets the rows in float32, as exported code does.
     """
     rows = likely_rows(model) if X is None else feature_rows(model, X)[:_LARGEST_COMPARISON]
-    before = model.outputs(rows)
-    with np.errstate(over="ignore"):
-        after = rounded.outputs(rows.astype(np.float32).astype(np.float64))
+    before, after = model.outputs(rows), rounded.outputs(as_float32(rows).astype(np.float64))
     agreement: float | None = None
     accuracies: tuple[float | None, ...] = (None, None)
     targets = None if y is None else np.asarray(y)[:_LARGEST_COMPARISON]
@@ -96,6 +94,18 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
         accuracy_after=accuracies[1],
     )
     return rounding, rows
+
+
+def as_float32(rows: Floats) -> Floats:
+    """Rows in float32; one that does not fit is refused."""
+    with np.errstate(over="ignore"):
+        rounded = rows.astype(np.float32)
+    if not np.isfinite(rounded).all():
+        raise ValueError(
+            f"A feature of {np.abs(rows).max():.3g} does not fit in float32: scale the features, "
+            "or leave the row out of X."
+        )
+    return rounded
 
 
 def require_close(
@@ -120,6 +130,8 @@ def same_classes(model: Model, outputs: Floats, predicted: Any, expected: Any) -
 
 def clear_rows(model: Model, outputs: Floats, margin: float = _CLEAR_MARGIN) -> Indices:
     """Rows whose class cannot change when a number of a classifier is rounded."""
+    if len(model.classes) == 1:
+        return np.arange(len(outputs))
     if model.scheme == "one vs rest":
         ordered = np.sort(outputs, axis=1)
         margins = ordered[:, -1] - ordered[:, -2]

@@ -20,6 +20,9 @@ _ENOUGH_DIGITS = 1e6
 # subnormal, and processors are up to a hundred times slower with subnormal numbers.
 _LEAST_EXPONENT = {np.dtype(np.float32): -60.0, np.dtype(np.float64): -690.0}
 _LEAST_EXPONENT_MATMUL = -60.0
+# In C sums of squares above 3.4e38 are infinite. With a gamma below this they are limited to it:
+# 0 times infinity is NaN, and exp(-gamma 3.4e38) is not yet 0.
+_LEAST_GAMMA_C = 3e-37
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,6 +103,8 @@ class RBF(Kernel):
 
     def c_code(self, s: str) -> str:
         """The exponential; EXP is expf, or a polynomial that needs no library."""
+        if np.min(self.gamma) < _LEAST_GAMMA_C:
+            s = f"({s} > 3.4e38f ? 3.4e38f : {s})"
         return f"return EXP(-{self.c_parameter('gamma')} * {s});"
 
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:

@@ -429,7 +429,7 @@ def test_a_row_of_a_table_becomes_the_features_of_python(tmp_path):
     new = {
         "Temp [\u00b0C]": [None, 0.1, -3e8, 5.0],
         "site": ["Paris", "berlin", None, "*/ ??/"],
-        "int": [None, "true", True, False],
+        "int": [None, "other", True, False],
         "3 d": [None, 1.0, 2.0, 1 / 3],
         "3.d": [7.0, 8.0, None, None],
         "code": [None, "", "9" * 119, "7"],

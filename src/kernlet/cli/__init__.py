@@ -141,9 +141,9 @@ def _outputs(options: dict[str, Any]) -> list[Path]:
     output = options["output"]
     if options.get("kind") != "c":
         return [] if output is None else [output]
-    from kernlet.export.c_names import c_file_names, c_identifier
+    from kernlet.export.c_names import c_file_names, file_identifier
 
-    return [output / name for name in c_file_names(c_identifier(options["model"].stem))]
+    return [output / name for name in c_file_names(file_identifier(options["model"].stem))]
 
 
 def _keep_inputs(outputs: list[Path], *inputs: Path) -> None:

@@ -112,8 +112,9 @@ def require_close(
     what: str, scores: Floats, expected: Floats, same_classes: bool, tolerance: float
 ) -> float:
     """Refuse float32 scores that are off by more than a tolerance; the largest error."""
-    error, size = float(np.abs(scores - expected).max()), max(1.0, float(np.abs(expected).max()))
-    # In this form NaN is refused too; infinite scores are not within any tolerance of each other.
+    with np.errstate(invalid="ignore"):  # infinity - infinity is NaN, which is refused
+        error = float(np.abs(scores - expected).max())
+    size = max(1.0, float(np.abs(expected).max()))
     if not same_classes or not error <= tolerance * size or not np.isfinite(size):
         raise ValueError(
             f"In float32 the {what} is off by {error:.3g} where scores go up to {size:.3g}: scale "

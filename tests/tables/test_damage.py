@@ -1,5 +1,6 @@
 """Damaged and hostile tables: one sentence that names the file, before memory is taken."""
 
+import gzip
 import io
 import os
 import zipfile
@@ -310,3 +311,11 @@ def test_the_note_on_commas_shows_an_example(separator, meant, tmp_path, capsys)
     (tmp_path / "t.csv").write_text(f'a{separator}b\n"7"{separator}1\n"1,234"{separator}2\n')
     assert read_table(tmp_path / "t.csv").batch(0)["a"].to_pylist() == [7, float(meant)]
     assert f"('1,234' is read as {meant}), in 'a'" in capsys.readouterr().err
+
+
+def test_packed_text_that_is_cut(tmp_path):
+    content = gzip.compress(b"a,b\n" + b"1,2\n" * 1000)
+    for damaged in (content[:-10], content[:20] + b"\xff" * 9 + content[29:]):
+        (tmp_path / "t.csv.gz").write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"t\.csv\.gz cannot be read"):
+            read_table(tmp_path / "t.csv.gz")

@@ -205,6 +205,12 @@ def errors_in(path: Path | str = "", start: int = 0) -> Iterator[None]:
     """Prefix errors with the file, and with the first row of the batch, that they are about."""
     try:
         yield
+    except (FileNotFoundError, PermissionError, IsADirectoryError, BrokenPipeError):
+        raise
+    except (OSError, MemoryError) as error:
+        is_memory = isinstance(error, MemoryError)
+        problem = "needs more memory than there is" if is_memory else "cannot be read: is it whole?"
+        raise ValueError(f"{path or 'the file'} {problem}") from error
     except ValueError as error:
         rows = f"counted from row {start + 1} on" if start else ""
         place = ", ".join(filter(None, [str(path), rows]))

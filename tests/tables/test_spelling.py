@@ -209,7 +209,7 @@ def test_booleans_of_the_command_line(trained, tmp_path):
     for kind in ("csv", "parquet"):
         path = write(frame, tmp_path / f"new.{kind}")
         result = CliRunner().invoke(main, ["predict", str(model), path])
-        assert "accuracy 1.0000" in result.output
+        assert "accuracy 100.00 %" in result.output
         assert "note: No value" not in result.output
     with pytest.warns(
         UserWarning, match=r"No value of column 'flag'.*'no', 'yes'.*'False', 'True'"
@@ -228,8 +228,8 @@ def test_labels_of_the_command_line_are_booleans(trained, tmp_path):
     assert CliRunner().invoke(main, [*command, "--no-svc", "-o", model]).exit_code == 0
     for kind in ("csv", "parquet"):
         path = write(frame, tmp_path / f"new.{kind}")
-        assert "accuracy 1.0000" in CliRunner().invoke(main, ["predict", model, path]).output
+        assert "accuracy 100.00 %" in CliRunner().invoke(main, ["predict", model, path]).output
         page = ["--no-sizes", "-o", str(tmp_path / "p.html")]
         result = CliRunner().invoke(main, ["report", model, path, *page])
         assert result.exit_code == 0
-        assert "accuracy 1.0000" in result.output
+        assert "accuracy 100.00 %" in result.output

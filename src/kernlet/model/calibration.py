@@ -96,10 +96,12 @@ def _size(scores: Floats) -> float:
 
 def link(scores: Floats, temperature: float, offset: float, *, log: bool = False) -> Floats:
     """Probabilities of the classes, or their logarithms, with a column per class."""
-    values = (scores - offset) / temperature
-    if values.ndim == 1:
-        of_two = log_expit if log else expit
-        return np.stack([of_two(-values), of_two(values)], axis=1)
+    with np.errstate(over="ignore"):
+        if scores.ndim == 1:
+            values, of_two = (scores - offset) / temperature, log_expit if log else expit
+            return np.stack([of_two(-values), of_two(values)], axis=1)
+        # The largest becomes 0 before the division, which can then overflow to -infinity only.
+        values = (scores - scores.max(axis=1, keepdims=True)) / temperature
     return log_softmax(values, axis=1) if log else softmax(values, axis=1)
 
 

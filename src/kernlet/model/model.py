@@ -69,6 +69,7 @@ from kernlet.tables.encode import ColumnEncoding
 Scheme = Literal["one output", "one vs rest", "one vs one"]
 Kind = Literal["classifier", "regressor", "transformer", "expansion"]
 
+_LARGEST_SUM = 1e300  # three times this is finite
 _MAX_LENGTH = 500  # characters of a parameter in the summary, entries of a list
 
 
@@ -117,10 +118,11 @@ def vote_values(outputs: Floats, n_classes: int) -> Floats:
 def pair_sums(outputs: Floats, n_classes: int) -> Floats:
     """Sums of the outputs of the pairs of each class, counted positive in its favour."""
     sums = np.zeros((len(outputs), n_classes))
-    for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        sums[:, i] += outputs[:, pair]
-        sums[:, j] -= outputs[:, pair]
-    return sums
+    with np.errstate(over="ignore"):
+        for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
+            sums[:, i] += outputs[:, pair]
+            sums[:, j] -= outputs[:, pair]
+    return np.clip(sums, -_LARGEST_SUM, _LARGEST_SUM)
 
 
 def pairs_won(first_wins: NDArray[np.bool_], n_classes: int) -> Floats:
@@ -277,7 +279,7 @@ class Model:
         return X if self.scaler is None else self.scaler(X)
 
     def outputs(self, X: Any) -> Floats:
-        """Outputs of the expansion for rows of features; ValueError where one is not a number."""
+        """Outputs of the expansion for rows of features; ValueError where one is not finite."""
         values = self.expansion.decision_values
         with np.errstate(over="ignore", invalid="ignore"):
             if self.scaler is None or not sparse.issparse(X):
@@ -286,8 +288,8 @@ class Model:
                 # The scaler makes sparse rows dense: by blocks, because all of them may not fit.
                 slices = row_slices(X.shape[0], 8 * X.shape[1])
                 outputs = np.concatenate([values(self.scaler(X[rows])) for rows in slices])
-        if isinstance(outputs, np.ndarray) and np.isnan(outputs).any():
-            row = int(np.isnan(outputs).any(axis=1).argmax())
+        if isinstance(outputs, np.ndarray) and not np.isfinite(outputs).all():
+            row = int(np.isfinite(outputs).all(axis=1).argmin())
             raise ValueError(
                 f"Row {row} of X, counted from 0, overflows in the machine, so that it has no "
                 "decision values: scale the features, for example with a StandardScaler in front."

@@ -594,3 +594,9 @@ def test_points_that_coincide_share_their_weight(kernel):
 def test_a_kernel_without_a_feature_space_is_refused(kernel):
     with pytest.raises(ValueError, match="A reduced set needs a positive semi-definite kernel"):
         ReducedSet(kernel, np.zeros((2, 1)), np.ones((1, 2)))
+
+
+def test_machines_whose_norm_overflows_get_a_sentence():
+    machine = KernelExpansion(RBF(1.0), np.eye(3), np.full((1, 3), 1e300), np.zeros(1))
+    with pytest.raises(ValueError, match="its norm overflows"):
+        synthesize(machine, 2)

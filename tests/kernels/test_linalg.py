@@ -18,3 +18,8 @@ def test_rounding_below_zero_is_forgiven():
 def test_a_matrix_that_is_not_definite_is_refused():
     with pytest.raises(ValueError, match="not positive semi-definite"):
         jittered_solve(np.diag([1.0, -1e6]), np.ones(2), 1e-14)
+
+
+def test_kernel_matrices_that_overflow_get_a_sentence():
+    with pytest.raises(ValueError, match="overflows at the centers"):
+        jittered_solve(np.full((2, 2), np.inf), np.ones((2, 1)), 1e-10)

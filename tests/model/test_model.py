@@ -15,9 +15,12 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from kernlet import L1KernelClassifier
+from kernlet import KernelExpansion, L1KernelClassifier
+from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
+from kernlet.model.calibration import link
 from kernlet.model.model import (
+    Model,
     as_classifier,
     decision_values,
     pair_coefficients,
@@ -346,3 +349,20 @@ def test_pairs_of_an_svc():
     machine = SVC(kernel="linear").fit(X, y)
     coef = pair_coefficients(machine.dual_coef_, machine.n_support_)
     np.testing.assert_allclose(coef @ machine.support_vectors_, machine.coef_, atol=1e-12)
+
+
+def test_rows_that_overflow_are_refused_by_number():
+    expansion = KernelExpansion(Polynomial(1.0, 9, 0.0), np.eye(2), np.ones((3, 2)), np.zeros(3))
+    model = Model(expansion, "classifier", np.arange(3))
+    assert model.outputs(np.ones((2, 2))).shape == (2, 3)
+    with pytest.raises(ValueError, match=r"Row 1 of X, counted from 0, overflows in the machine"):
+        model.outputs(np.array([[1.0, 1.0], [1e200, 1.0]]))
+
+
+def test_votes_and_probabilities_of_scores_near_overflow():
+    outputs = np.array([[1.5e308, 1.5e308, -1.5e308]])
+    values = vote_values(outputs, 3)
+    np.testing.assert_allclose(values, [[2 + 1 / 3, -1 / 3, 1]])
+    probabilities = link(np.array([[1e10, 2e10, -1e308]]), 1e-305, 0.0)
+    np.testing.assert_array_equal(probabilities, [[0, 1, 0]])
+    np.testing.assert_array_equal(link(np.array([1e10, -1e10]), 1e-305, 0.0), [[0, 1], [1, 0]])

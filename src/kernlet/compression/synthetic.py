@@ -150,6 +150,13 @@ def synthesize(
     expansion = expansion.unfolded()
     centers, shift = _shifted(expansion)
     problem = ReducedSet(expansion.kernel, centers, expansion.coef)
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(problem.total)
+    if not is_finite:
+        raise ValueError(
+            "The machine is too large to be compressed: its norm overflows. Train it on scaled "
+            "features, for example with a StandardScaler in front."
+        )
     if problem.total <= 0:  # nothing but intercepts
         no_coef = np.zeros((expansion.n_outputs, 0))
         empty = KernelExpansion(expansion.kernel, centers[:0], no_coef, expansion.intercept)

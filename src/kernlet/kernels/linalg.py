@@ -15,6 +15,8 @@ def jittered_solve(matrix: Floats, right: Floats, ridge: float) -> Floats:
     # negative: the Cholesky factorisation then fails. A hundred times the ridge costs at most one
     # more try for two digits, and eight tries reach 1e16 times the first ridge, that is, the size
     # of the matrix itself: what still fails is not positive semi-definite at all.
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all() and np.isfinite(ridge)):
+        raise ValueError("The kernel overflows at the centers. Scale the features.")
     for _ in range(8):
         try:
             return cho_solve(cho_factor(matrix + ridge * np.eye(len(matrix))), right)

@@ -152,7 +152,7 @@ def test_damaged_skops_files(files, tmp_path):
         array, file = np.load(io.BytesIO(members[name])), io.BytesIO()
         header = {"descr": array.dtype.str, "fortran_order": False, "shape": (10**12,)}
         np.lib.format.write_array_header_1_0(file, header)
-        assert "it claims" in refusal({name: file.getvalue()})
+        assert "claims the shape" in refusal({name: file.getvalue()})
         if array.shape == machine[-1].support_vectors_.shape:
             for wrong in (array[:0], array.astype("S3"), array[0], array * np.nan):
                 file = io.BytesIO()

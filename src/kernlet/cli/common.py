@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer_names
 from kernlet.console import say
 from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
-from kernlet.npy import check_archive
+from kernlet.npy import check_arrays
 from kernlet.sklearn_base import ProgressBar
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -48,7 +48,7 @@ def _skops_model(path: Path) -> Model:
             f"{path} needs skops, which is not installed: pip install skops."
         ) from None
     try:
-        check_archive(path)
+        check_arrays(path)
         unknown = io.get_untrusted_types(file=path)
         loaded = None if unknown else io.load(path, trusted=[])
     except MemoryError:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
-import warnings
 import zipfile
-from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from kernlet.npy import check_member, read_npy_header
 from kernlet.rows.source import RowSource, memory_bytes, reader_errors, slice_bounds
 
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
-_MAX_EXPANSION = 1100  # bytes per compressed byte: deflate, which NumPy uses, reaches 1,032
 _MAX_MEMORY_SHARE = 0.5  # of the computer's memory, for one array; float32 copies come on top
 
 
@@ -62,7 +56,7 @@ class FileRows(RowSource):
 def open_npy(path: str | Path) -> FileRows:
     """Rows of a ``.npy`` file, which stays on disk."""
     with open(path, "rb") as file:
-        shape, is_fortran, dtype = _read_header(file, str(path))
+        shape, is_fortran, dtype = read_npy_header(file, str(path))
         offset = file.tell()
     is_plain = len(shape) == 2 and min(shape) >= 0 and dtype.kind in "fiub"
     if not is_plain or (is_fortran and min(shape) > 1):
@@ -72,21 +66,6 @@ def open_npy(path: str | Path) -> FileRows:
             "row after row (save np.ascontiguousarray(X))."
         )
     return FileRows(path, (shape[0], shape[1]), dtype, offset)
-
-
-def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns come first, and type of the array that follows."""
-    # the header is a Python expression: parsers raise anything at a damaged one, and warn
-    with reader_errors(name, "an array of numpy.save"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        version = np.lib.format.read_magic(file)
-        header = _HEADERS.get(version)
-        shape, is_fortran, dtype = ((), False, None) if header is None else header(file)
-    if dtype is None:
-        raise ValueError(
-            f"{name} has format version {version[0]}.{version[1]}: write it again with np.save."
-        )
-    return tuple(map(int, shape)), bool(is_fortran), dtype
 
 
 def read_npz(path: Path, *keys: str) -> dict[str, Any]:
@@ -103,31 +82,13 @@ def read_npz(path: Path, *keys: str) -> dict[str, Any]:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, key: str) -> Any:
-    assert archive.filename is not None
-    limit = min(info.compress_size, os.path.getsize(archive.filename))
-    limit *= 1 if info.compress_type == zipfile.ZIP_STORED else _MAX_EXPANSION
     with reader_errors("it", "an .npz file"):
-        stream = archive.open(info)
-    with stream:
-        shape, _, dtype = _read_header(stream, f"its array {key}")
-        if dtype.hasobject:
-            raise ValueError(f"its array {key} holds Python objects: save numbers, or texts (str).")
-        n_bytes = prod(shape) * dtype.itemsize
-        is_whole = min(shape, default=0) >= 0 and n_bytes <= min(info.file_size, limit)
-        if not is_whole or info.file_size > limit:
-            raise ValueError(
-                f"it is corrupt: its array {key} claims the shape {_shown(shape)}, which its bytes "
-                "do not hold."
-            )
-        if n_bytes > _MAX_MEMORY_SHARE * memory_bytes():
-            raise ValueError(
-                f"its array {key} takes {n_bytes / 1e9:.1f} GB, too much for the memory: save X "
-                "as .npy, or write a Parquet file."
-            )
+        archive.open(info).close()
+    n_bytes = check_member(archive, info, f"its array {key}")
+    if n_bytes > _MAX_MEMORY_SHARE * memory_bytes():
+        raise ValueError(
+            f"its array {key} takes {n_bytes / 1e9:.1f} GB, too much for the memory: save X as "
+            ".npy, or write a Parquet file."
+        )
     with reader_errors("it", "an .npz file"), archive.open(info) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
-
-
-def _shown(shape: tuple[int, ...]) -> str:
-    sizes = [str(size) for size in shape[:4]]
-    return f"({', '.join(text if len(text) < 20 else f'{text[:9]}...' for text in sizes)})"

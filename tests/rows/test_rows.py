@@ -255,3 +255,21 @@ def test_columns_can_be_chosen_by_name(make, tmp_path):
     np.testing.assert_array_equal(
         rows.select(wanted).read(slice(3, 9)), rows.read(slice(3, 9))[:, 2:0:-1]
     )
+
+
+@pytest.mark.parametrize("dtype", ["c16", "M8[s]", "m8[s]"])
+def test_numbers_that_a_conversion_would_change_are_refused(dtype):
+    array = np.zeros((3, 2), dtype)
+    for X in (array, da.from_array(array)):
+        with pytest.raises(ValueError, match="Rows hold real numbers"):
+            as_rows(X)
+
+
+@pytest.mark.parametrize("part", [np.s_[:, :1], np.s_[:2]])
+def test_dask_chunks_of_another_shape_than_they_claim(part):
+    array = da.zeros((6, 2), chunks=(6, 2)).map_blocks(lambda x: x[part], dtype=float)
+    rows = as_rows(array)
+    with pytest.raises(ValueError, match="A chunk of the Dask collection has shape"):
+        rows.read(slice(0, 6))
+    with pytest.raises(ValueError, match="A chunk of the Dask collection has shape"):
+        rows.map_reduce(np.sum, lambda total, value: total + value)

@@ -13,6 +13,7 @@ from kernlet.rows.source import (
     Function,
     RowSource,
     prepared_block,
+    require_number_rows,
     row_numbers,
     slice_bounds,
 )
@@ -77,8 +78,7 @@ class DaskRows(RowSource):
                 "The chunks of the Dask array are sparse matrices. Make them dense, one at a time, "
                 "with X.map_blocks(lambda chunk: chunk.toarray())."
             )
-        if array.ndim != 2:
-            raise ValueError(f"Rows are an array of two dimensions, not {array.ndim}.")
+        require_number_rows(array)
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
         self.array = array.rechunk((self.block_rows, max(1, self.shape[1])))
@@ -120,7 +120,8 @@ class DaskRows(RowSource):
 
     def _computed(self, array: Any) -> Any:
         self._require_numbers()
-        return np.asarray(array.compute()).astype(self.dtype, copy=False)
+        computed = np.asarray(array.compute()).astype(self.dtype, copy=False)
+        return _of_shape(computed, array.shape)
 
     def _require_numbers(self) -> None:
         if self._non_numeric is not None:
@@ -154,7 +155,9 @@ class DaskRows(RowSource):
         for first in range(0, len(slices), in_flight):
             batch = range(first, min(first + in_flight, len(slices)))
             own = [tuple(_to_send(array[slices[k]]) for array in by_row) for k in batch]
-            tasks = [run(task, blocks[k], arrays, k) for k, arrays in zip(batch, own, strict=True)]
+            sizes = [(slices[k].stop - slices[k].start, self.shape[1]) for k in batch]
+            chosen = zip(batch, own, sizes, strict=True)
+            tasks = [run(task, blocks[k], arrays, k, size) for k, arrays, size in chosen]
             with dask.config.set({_LARGE_GRAPH: "1 GiB"}):  # arrays by row travel by intent
                 yield from dask.compute(*tasks)
 
@@ -190,11 +193,24 @@ class _BlockTask:
     cache_share: tuple[str, int] | None
 
 
-def _run(task: _BlockTask, block: Any, by_row: tuple[Any, ...], number: int) -> Any:
+def _of_shape(rows: Any, shape: tuple[int, ...]) -> Any:
+    """Rows that a chunk of a Dask collection computes, if it has as many as it claims."""
+    if rows.shape != tuple(shape):
+        raise ValueError(
+            f"A chunk of the Dask collection has shape {rows.shape} instead of {tuple(shape)}: "
+            "correct the chunks or the meta that map_blocks was given."
+        )
+    return rows
+
+
+def _run(
+    task: _BlockTask, block: Any, by_row: tuple[Any, ...], number: int, shape: tuple[int, int]
+) -> Any:
     """The value of a block, on one BLAS thread as everywhere."""
 
     def read() -> Any:
-        return np.ascontiguousarray(np.asarray(block).astype(task.dtype, copy=False))
+        rows = np.asarray(block).astype(task.dtype, copy=False)
+        return np.ascontiguousarray(_of_shape(rows, shape))
 
     with single_thread():
         cache = None if task.cache_share is None else worker_cache(*task.cache_share)

@@ -77,6 +77,14 @@ def require_file(path: Path) -> None:
         raise ValueError(f"{path} is a pipe or a device: write its content to a file first.")
 
 
+def require_number_rows(X: Any) -> None:
+    """Refuse an array that is not one of rows, or whose numbers a conversion would change."""
+    if X.ndim != 2:
+        raise ValueError(f"Rows are an array of two dimensions, not {X.ndim}.")
+    if getattr(X.dtype, "kind", "f") in "cmM":
+        raise ValueError(f"Rows hold real numbers, not {X.dtype}: convert them first.")
+
+
 class BlockCache:
     """Prepared blocks that a method returns to, up to a memory limit."""
 
@@ -337,8 +345,7 @@ class ArrayRows(RowSource):
             X = X.tocsr()
         elif not hasattr(X, "dtype"):
             X = np.asarray(X)
-        if X.ndim != 2:
-            raise ValueError(f"Rows are an array of two dimensions, not {X.ndim}.")
+        require_number_rows(X)
         self.X = X
         self.shape = (int(X.shape[0]), int(X.shape[1]))
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)

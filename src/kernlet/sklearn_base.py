@@ -645,6 +645,8 @@ def gamma_of_rows(gamma: str | float, rows: RowSource, weights: Floats) -> float
     with np.errstate(over="ignore", invalid="ignore"):  # refused below where not finite
         means = sums / total
         spread = np.maximum(0.0, squares / total - means @ means)
+        if squares == 0 and means.any():  # squares that underflow: the least number is refused
+            spread = np.nextafter(0.0, 1.0)
         return gamma_of_moments(gamma, means + origin, float(spread))
 
 

@@ -500,3 +500,11 @@ def test_blocks_of_sparse_rows(monkeypatch):
     parts = [block for _, block in features.blocks(dense=True)]
     assert len(parts) > 10
     np.testing.assert_array_equal(np.vstack(parts), few.toarray())
+
+
+def test_float32_rows_about_a_point_keep_their_digits_in_float64():
+    X = np.array([[5.2, -0.3], [0.1, 4.7], [30.0, 31.0], [30.5, 29.0]], dtype=np.float32)
+    values = kernel_matrix(RBF(0.1), X.astype(float), X[2:].astype(float))
+    blocks = Gram(RBF(0.1), X, X[2:])
+    assert blocks.x.shift is not None
+    np.testing.assert_allclose(blocks.block(slice(None), slice(None)), values, rtol=1e-12)

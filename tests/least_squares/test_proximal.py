@@ -515,6 +515,16 @@ def test_the_gap_sees_what_forgetting_costs():
     with pytest.warns(ConvergenceWarning, match="forgotten"):
         machine.partial_forget(X[20:], y[20:])
     assert machine.gap_ > 1e-6
+    # The errors of the sums exceed what is left of them: no weights larger than those of the rows.
+    rest = clone(machine).fit(X[:20], y[:20])
+    assert np.abs(machine.coef_).max() <= 1.1 * np.abs(rest.coef_).max()
+
+
+@pytest.mark.parametrize("factor", [1e-170, 1e155])
+def test_gamma_of_row_sources_out_of_range_gets_a_sentence(factor, data):
+    X, y = data
+    with pytest.raises(ValueError, match="out of the range of float64"):
+        ProximalClassifier(landmarks=5, random_state=0).fit(ArrayRows(X * factor), y)
 
 
 def test_the_objective_is_the_stated_one(data):

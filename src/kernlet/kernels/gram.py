@@ -83,8 +83,9 @@ class Points:
     def _convert(self, rows: Selection) -> Any:
         chosen = self.X[rows]
         if self.shift is not None:
-            # Exact in float32 too: shift_for rounds the shift to float32.
-            is_single = chosen.dtype == np.float32
+            # In float32 exact for rows near the shift only, which shift_for rounds to float32:
+            # values in float64 need all digits of the others, too.
+            is_single = chosen.dtype == self.dtype == np.float32
             chosen = chosen - (self.shift.astype(np.float32) if is_single else self.shift)
         return chosen.astype(self.dtype, copy=False)
 

@@ -76,6 +76,8 @@ SMALLEST_OBJECTIVE = 1e-7
 _SMALL_GAP = 1e-9
 # Rounding errors of sums behave like random walks: a few units of round-off, not one per row.
 _SUM_ERROR = 4 * np.finfo(float).eps
+# Columns whose squares once were more than the square of this times those that are left.
+_MUCH_FORGOTTEN = 3.0
 # Fewer classes than this are summed directly: the recursion takes several passes over them too.
 _MANY_CLASSES = 16
 
@@ -470,20 +472,26 @@ class _Equations:
 
     def solve(self, rights: Floats) -> tuple[Floats, Floats, float, float]:
         """Solutions, their objectives over C, and the largest relative gap and residual."""
-        system = self.system
         rights = np.vstack([rights * self.scale[:, None], np.zeros(rights.shape[1])])
-        solution = system.solve(rights)
-        residual = rights - system.product(solution)
-        for _ in range(_MAX_REFINEMENTS):
-            if _largest_ratio(residual, rights) <= _SMALL_RESIDUAL:
-                break
-            solution += system.solve(residual)
-            residual = rights - system.product(solution)
+        result = self._judge(self.system.refined(rights), rights)
+        if not result[2] <= GAP_WORTH_WARNING and self.noise.max() > _MUCH_FORGOTTEN:
+            # Errors of the sums may exceed the eigenvalues that are left, and then solutions have
+            # no limit. A ridge of the size of the errors keeps them sane.
+            matrix = self.system.matrix.copy()
+            ridge = _SUM_ERROR * np.sqrt(len(matrix)) * self.noise**2
+            matrix[np.diag_indices_from(matrix)] += ridge
+            result = self._judge(_Bordered(matrix, self.border).refined(rights), rights)
+        return result
+
+    def _judge(self, solution: Floats, rights: Floats) -> tuple[Floats, Floats, float, float]:
+        """A solution in the original columns, with its certificate."""
+        residual = rights - self.system.product(solution)
         objectives = self._objectives(solution[:-1], rights[:-1])
         floors = np.maximum(objectives, SMALLEST_OBJECTIVE * self.total / 2)
         gap = self._gap_bound(solution[:-1], residual, floors)
         if not gap <= _SMALL_GAP:
-            self.least = max(self.least, system.least_eigenvalue())
+            errors = 20 * np.finfo(float).eps * float(self.noise @ self.noise)
+            self.least = max(self.least, self.system.least_eigenvalue(errors))
             gap = self._gap_bound(solution[:-1], residual, floors)
         ratio = _largest_ratio(residual, rights)
         return solution[:-1] * self.scale[:, None], objectives, gap, ratio
@@ -555,15 +563,24 @@ class _Bordered:
     def _inverse(self, rights: Floats) -> Floats:
         return cho_solve(self.factor, rights, check_finite=False)
 
-    def least_eigenvalue(self) -> float:
-        """A lower estimate of the least eigenvalue of A, 0 where round-off hides it."""
+    def refined(self, rights: Floats) -> Floats:
+        """The same with a residual of round-off."""
+        solution = self.solve(rights)
+        for _ in range(_MAX_REFINEMENTS):
+            residual = rights - self.product(solution)
+            if _largest_ratio(residual, rights) <= _SMALL_RESIDUAL:
+                break
+            solution += self.solve(residual)
+        return solution
+
+    def least_eigenvalue(self, errors: float) -> float:
+        """A lower estimate of the least eigenvalue of A, 0 where its ``errors`` hide it."""
         if self.factor is None:
             return 0.0
         # |A^-1| of the spectral norm is at most that of the 1-norm, which LAPACK estimates to
         # within a factor of about 3 in a few triangular solutions.
         least, _ = dpocon(self.factor[0], 1.0, uplo="L")
-        is_visible = least > 20 * len(self.matrix) * np.finfo(float).eps
-        return float(least) if is_visible else 0.0
+        return float(least) if least > errors else 0.0
 
     def _decompose(self) -> None:
         """Pseudoinverse: eigenvalues below n eps times the largest count as zero."""

@@ -339,6 +339,15 @@ def test_how_dates_are_used_is_noted(tmp_path):
     assert "category" not in output
 
 
+@pytest.mark.parametrize("options", [("--date", "y"), ("--date", "day", "--drop", "day")])
+def test_dates_that_are_not_features_are_refused(options, tmp_path):
+    rows = [f"2024-01-{1 + i % 28:02},{i % 5},{i % 2}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["day,x,y", *rows]))
+    words = ("fit", tmp_path / "t.csv", "--target", "y", *QUICK, "-o", tmp_path / "m")
+    said = kernlet_command(*words, *options, status=1)
+    assert f"--date names '{options[1]}', which is the target or a column that --drop" in said
+
+
 def test_dates_become_numbers_that_vary(tmp_path):
     random = np.random.RandomState(0)
     hours, days = random.randint(24, size=200), random.randint(1, 29, size=200)

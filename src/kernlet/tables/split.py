@@ -86,6 +86,10 @@ def prepare(
         raise ValueError("--regression needs the table in memory: raise --memory.")
     dropped, dates = table.chosen("--drop", drop), table.chosen("--date", dates)
     features, classes, codes = table.without(dropped).split_target(target, skip_unlabelled)
+    if unused := [name for name in dates if name not in features.names]:
+        raise ValueError(
+            f"--date names {unused[0]!r}, which is the target or a column that --drop leaves out."
+        )
     labelled = np.flatnonzero(codes >= 0)
     target_summary = _target_summary(classes, codes[labelled], target, regression)
     if len(labelled) < len(codes):

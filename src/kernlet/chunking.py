@@ -33,10 +33,10 @@ from kernlet.sklearn_base import (
     TrainingData,
     error_weights,
     fit_method,
+    fit_task,
     join_centers,
     one_vs_rest_signs,
 )
-from kernlet.threads import single_thread
 
 # How this works
 # --------------
@@ -667,7 +667,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         return runs
 
 
-@single_thread()
+@fit_task
 def _run(progress: Progress, *arguments: Any) -> Run:
     """A run in any process; one BLAS thread, so that all round alike."""
     with progress:

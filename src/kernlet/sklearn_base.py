@@ -75,6 +75,9 @@ GAP_WORTH_WARNING = 1e-8
 #: nothing on bupa (9), a point on pima (34), 15 on cleveland (52) and 32 on wine (550).
 RATIO_WORTH_WARNING = 30.0
 
+# Fitted attributes that bound how far a machine is from the optimum.
+_CERTIFICATES = ("gap_", "duality_gap_", "ball_gap_", "margin_", "objective_", "residual_")
+
 # Columns of unlike ranges that this process has warned of: their names and the number of columns.
 _UNLIKE_COLUMNS: set[tuple[str, str, int]] = set()
 _HIDDEN_PACKAGES = {"contextlib", "joblib", "kernlet", "sklearn", "threadpoolctl"}
@@ -83,18 +86,32 @@ _HIDDEN_PACKAGES = {"contextlib", "joblib", "kernlet", "sklearn", "threadpoolctl
 # -- Fits -------------------------------------------------------------------------------------
 
 
+def fit_task(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate what a fit runs, in any process: one thread for BLAS, no warnings of overflow.
+
+    Numbers that overflow end in something that is not finite, which a fit refuses.
+    """
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        with single_thread(), np.errstate(all="ignore"):
+            return function(*arguments, **options)
+
+    return run
+
+
 def fit_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate ``fit`` and its kind: as ``checked_method``, and BLAS runs on one thread."""
-    return checked_method(single_thread()(method))
+    """Decorate ``fit`` and its kind: as ``checked_method`` and ``fit_task``."""
+    return checked_method(fit_task(method))
 
 
 def checked_method(
     method: Callable[..., Any], skip_nested_validation: bool = True
 ) -> Callable[..., Any]:
-    """Decorate a method that fits: parameters are validated, and a failure changes nothing.
+    """Decorate a method that fits: parameters are validated, and what it finds is finite.
 
-    With the classes of the new data and the machine of the old, an estimator would predict
-    nonsense.
+    A failure changes nothing. With the classes of the new data and the machine of the old, an
+    estimator would predict nonsense.
     """
     fit = _fit_context(prefer_skip_nested_validation=skip_nested_validation)(method)
 
@@ -104,13 +121,34 @@ def checked_method(
         check_number_types(parameters, self._parameter_constraints, name)
         before = vars(self).copy()
         try:
-            return fit(self, *args, **kwargs)
+            result = fit(self, *args, **kwargs)
+            check_finite_fit(self)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
             raise
+        return result
 
     return checked
+
+
+def check_finite_fit(estimator: Any) -> None:
+    """Refuse a machine or a certificate that is not finite; every fit ends with this."""
+    expansion = getattr(estimator, "expansion_", None)
+    numbers = {name: getattr(expansion, name, None) for name in ("coef", "intercept")}
+    numbers |= {name: getattr(estimator, name, None) for name in _CERTIFICATES}
+    for name, value in numbers.items():
+        if value is not None and not np.isfinite(value).all():
+            raise not_finite(name)
+
+
+def not_finite(what: str) -> ValueError:
+    """What to raise where a number of a fit is not finite."""
+    return ValueError(
+        f"The fit ended with values of {what} that are not finite: values of X, C or the kernel's "
+        "parameters are too large or too small for double precision. Scale the features, for "
+        "example with StandardScaler."
+    )
 
 
 # -- Warnings --------------------------------------------------------------------------------
@@ -142,6 +180,8 @@ def warn_unconverged(
     solutions: Sequence[Certified], tol: float, what: str, reasons: Mapping[str, str]
 ) -> None:
     """Warn of the solutions whose gap exceeds ``tol``, with the reason and a remedy by status."""
+    if not all(np.isfinite(solution.gap) for solution in solutions):
+        raise not_finite("the duality gap")
     unconverged = [solution for solution in solutions if is_unconverged(solution, tol)]
     if unconverged:
         worst = max(unconverged, key=lambda solution: solution.gap)

@@ -166,7 +166,8 @@ def test_no_row_joins_twice_where_nothing_is_near_enough():
 @pytest.mark.parametrize(
     ("eps", "status", "gap", "true_eps", "is_missed"),
     [
-        (None, "optimal", 0.5, 0.5, False),
+        (None, "optimal", 1e-4, 0.5, False),
+        (1e-3, "optimal", 0.5, 0.5, False),
         (None, "stopped", 0.5, 0.5, False),
         (None, "memory limit", 0.5, 0.0, True),
         (None, "memory limit", 1e-4, 0.5, False),

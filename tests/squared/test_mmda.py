@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -336,7 +336,7 @@ def test_weights_that_overflow_get_a_sentence(solver):
         MMDA(solver=solver).fit(X, y, np.full(150, 1e300))
 
 
-def test_a_gap_that_is_no_number_warns(monkeypatch):
+def test_a_gap_that_is_no_number_is_refused(monkeypatch):
     X, y = data(100, 2)
     monkeypatch.setattr(
         "kernlet.squared.features.minimize_matrix",
@@ -344,8 +344,11 @@ def test_a_gap_that_is_no_number_warns(monkeypatch):
             np.arange(100), K[0], 0.0, np.nan, 1, "optimal", 1.0, K[0]
         ),
     )
-    with pytest.warns(ConvergenceWarning, match="gap of up to nan"):
-        MMDA(solver="exact").fit(X, y)
+    features = MMDA(solver="exact")
+    with pytest.raises(ValueError, match="values of gap_ that are not finite"):
+        features.fit(X, y)
+    with pytest.raises(NotFittedError):
+        features.transform(X)
 
 
 def test_landmarks_reach_their_gap_at_a_large_c():

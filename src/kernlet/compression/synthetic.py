@@ -62,7 +62,7 @@ class ReducedSet:
     def total(self) -> float:
         """|U f(C)|^2."""
         products = Gram(self.kernel, self.centers).dot(self.coef.T)
-        return float(np.einsum("cj,jc->", self.coef, products))
+        return _finite(float(np.einsum("cj,jc->", self.coef, products)))
 
     @cached_property
     def _ridge(self) -> float:
@@ -95,7 +95,9 @@ class ReducedSet:
     def _products(self, Z: Floats) -> tuple[Derivatives, Derivatives, Floats]:
         """K(Z, C) and K(Z, Z) with derivatives, and R = K(Z, C) U'."""
         zc = evaluate_derivatives(self.kernel, Z, self.centers)
-        return zc, evaluate_derivatives(self.kernel, Z, Z), zc.values @ self.coef.T
+        zz = evaluate_derivatives(self.kernel, Z, Z)
+        _finite(zz.values)
+        return zc, zz, _finite(zc.values @ self.coef.T)
 
     def _gradient(self, zc: Derivatives, zz: Derivatives, Z: Floats, W: Floats) -> Floats:
         by_points = gradient(zc, -2.0 * W.T @ self.coef, Z, self.centers)
@@ -104,6 +106,16 @@ class ReducedSet:
 
     def _relative(self, R: Floats, zz: Floats, W: Floats) -> float:
         return 1.0 + float(np.sum(W * (W @ zz - 2.0 * R.T))) / self.total
+
+
+def _finite(values: Any) -> Any:
+    """The values, refused where they are not finite."""
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "Kernel values of the centers, or of points that would replace them, overflow. Scale "
+            "the features, for example with StandardScaler."
+        )
+    return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -468,7 +468,7 @@ class _OutputState:
     def is_open(self, tol: float) -> bool:
         """Whether the gap is too large, and another round may narrow it."""
         is_hopeful = self.idle_rounds < _MAX_IDLE_ROUNDS and self.status != "iteration limit"
-        return is_hopeful and self.gap > tol
+        return is_hopeful and not self.gap <= tol
 
     def objective_at(self, coef: Floats, values: Floats) -> float:
         """The objective of a machine with its decision values."""
@@ -636,7 +636,7 @@ class Crossover:
         else:
             self._move_between(output, number, coef, values)
             output.crowd *= 2.0
-        if output.gap > 0.9 * gap:  # no progress
+        if not output.gap <= 0.9 * gap:  # no progress
             output.idle_rounds += 1
             output.crowd *= 2.0
         output.trust = min(_MAX_TRUST, 4.0 * output.trust)
@@ -667,7 +667,7 @@ class Crossover:
             duals=output.duals[rows],
             slacks=output.costs.slacks(self.values[:, number]),
             objective=output.objective,
-            bound=output.bound,
+            bound=max(0.0, output.bound),  # what t = 0 gives, where no program was solved
             n_iter=output.n_iter,
             status=output.status,
         )

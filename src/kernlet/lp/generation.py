@@ -367,12 +367,12 @@ class ColumnGeneration:
             if report is not None and report(pair):
                 status = "stopped"
             rows = centers = _NONE
-            if status == "optimal" and prices.solution.gap > tol:
+            if status == "optimal" and not prices.solution.gap <= tol:
                 rows, centers = self._violated(prices)
             if certify and not len(rows) and not len(centers):
                 pair = self._pair(*self.lp.polished())
                 prices = _Prices(self.costs, pair, *self.pricer.exact(pair))
-                if status == "optimal" and prices.solution.gap > tol:
+                if status == "optimal" and not prices.solution.gap <= tol:
                     rows, centers = self._outside(*prices.violated(_VIOLATION, _VIOLATION))
             if not len(rows) and not len(centers):
                 n_iter = before + self.lp.simplex.n_iter - begin

@@ -39,12 +39,12 @@ from kernlet.sklearn_base import (
     TrainingData,
     error_weights,
     fit_method,
+    fit_task,
     is_unconverged,
     join_centers,
     warn_unconverged,
     warn_user,
 )
-from kernlet.threads import single_thread
 
 #: ``method(solver, tol=..., start=..., report=...)`` solves the outputs of ``solver.problem``:
 #: :func:`solve_once` or :func:`linearize` with its settings.
@@ -100,7 +100,7 @@ def solve_by_generation(
     return paths
 
 
-@single_thread()
+@fit_task
 def solve_output(
     problem: L1Margin, method: Method, task: Progress, seed: int, max_bytes: int, n_outputs: int
 ) -> LinearizationPath:
@@ -173,7 +173,7 @@ _SAMPLE_TOL = 1e-3  # candidates need no exact optimum
 _SAMPLE_SEED = int(np.random.RandomState(0).randint(2**31 - 1))
 
 
-@single_thread()
+@fit_task
 def _centers_of_sample(
     sample: TrainingData, kernel: Kernel, method: Method, costs: Floats, max_bytes: int
 ) -> Indices:
@@ -199,7 +199,7 @@ _LEAST_GROWTH = 0.25  # exponent: two samples tell the growth of small numbers p
 _MAX_ENTRIES = 5e5
 
 
-@single_thread()
+@fit_task
 def is_quick(problem: L1Margin, max_bytes: int) -> bool:
     """Whether all rows as candidates take seconds, judged by machines on 250 and 500 rows.
 

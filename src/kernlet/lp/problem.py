@@ -189,10 +189,13 @@ class Solution(PrimalDual):
 
     @property
     def gap(self) -> float:
-        """Relative duality gap (objective - bound) / objective: the certificate."""
+        """Relative duality gap |objective - bound| / objective: the certificate."""
         return relative_gap(self.objective, self.bound)
 
 
 def relative_gap(objective: float, bound: float) -> float:
-    """(objective - bound) / objective; 0 for an objective of 0, which nothing undercuts."""
-    return (objective - bound) / objective if objective > 0 else 0.0
+    """|objective - bound| / objective; 0 for an objective of 0, which nothing undercuts.
+
+    A bound above the objective is round-off in one of the two, by as much as they differ.
+    """
+    return 0.0 if objective == 0 else abs(objective - bound) / objective

@@ -10,7 +10,15 @@ from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import ColumnCache, as_indices
 from kernlet.sklearn_base import is_unconverged
 from kernlet.squared.active_set import IncrementalNNQP
-from kernlet.squared.problem import ROUNDING, Report, Solution, SquaredMargin, Status
+from kernlet.squared.problem import (
+    OVERFLOW,
+    ROUNDING,
+    Report,
+    Solution,
+    SquaredMargin,
+    Status,
+    certified_gap,
+)
 
 # How this works
 # --------------
@@ -37,6 +45,10 @@ from kernlet.squared.problem import ROUNDING, Report, Solution, SquaredMargin, S
 #   tol   relative duality gap. a is feasible for the dual of all rows, so that D(a) = 1/2 sum a
 #         bounds the optimum from below; P is evaluated by a scan, or estimated from the slacks of
 #         a sample: rows outside the core set have slack exactly where (Q a)_i < 1.
+#
+# D(a) = 1/2 sum a holds where the program is solved exactly. The certificate does not rely on it:
+# a'Qa is computed from the scan, the best multiple of a has D = (sum a)^2 / (2 a'Qa), and P - D
+# includes a bound on the round-off of all values where that is worth a warning.
 #
 # MMDA solves one ball per feature: rows that carry earlier features cost nothing more at
 # prediction, so that those of them that lie outside are added before any other row (``known``).
@@ -78,12 +90,11 @@ class CoreRule:
         return max(2, int(np.sqrt(self.max_bytes / _BYTES_PER_ENTRY)))
 
     def is_missed(self, solution: Solution) -> bool:
-        """Whether a core set ended early and short of the rule."""
-        if solution.status == "optimal":
-            return False
+        """Whether a core set ended short of the rule; samples that met ``eps`` are enough."""
         if self.eps is None:
             return is_unconverged(solution, self.tol)
-        return is_unconverged(replace(solution, gap=solution.ball_gap), self.eps)
+        is_met = solution.status == "optimal"
+        return not is_met and is_unconverged(replace(solution, gap=solution.ball_gap), self.eps)
 
 
 def find_core_set(
@@ -127,6 +138,7 @@ class _Growth:
         self.values: Floats = np.empty(0)  # decision values and margins of the last scan
         self.margins: Floats = np.empty(0)
         self.own_margin: Floats = np.zeros(n_rows)  # a_i / c_i, its part of margin i
+        self.objective = self.gap = np.inf  # by the last scan
 
     def run(self) -> Solution:
         """Grow the core set, by samples first where the rule has them, and certify it."""
@@ -223,6 +235,23 @@ class _Growth:
         values = self.columns.combine(rows, coef[:, None])[0] + coef.sum()
         self.values = self.problem.deflate(values, slice(None), rows, coef)
         self.margins = self.problem.signs * self.values + self.own_margin
+        self._judge(rows, coef)
+
+    def _judge(self, rows: Indices, coef: Floats) -> None:
+        """Objective and relative duality gap, from the values of all rows."""
+        problem, weights = self.problem, self.program.weights
+        norm = max(0.0, float(coef @ self.values[rows]))  # |w|^2 + b^2
+        ridge, total = float(problem.ridge[self.core] @ weights**2), float(weights.sum())
+        errors = problem.value_errors(rows, coef)
+        norm_error = float(np.abs(coef) @ errors[rows])
+        self.objective = problem.objective(norm, self.values)
+        largest = problem.objective(norm + norm_error, self.values, errors)
+        if not np.isfinite(largest):
+            raise ValueError(OVERFLOW)
+        self.gap = certified_gap(
+            _relative_gap(self.objective, total, norm + ridge),
+            _relative_gap(largest, total, norm + norm_error + ridge),
+        )
 
     def _is_outside(self, margins: Floats, sample: Indices) -> bool:
         """Whether a sample has a row to add.
@@ -230,18 +259,17 @@ class _Growth:
         P - D is 1/2 sum_i c_i slack_i^2 over rows outside the core set; the sample estimates it.
         """
         if self.rule.eps is not None:
-            return self._ball_gap(float(margins.min())) > self.rule.eps
+            return not self._ball_gap(float(margins.min())) <= self.rule.eps
         slacks = np.maximum(0.0, 1.0 - margins)
         share = 0.5 * float(self.problem.costs[sample] @ slacks**2)
         gap = share * self.problem.n_rows / len(sample)
-        return gap > self.rule.tol * (gap + self._bound)
+        return not gap <= self.rule.tol * (gap + self._bound)
 
     def _is_optimal(self) -> bool:
         """Whether the rule is met by all rows."""
         if self.rule.eps is not None:
             return self._ball_gap(float(self.margins.min())) <= self.rule.eps
-        objective = self.problem.objective(self._squared_norm, self.values)
-        return objective - self._bound <= self.rule.tol * objective
+        return self.gap <= self.rule.tol
 
     def _ball_gap(self, least_margin: float) -> float:
         """The eps of the ball, whose center has weights of sum 1."""
@@ -255,24 +283,28 @@ class _Growth:
         """D(a) = sum a - 1/2 a'Qa, where a'Qa = sum a."""
         return 0.5 * float(self.program.weights.sum())
 
-    @property
-    def _squared_norm(self) -> float:
-        """|w|^2 + b^2: a'Qa less the part of the ridge."""
-        weights = self.program.weights
-        return float(weights.sum() - self.problem.ridge[self.core] @ weights**2)
-
     def _solution(self, status: Status) -> Solution:
         rows, coef = self._support()
-        objective = self.problem.objective(max(0.0, self._squared_norm), self.values)
         return Solution(
             rows=rows,
             coef=coef,
             intercept=float(coef.sum()),
-            gap=max(0.0, (objective - self._bound) / objective),
+            gap=self.gap,
             n_iter=self.n_iter,
             status=status,
-            objective=objective,
+            objective=self.objective,
             values=self.values,
             ball_gap=self._ball_gap(float(self.margins.min())),
             core=self.core,
         )
+
+
+def _relative_gap(objective: float, total: float, quadratic: float) -> float:
+    """1 - D / P for P and the dual point a of sum ``total`` with a'Qa = ``quadratic``.
+
+    1 where a'Qa underflows or P is 0: nothing is known then.
+    """
+    if not (objective > 0.0 and quadratic > 0.0):
+        return 1.0
+    gap = 1.0 - total * (total / quadratic) / (2.0 * objective)
+    return 0.0 if gap <= 0.0 else gap

@@ -223,8 +223,8 @@ class CoreVectorClassifier(ExpansionClassifier):
             self.expansion_, centers = join_centers(Gram(kernel, data.X), solutions)
             self.center_indices_ = data.rows[centers]
             self.core_indices_ = data.rows[np.unique(np.concatenate([s.core for s in solutions]))]
-            self.ball_gap_ = max(s.ball_gap for s in solutions)
-            self.gap_ = max(s.gap for s in solutions)
+            self.ball_gap_ = float(np.max([s.ball_gap for s in solutions]))
+            self.gap_ = float(np.max([s.gap for s in solutions]))
             self.objective_ = np.array([s.objective for s in solutions])
             self.n_iter_ = sum(s.n_iter for s in solutions)
         return self

@@ -29,20 +29,22 @@ from kernlet.sklearn_base import (
     Progress,
     TrainingData,
     fit_method,
+    fit_task,
     join_centers,
     one_vs_rest_signs,
     warn_unconverged,
 )
 from kernlet.squared.mdm import find_nearest_point
 from kernlet.squared.problem import ROUNDING, Solution, SquaredMargin, report_to
-from kernlet.threads import single_thread
 
 #: Trains on a subset of the rows: the problem of these rows, their numbers, and weights alpha to
 #: start from.
 Solve = Callable[[SquaredMargin, Indices, Floats | None], Solution]
 
-# What max_iter="auto" allows: half a minute or so, whatever the number of rows.
+# What max_iter="auto" allows: half a minute or so, whatever the number of rows. A step on few rows
+# takes as long as one on 2,000.
 _AUTO_STEPS, _LEAST_STEPS, _AUTO_KERNEL_VALUES = 2e9, 20_000, 1e9
+_STEP_ROWS = 2000
 _MANY_ROWS = 10_000  # beyond this, samples first
 
 _REASONS = {
@@ -217,7 +219,7 @@ class _Training:
     n_iter: int = 0
     was_stopped: bool = False
 
-    @single_thread()
+    @fit_task
     def run(self) -> tuple[Solution, list[RemovalRound]]:
         """Train, with removal where asked for, in any process."""
         path: list[RemovalRound] = []
@@ -307,7 +309,7 @@ def _find_within_limits(
         solution = find_nearest_point(
             problem.subset(rows) if size < n_rows else problem,
             start=alpha[rows] if alpha.any() else None,
-            max_iter=max(_LEAST_STEPS, int(_AUTO_STEPS / size)),
+            max_iter=max(_LEAST_STEPS, int(_AUTO_STEPS / max(size, _STEP_ROWS))),
             max_columns=int((_AUTO_KERNEL_VALUES - n_values) / size),
             **options if size == n_rows else options | {"report": None},
         )
@@ -356,8 +358,9 @@ class HullPerceptronClassifier(ExpansionClassifier):
         active set finds the last digits.
     max_iter : "auto" or int, default="auto"
         Steps allowed for each training; -1 for no limit. ``"auto"`` allows 2e9 / n_rows steps, at
-        least 20,000, and 1e9 kernel values: clean data need fewer. A fit that stops at the
-        limit warns with the gap that it reached. The paper takes 10,000 ``"sk"`` steps.
+        least 20,000 and at most 1,000,000, and 1e9 kernel values: clean data need fewer. A fit
+        that stops at the limit warns with the gap that it reached. The paper takes 10,000
+        ``"sk"`` steps.
     removal : Removal or None, default=None
         Train repeatedly without the rows of small alpha, see :class:`Removal` and Notes: there are
         better ways to have few centers.
@@ -534,7 +537,7 @@ class HullPerceptronClassifier(ExpansionClassifier):
             self.alpha_ = np.zeros((len(solutions), len(support)))
             for line, solution in zip(self.alpha_, solutions, strict=True):
                 line[np.searchsorted(support, solution.rows)] = solution.alpha
-            self.gap_ = max(s.gap for s in solutions)
+            self.gap_ = float(np.max([s.gap for s in solutions]))
             self.margin_ = np.array([s.margin for s in solutions])
             self.n_iter_ = sum(s.n_iter for s in solutions)
         self.__dict__.pop("removal_path_", None)

@@ -12,7 +12,7 @@ import numpy as np
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import as_indices
 from kernlet.squared.active_set import IncrementalNNQP
-from kernlet.squared.problem import Report, Solution, SquaredMargin, Status
+from kernlet.squared.problem import Report, Solution, SquaredMargin, Status, certified_gap
 
 # How this works
 # --------------
@@ -252,7 +252,8 @@ class WorkingSet:
 
 def relative_gap(squared_norm: float, margins: Floats) -> float:
     """1 - min margin / |W|^2, not below 0."""
-    return max(0.0, 1.0 - float(margins.min()) / squared_norm)
+    gap = 1.0 - float(margins.min()) / squared_norm
+    return 0.0 if gap <= 0.0 else gap  # max(0, gap) would be 0 for a gap that is not a number
 
 
 Steps = Callable[[WorkingSet, int, float], int]
@@ -400,24 +401,31 @@ class _Search:
 
     @property
     def gap(self) -> float:
-        """Relative gap, by the last margins of all rows."""
-        return relative_gap(self.squared_norm, self.margins)
+        """Relative gap, by the last margins of all rows, and with their round-off."""
+        gap = relative_gap(self.squared_norm, self.margins)
+        support = np.flatnonzero(self.alpha)
+        errors = self.problem.value_errors(support, self.alpha[support])
+        n2 = self.squared_norm + float(self.alpha @ errors)
+        return certified_gap(gap, relative_gap(n2, self.margins - errors))
 
     def run(self, steps: Steps, tol: float, *, shrinking: bool, budget: float = np.inf) -> None:
         """Step until the margins of all rows show the gap, or there is nothing to gain."""
         limit = min(self.max_iter, budget)
-        while self.gap > tol:
+        while not self.gap <= tol:
             norm, gap = self.squared_norm, self.gap
-            self.status = self._run_working_set(steps, tol, limit, shrinking)
+            # Round-off that is added to the gap leaves the steps less of ``tol``.
+            round_off = gap - relative_gap(norm, self.margins)
+            step_tol = tol - round_off if round_off < tol else tol
+            self.status = self._run_working_set(steps, step_tol, limit, shrinking)
             self.alpha = self.working.spread_alpha() / self.working.alpha.sum()  # round-off
             self.margins = self.problem.margins(self.alpha)
             self.working.margins[:] = self.margins[self.working.rows]
             self.working.refresh_norm()
             if self.status in ("iteration limit", "stopped"):
                 return
-            if self.squared_norm >= norm and self.gap >= gap:  # round-off
+            if self.squared_norm >= norm and not self.gap < gap:  # round-off
                 break
-            if self.gap > tol:
+            if not self.gap <= tol:
                 self.working.extend(self.margins)
         self.status = "optimal" if self.gap <= tol else "rounding"
 

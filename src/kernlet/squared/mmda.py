@@ -18,6 +18,7 @@ from kernlet.sklearn_base import (
     ExpansionTransformer,
     Progress,
     check_cost_overflow,
+    check_finite_fit,
     fit_method,
     one_vs_rest_signs,
     warn_user,
@@ -274,11 +275,12 @@ class MMDA(ExpansionTransformer):
         self.gap_ = np.array([solution.gap for solution in solutions])
         self.n_iter_ = n_iter
         self.__dict__.pop("ball_gap_", None)
+        check_finite_fit(self)  # else a warning would name a gap that is not a number
         is_by_eps = self.solver == "core" and self.eps is not None
         if not is_by_eps and not self.gap_.max() <= max(rule.tol, GAP_WORTH_WARNING):
             reason = _ADVICE[self.solver]
         if self.solver == "core":
-            self.ball_gap_ = float(max(solution.ball_gap for solution in solutions))
+            self.ball_gap_ = float(np.max([solution.ball_gap for solution in solutions]))
             missed = [solution for solution in solutions if rule.is_missed(solution)]
             if missed:
                 reason = f"ball_gap_ is {self.ball_gap_:.1e}, and {REASONS[missed[0].status]}"

@@ -60,7 +60,7 @@ def minimize_matrix(
     values: Floats = np.zeros(problem.n_rows)
     objective, gap = _judge(problem, K, coef, values)
     n_iter, length = 0, 1.0
-    while gap > tol and n_iter < max_iter:
+    while not gap <= tol and n_iter < max_iter:
         n_iter += 1
         target = _fixed_rows_solution(problem, K, np.flatnonzero(signs * values < 1.0))
         step, change = target - coef, _image(problem, K, target) - values
@@ -245,13 +245,13 @@ class LandmarkNewton:
             for place, number in enumerate(outputs):
                 states[number].trial_values[rows] = values[:, place]
                 self._update_active(number, rows, block, slacks[:, place] > 0)
-        if not (np.isfinite(gradients).all() and np.isfinite(losses).all()):
+        norms = np.array([states[number].trial @ states[number].trial for number in outputs])
+        if not (np.isfinite(gradients).all() and np.isfinite(norms + losses).all()):
             raise ValueError(OVERFLOW)
         for place, number in enumerate(outputs):
             state = states[number]
             state.trial_gradient = state.project(state.trial + gradients[:, place])
-            norm = float(state.trial @ state.trial)
-            state.trial_objective = 0.5 * (norm + float(losses[place]))
+            state.trial_objective = 0.5 * float(norms[place] + losses[place])
 
     def _update_active(
         self, number: int, rows: slice, block: Floats, active: NDArray[np.bool_]

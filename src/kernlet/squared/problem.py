@@ -13,11 +13,15 @@ from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, Selection, as_indices
-from kernlet.sklearn_base import Progress
+from kernlet.sklearn_base import GAP_WORTH_WARNING, Progress
 
 _DIAGONAL_ROWS = 64  # rows of a block of which only the diagonal is used
 
 OVERFLOW = "Kernel values times weights times C overflow. Scale the features, or lower C."
+# Round-off of a sum of kernel values, relative to the sizes of its summands: a value is rounded in
+# its inner product, in its power or exponential, and in the sum.
+_ROUND_OFF = 8 * float(np.finfo(float).eps)
+
 ROUNDING = "kernel values times C exhaust double precision. Scale the features, or lower C."
 
 # How this works
@@ -95,9 +99,17 @@ class SquaredMargin:
         return 1.0 / self.costs
 
     @cached_property
+    def squared_lengths(self) -> Floats:
+        """k(x_i, x_i) + 1 of all rows, which bound all other kernel values."""
+        squares = kernel_diagonal(self.gram) + 1.0
+        if not np.isfinite(squares).all():
+            raise ValueError(OVERFLOW)
+        return squares
+
+    @cached_property
     def diagonal(self) -> Floats:
         """Q_ii of all rows."""
-        diagonal = kernel_diagonal(self.gram) + 1.0 + self.ridge
+        diagonal = self.squared_lengths + self.ridge
         if self.features is not None:
             diagonal -= np.einsum("ij,ij->i", self.features, self.features)
         return diagonal
@@ -105,7 +117,7 @@ class SquaredMargin:
     @cached_property
     def kappa(self) -> float:
         """The largest |X_i|^2, before deflation."""
-        return float((kernel_diagonal(self.gram) + self.ridge).max(initial=0.0)) + 1.0
+        return float((self.squared_lengths + self.ridge).max(initial=1.0))
 
     def products(self, rows: Indices, columns: Selection = slice(None)) -> Floats:
         """Q[rows][:, columns]; columns are an index array or all."""
@@ -138,12 +150,26 @@ class SquaredMargin:
         return self.signs * self.deflate(values, slice(None), support, coef) + self.ridge * alpha
 
     def squared_norm(self, alpha: Floats, margins: Floats) -> float:
-        """|W|^2 = alpha' Q alpha, given Q alpha; at least the ridge's part, which cannot cancel."""
-        return max(float(alpha @ margins), float(self.ridge @ alpha**2))
+        """|W|^2 = alpha' Q alpha, given Q alpha; at least the ridge's part, which cannot cancel.
 
-    def objective(self, squared_norm: float, values: Floats) -> float:
-        """P, given |w|^2 + b^2 and the decision values at all rows."""
-        slacks = np.maximum(0.0, 1.0 - self.signs * values)
+        Margins that are not finite are refused, those of rows without weight too.
+        """
+        product = float(alpha @ margins)
+        if not np.isfinite(product):
+            raise ValueError(OVERFLOW)
+        return max(product, float(self.ridge @ alpha**2))
+
+    def value_errors(self, support: Indices, coef: Floats) -> Floats:
+        """Bounds on the round-off of sum_j coef_j (k(x_i, x_j) + 1) at all rows.
+
+        |k(x_i, x_j) + 1| is at most the product of the lengths of (f(x_i), 1) and (f(x_j), 1).
+        """
+        lengths = np.sqrt(self.squared_lengths)
+        return np.asarray(_ROUND_OFF * float(np.abs(coef) @ lengths[support]) * lengths)
+
+    def objective(self, squared_norm: float, values: Floats, errors: Floats | float = 0.0) -> float:
+        """P, given |w|^2 + b^2 and the decision values at all rows; at most, with their errors."""
+        slacks = np.maximum(0.0, 1.0 - self.signs * values + errors)
         return 0.5 * (squared_norm + float(self.costs @ slacks**2))
 
     def ball_gap(self, squared_norm: float, least_margin: float) -> float:
@@ -152,8 +178,10 @@ class SquaredMargin:
         |X_i - W|^2 = |W|^2 - 2 W.X_i + kappa and the squared radius is kappa - |W|^2. Rows with a
         norm below kappa are given the difference in a coordinate in which the center is 0.
         """
-        furthest = squared_norm - 2.0 * least_margin + self.kappa
-        return max(0.0, float(np.sqrt(furthest / (self.kappa - squared_norm))) - 1.0)
+        furthest = max(0.0, squared_norm - 2.0 * least_margin + self.kappa)
+        # No radius is known to less than the round-off of kappa.
+        radius = max(self.kappa - squared_norm, _ROUND_OFF * self.kappa)
+        return max(0.0, float(np.sqrt(furthest / radius)) - 1.0)
 
     def subset(self, rows: Indices) -> SquaredMargin:
         """The problem of some of the rows; their points are copied."""
@@ -163,6 +191,11 @@ class SquaredMargin:
         )
         features = None if self.features is None else self.features[rows]
         return SquaredMargin(gram, self.signs[rows], self.costs[rows], features)
+
+
+def certified_gap(gap: float, at_most: float) -> float:
+    """The gap, or its upper bound where round-off makes a difference that is worth a warning."""
+    return gap if at_most - gap <= GAP_WORTH_WARNING else at_most
 
 
 Status = Literal["optimal", "iteration limit", "memory limit", "stopped", "rounding", "running"]

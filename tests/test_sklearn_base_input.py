@@ -40,9 +40,10 @@ def test_data(Classifier, X, y, sentence):
         Classifier(gamma=1.0).fit(X, y)
 
 
-def test_huge_values(Classifier):
+def test_huge_values(Classifier, recwarn):
     with pytest.raises(ValueError, match=r"kernel returned NaN or infinite.*Scale the features"):
         Classifier(kernel="poly", gamma=1.0).fit(1e200 * X, y)
+    assert not recwarn.list
 
 
 def test_values_of_very_different_size_end_with_a_warning_and_soon(Classifier):

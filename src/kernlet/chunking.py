@@ -36,6 +36,7 @@ from kernlet.sklearn_base import (
     fit_task,
     join_centers,
     one_vs_rest_signs,
+    warn_user,
 )
 
 # How this works
@@ -260,7 +261,7 @@ def run_stage(
         n_support_b=b.n_support,
         n_support_d=d.n_support,
         residual=first.residual,
-        gap=None if b.gap is None or d.gap is None else max(b.gap, d.gap),
+        gap=None if b.gap is None or d.gap is None else float(np.max([b.gap, d.gap])),
         seconds=time.thread_time() - began,
         **accuracies,
     )
@@ -300,7 +301,8 @@ def _linear_programs(
     for solutions in solve(gram, signs, weights, Cs, random):
         expansion, _ = join_centers(gram, solutions)
         n_support = len(np.unique(np.concatenate([s.rows for s in solutions])))
-        answers.append(Solution(expansion, n_support, max(s.gap for s in solutions)))
+        gap = float(np.max([s.gap for s in solutions]))
+        answers.append(Solution(expansion, n_support, gap))
     return answers
 
 
@@ -379,9 +381,14 @@ class StagesDone:
 
         def decode(header: dict[str, Any], arrays: Any) -> StagesDone:
             records = tuple(
-                tuple(RunRecord(**{**run, "scores": tuple(run["scores"])}) for run in stage)
+                tuple(
+                    RunRecord(**{**run, "scores": tuple(map(float, run["scores"]))})
+                    for run in stage
+                )
                 for stage in header["records"]
             )
+            if not records or len({len(run.scores) for stage in records for run in stage}) != 1:
+                raise ValueError("records of stages or scores are missing")
             points = (arrays["candidates"], arrays["start"])
             return cls(records, *(stored_numbers(array, None, n_features) for array in points))
 
@@ -453,7 +460,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         One tuple per stage, the last stage being the single run on all rows.
     gap_ : float or None
         Largest relative duality gap of the linear programs of the last stage; None for the
-        quadratic solver.
+        quadratic solver. A gap above 1e-6, in any stage, is warned of.
     n_iter_ : int
         Stages.
     n_features_in_, feature_names_in_ : see L1KernelClassifier
@@ -598,6 +605,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
             self.stages_ = [*done.records, (last.record,)]
             self.gap_ = last.record.gap
             self.n_iter_ = len(self.stages_)
+            _warn_of_gaps([record for stage in self.stages_ for record in stage])
         return self
 
     def _plan(self, data: TrainingData) -> Plan:
@@ -665,6 +673,18 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
                 for number, numbers in enumerate(drawn)
             )
         return runs
+
+
+def _warn_of_gaps(records: list[RunRecord]) -> None:
+    """Warn of linear programs that were not solved to their optimum."""
+    gaps = [record.gap for record in records if record.gap is not None]
+    missed = [gap for gap in gaps if not gap <= _LP_TOL]
+    if missed:
+        warn_user(
+            f"Linear programs of {len(missed)} of {len(gaps)} runs ended at a relative duality gap "
+            f"of up to {np.max(missed):.1e} (tol={_LP_TOL:.1e}): kernel values times C leave no "
+            "more digits. Scale the features, or lower C."
+        )
 
 
 @fit_task

@@ -1,6 +1,7 @@
 """The chunking-synthetic machine as an estimator."""
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_classification, make_moons
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -449,3 +450,26 @@ def test_the_quadratic_solver_beats_the_majority():
     machine = ChunkingSyntheticClassifier(n_runs=2, solver="quadratic", random_state=0)
     machine.fit(X[:500], y[:500])
     assert machine.score(X[500:], y[500:]) > 1 - y[500:].mean() + 0.03
+
+
+@pytest.mark.parametrize("solver", ["lp", "quadratic"])
+@pytest.mark.parametrize("kernel", [{"gamma": 1.0}, {"kernel": "linear"}], ids=str)
+def test_features_whose_squares_overflow_get_a_sentence(solver, kernel, recwarn):
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    machine = ChunkingSyntheticClassifier(3, n_runs=1, solver=solver, random_state=0, **kernel)
+    with pytest.raises(ValueError, match="Scale the features"):
+        machine.fit(1e300 * X, y)
+    assert not recwarn.list
+
+
+def test_a_gap_of_any_stage_is_warned_of(monkeypatch):
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    run_stage = chunking_synthetic.run_stage
+
+    def unsolved(plan, sample, *rest):
+        run = run_stage(plan, sample, *rest)
+        return replace(run, record=replace(run.record, gap=0.25)) if len(sample.y) < 60 else run
+
+    monkeypatch.setattr(chunking_synthetic, "run_stage", unsolved)
+    with pytest.warns(ConvergenceWarning, match=r"of 2 of 3 runs .*gap of up to 2.5e-01"):
+        ChunkingSyntheticClassifier(3, n_runs=2, random_state=0).fit(X, y)

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import naive
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.rbf import RBF
-from kernlet.lp.problem import L1Margin, PoundLoss
+from kernlet.lp.problem import L1Margin, PoundLoss, relative_gap
 from support.margin_problems import gram, one_output
 
 GAMMA = 0.5
@@ -339,3 +339,17 @@ def test_linearized_problem_changes_only_costs():
     np.testing.assert_array_equal(problem.error_weights, weights[0])
     np.testing.assert_array_equal(problem.coef_weights, weights[1])
     assert np.all(linear.coef_weights > 0)
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "gap"),
+    [
+        (2.0, 1.0, 0.5),
+        (2.0, 3.0, 0.5),
+        (0.0, 0.0, 0.0),
+        (np.nan, 1.0, np.nan),
+        (np.inf, 1.0, np.nan),
+    ],
+)
+def test_a_gap_is_not_zero_where_the_objective_is_no_number(objective, bound, gap):
+    np.testing.assert_equal(relative_gap(objective, bound), gap)

@@ -1,5 +1,8 @@
 """The core vector machine as an estimator."""
 
+import warnings
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
@@ -128,3 +131,52 @@ def test_weights_that_overflow_get_a_sentence():
     X, y = moons()
     with pytest.raises(ValueError, match="nearer to 1"):
         CoreVectorClassifier().fit(X, y, np.full(150, 1e300))
+
+
+def exact_objective(machine, X, y, C):
+    """P of a machine with a linear kernel, in rational numbers."""
+    rows, centers = (
+        [list(map(Fraction, row)) for row in A.tolist()] for A in (X, machine.expansion_.centers)
+    )
+    coef = list(map(Fraction, machine.expansion_.coef[0].tolist()))
+    b = Fraction(float(machine.expansion_.intercept[0]))
+    w = [sum(c * z[k] for c, z in zip(coef, centers, strict=True)) for k in range(X.shape[1])]
+    total = sum(v * v for v in w) + b * b
+    for row, label in zip(rows, y, strict=True):
+        value = sum(v * x for v, x in zip(w, row, strict=True)) + b
+        total += Fraction(C) * max(Fraction(0), 1 - value * (1 if label else -1)) ** 2
+    return total / 2
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e6, 1e7, 1e8])
+@pytest.mark.parametrize("options", [{}, {"sample_size": 5}], ids=str)
+def test_the_gap_covers_what_round_off_does_to_the_objective(size, options):
+    for seed in range(5):
+        random = np.random.RandomState(seed)
+        X, y = size * random.randn(10, 2), np.arange(10) % 2
+        machine = CoreVectorClassifier(100.0, kernel="linear", random_state=0, **options).fit(X, y)
+        exact = float(exact_objective(machine, X, y, 100.0))
+        claimed, share = machine.objective_[0], 1 - machine.gap_ - 1e-8
+        assert exact * share <= claimed
+        assert claimed * share <= exact
+
+
+def test_a_gap_above_tol_warns():
+    X = 1e6 * np.random.RandomState(0).randn(30, 2)
+    machine = CoreVectorClassifier(1e4, kernel="linear", tol=1e-6, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="exhaust double precision"):
+        machine.fit(X, np.arange(30) % 2)
+    assert machine.gap_ > 1e-6
+
+
+def test_two_rows_whose_kernel_values_are_huge():
+    """The objective is 0 up to round-off, and was divided by."""
+    X = np.array([[31.0, -12.0], [-17.5, 44.0]])
+    options = {"kernel": "poly", "gamma": 4.3e4, "random_state": 0}
+    machine = CoreVectorClassifier(1e4, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        machine.fit(X, [0, 1])
+    assert machine.gap_ <= 1e-3 or caught
+    assert np.isfinite(machine.decision_function(X)).all()

@@ -341,3 +341,41 @@ def test_a_limit_of_work_leaves_the_machine_on_a_sample_with_its_gap_on_all_rows
     assert np.mean((values > 0) == y) > 0.65
     # the certificate is that of all rows: the least margin is the relative one of the worst row
     assert machine.margin_[0] < 0
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "sk"}, {"removal": Removal(rounds=2)}], ids=str)
+@pytest.mark.parametrize(
+    ("scale", "kernel"),
+    [
+        (1e8, {"kernel": "poly", "degree": 20, "gamma": 1.0, "coef0": 1.0}),
+        (1e160, {"kernel": "linear"}),
+        (1e154, {"kernel": "linear"}),
+        (1e154, {"kernel": "rbf"}),
+        (1e-155, {"kernel": "rbf"}),
+    ],
+)
+def test_nothing_is_certified_where_kernel_values_overflow(scale, kernel, options, recwarn):
+    X = np.random.RandomState(0).randn(60, 3)
+    with pytest.raises(ValueError, match=r"[Ss]cale the(m| features)"):
+        HullPerceptronClassifier(**kernel, **options).fit(scale * X, X[:, 0] > 0)
+    assert not recwarn.list
+
+
+def test_sk_steps_end_for_a_tol_of_zero(monkeypatch):
+    """They approach the optimum for ever; the limit is a million steps, here 20,000."""
+    X, y = moons(60)
+    monkeypatch.setattr(hull, "_STEP_ROWS", 10**6)
+    machine = HullPerceptronClassifier(solver="sk", tol=0.0)
+    with pytest.warns(ConvergenceWarning, match=r"gap of up to \d.*max_iter. Raise it"):
+        machine.fit(X, y)
+    assert machine.n_iter_ == 20_000
+    assert 0 < machine.gap_ < 1e-3
+
+
+def test_round_off_counts_in_the_gap():
+    """Kernel values of 1e14 leave 0.01 of a margin uncertain, which no gap may hide."""
+    X, y = moons(60)
+    machine = HullPerceptronClassifier(C=100.0, kernel="linear", tol=1e-6)
+    with pytest.warns(ConvergenceWarning, match="exhaust double precision"):
+        machine.fit(1e7 * X, y)
+    assert machine.gap_ > 1e-6

@@ -10,7 +10,7 @@ from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
-from kernlet.squared.problem import SquaredMargin
+from kernlet.squared.problem import SquaredMargin, certified_gap
 from support.squared_problems import dual_matrix, kernel_matrix_of, overlapping
 
 
@@ -146,3 +146,45 @@ def test_bad_input_gets_a_sentence():
 
 def test_the_matrix_helper_is_the_kernel():
     assert kernel_matrix_of(overlapping(5)).shape == (5, 5)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(0.5, 3, 1.0), RBF(0.3)], ids=str)
+def test_round_off_of_values_stays_below_its_bound(kernel):
+    random = np.random.RandomState(0)
+    X, coef = 1e3 * random.randn(40, 3), random.randn(40)
+    problem = SquaredMargin(Gram(kernel, X), np.ones(40), np.ones(40))
+    values = problem.gram.dot(coef) + coef.sum()
+    rows = X.astype(np.longdouble)
+    products = rows @ rows.T
+    if isinstance(kernel, Linear):
+        exact = products
+    elif isinstance(kernel, Polynomial):
+        exact = (products / 2 + 1) ** 3
+    else:
+        squares = np.square(rows[:, None, :] - rows[None, :, :]).sum(axis=2)
+        exact = np.exp(-np.longdouble(0.3) * squares)
+    errors = np.abs(values - ((exact + 1) @ coef.astype(np.longdouble)).astype(float))
+    bounds = problem.value_errors(np.arange(40), coef)
+    assert (errors <= bounds).all()
+    assert (bounds <= 1e-12 * np.abs(coef).sum() * problem.squared_lengths.max()).all()
+
+
+def test_kernel_values_that_are_not_finite_are_refused():
+    X = np.array([[1e200], [1.0]])
+    problem = SquaredMargin(Gram(Linear(), X), np.array([1.0, -1.0]), np.ones(2))
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="overflow"):
+        problem.diagonal  # noqa: B018
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="overflow"):
+        problem.squared_norm(np.array([1.0, 0.0]), np.array([1.0, np.inf]))
+
+
+def test_a_ball_whose_radius_is_round_off_has_a_finite_gap():
+    X = np.array([[1e9], [1e9]])
+    problem = SquaredMargin(Gram(Linear(), X), np.array([1.0, -1.0]), np.ones(2))
+    assert np.isfinite(problem.ball_gap(problem.kappa, problem.kappa))
+
+
+def test_a_gap_includes_round_off_that_is_worth_a_warning():
+    assert certified_gap(1e-3, 1e-3 + 1e-9) == 1e-3
+    assert certified_gap(1e-3, 2e-3) == 2e-3
+    assert np.isnan(certified_gap(0.0, np.nan))

@@ -147,7 +147,7 @@ def test_damaged_skops_files(files, tmp_path):
         assert said.count("\n") == 1
         return said
 
-    arrays = [name for name in members if name.endswith(".npy")]
+    arrays, n_checked = [name for name in members if name.endswith(".npy")], 0
     for name in arrays:
         array, file = np.load(io.BytesIO(members[name])), io.BytesIO()
         header = {"descr": array.dtype.str, "fortran_order": False, "shape": (10**12,)}
@@ -158,6 +158,8 @@ def test_damaged_skops_files(files, tmp_path):
                 file = io.BytesIO()
                 np.save(file, wrong)
                 assert "m.skops" in refusal({name: file.getvalue()})
+            n_checked += 1
+    assert n_checked > 0
     assert "corrupt" in refusal({"schema.json": b"[]"})
     schema["content"] = None
     assert "corrupt" in refusal({"schema.json": json.dumps(schema).encode()})
@@ -232,11 +234,12 @@ def test_outputs_keep_their_mode_and_their_link(files, tmp_path):
     assert target.read_text().count("\n") == 51
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
 def test_files_and_folders_that_are_read_only(files, tmp_path):
     locked, old = tmp_path / "locked", tmp_path / "old.csv"
     locked.mkdir(mode=0o555)
     old.touch(mode=0o444)
+    if os.access(locked, os.W_OK):
+        pytest.skip("root may write anywhere")
     for output in (locked / "out.csv", old):
         assert "is not writable" in run("predict", *files, "-o", output, status=2)
 

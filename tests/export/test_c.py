@@ -1,6 +1,5 @@
 """Every export is compiled with sanitizers and compared with Python on real rows."""
 
-import math
 import re
 import shutil
 import subprocess
@@ -37,7 +36,7 @@ from kernlet.tables.encode import (
     NumberColumn,
     OrdinalColumn,
 )
-from support.c_programs import SANITIZERS, STRICT, compiled, needs_gcc, run
+from support.c_programs import SANITIZERS, STRICT, c_features, compiled, needs_gcc, run
 from support.exportable_models import (
     CLASSIFIERS,
     DIGITS,
@@ -384,42 +383,6 @@ def test_any_names_compile(compiler, tmp_path):
         for file in ("m.c", "main.c"):
             command = [compiler, standard, *options, file, "-o", "m.o"]
             subprocess.run(command, cwd=tmp_path, check=True)
-
-
-def c_cell(column, value):
-    """A cell of a table as a constant of C."""
-    if isinstance(column, NumberColumn):
-        return "NAN" if value is None or math.isnan(value) else c_float(value)
-    return "NULL" if value is None else c_string(str(value))
-
-
-def c_features(folder, model, table):
-    """The features of the rows of a table by the code, and what it returned for each row."""
-    columns = model.encoding.columns
-    cells = [[c_cell(column, cell) for cell in table[column.name]] for column in columns]
-    rows = ",\n".join(f"{{ {', '.join(row)} }}" for row in zip(*cells, strict=True))
-    main = f"""
-    #include "model.h"
-    #include <math.h>
-    #include <stdio.h>
-    static const struct model_raw rows[] = {{ {rows} }};
-    int main(void) {{
-        float x[MODEL_FEATURES];
-        unsigned i, j;
-        for (i = 0; i < sizeof rows / sizeof rows[0]; ++i) {{
-            printf("%d", model_encode(rows + i, x));
-            for (j = 0; j < MODEL_FEATURES; ++j) printf(" %.9g", (double)x[j]);
-            printf("\\n");
-        }}
-        return 0;
-    }}
-    """
-    (folder / "main.c").write_text(main, "utf-8")
-    command = ["gcc", *STRICT, *SANITIZERS, "main.c", "model.c", "-o", "main", "-lm"]
-    subprocess.run(command, cwd=folder, check=True)
-    said = subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout
-    numbers = np.array([line.split() for line in said.splitlines()], dtype=np.float32)
-    return numbers[:, 1:], numbers[:, 0]
 
 
 @needs_gcc

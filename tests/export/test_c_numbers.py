@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 
 from kernlet import KernelExpansion, to_c, to_onnx
 from kernlet.export.c_names import c_identifier, file_identifier
+from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.calibration import calibrated
@@ -193,6 +194,19 @@ def test_rows_that_do_not_fit_in_float32_are_refused(tmp_path):
     X = np.vstack([IRIS, [[1e39, 0, 0, 0]]])
     with pytest.raises(ValueError, match=r"A feature of 1e\+39 does not fit in float32"):
         to_c(SVC().fit(IRIS, IRIS_LABELS), tmp_path, X=X)
+
+
+def test_scores_that_overflow_in_python_are_refused(tmp_path):
+    expansion = KernelExpansion(Polynomial(1.0, 20), np.eye(2), np.ones((1, 2)), np.zeros(1))
+    with pytest.raises(ValueError, match=r"Some rows have scores that are not finite: scale"):
+        to_c(expansion, tmp_path, X=np.array([[1.0, 2.0], [1e20, 0.0]]))
+
+
+def test_a_makefile_of_another_project_is_kept(tmp_path):
+    (tmp_path / "Makefile").write_text("firmware: main.c\n")
+    with pytest.raises(ValueError, match="Makefile was not written by kernlet"):
+        to_c(SVC().fit(IRIS, IRIS_LABELS), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["Makefile"]
 
 
 @pytest.mark.parametrize("is_new", [True, False])

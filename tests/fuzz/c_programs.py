@@ -15,12 +15,15 @@ from functools import cache
 import numpy as np
 
 from fuzz.campaign import Target, check_sentence
-from kernlet import to_c
+from kernlet import KernelExpansion, to_c
 from kernlet.export.c import pack
 from kernlet.export.rounding import clear_rows, likely_rows
+from kernlet.kernels.linear import Linear
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
-from support.c_programs import ALL_WARNINGS, SANITIZERS
+from kernlet.model.model import Model
+from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn, OrdinalColumn
+from support.c_programs import ALL_WARNINGS, SANITIZERS, UNLIMITED, c_features
 from support.random_machines import random_model
 
 _N_ROWS = 30
@@ -30,9 +33,6 @@ _STANDARDS = {
     "g++": ("c++11", "c++17", "gnu++20"),
     "clang++": ("c++11", "c++17", "gnu++20"),
 }
-# The soft limit of memory that a worker has is too little for AddressSanitizer, which reserves
-# terabytes of addresses.
-_UNLIMITED = ("sh", "-c", 'ulimit -S -v unlimited; exec "$0" "$@"')
 _MAIN = """
 #include "m.c"
 #include <stdio.h>
@@ -104,10 +104,10 @@ def _run(folder, model, rng, rows):
     language = "c++" if compiler.endswith("++") else "c"
     warnings = [w for w in ALL_WARNINGS if language == "c" or w != "-Wmissing-prototypes"]
     options = [f"-std={rng.choice(_STANDARDS[compiler])}", *warnings, "-O1", *SANITIZERS]
-    command = [*_UNLIMITED, compiler, "-x", language, *options, "main.c", "-o", "run", "-lm"]
+    command = [*UNLIMITED, compiler, "-x", language, *options, "main.c", "-o", "run", "-lm"]
     made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert made.returncode == 0, f"{compiler} {options[0]}: {made.stderr}"
-    command = [*_UNLIMITED, str(folder / "run")]
+    command = [*UNLIMITED, str(folder / "run")]
     ran = subprocess.run(command, input=rows.tobytes(), capture_output=True, check=False)
     assert ran.returncode == 0, f"{ran.returncode}: {ran.stderr.decode('utf-8', 'replace')}"
     n_scores = np.atleast_2d(model.scores(np.zeros((1, model.expansion.n_outputs)))).size
@@ -161,4 +161,62 @@ def _check_special(model, source, rows, answers):
             assert (np.abs(totals - 1) < 1e-5).all()
 
 
-TARGETS = [Target("c-programs", "c", compare_with_python, quick=12)]
+# -- Rows of tables --------------------------------------------------------------------------------
+
+_NAMES = ("int", "a b", "a-b", "\u00b5m", "", "y0", "min", "B1", "*/", "3d", "class", "slots", "%s")
+# Python also takes other spellings (spaces around a text, "" for a missing one), C these alone.
+_TEXTS = ("a", "A", "a b", '"', "\\", "??/", "*/", "\u00e9", "%s", "a\nb", "x" * 300, "\U0001f600")
+
+
+def encode_rows(rng, folder):
+    """The rows of a random table as features, in C and in Python."""
+    names = rng.permutation(_NAMES)[: rng.integers(1, 6)].tolist()
+    columns = tuple(_random_column(rng, str(name)) for name in names)
+    encoding = ColumnEncoding(columns)
+    n_features = len(encoding.feature_names)
+    expansion = KernelExpansion(Linear(), np.eye(n_features), np.ones((1, n_features)), np.zeros(1))
+    names = encoding.feature_names
+    to_c(Model(expansion, encoding=encoding, feature_names=names), folder)
+    table = {column.name: _random_cells(rng, column) for column in columns}
+    model = Model(expansion, encoding=encoding)
+    features, refused = c_features(folder, model, table)
+    for i, flag in enumerate(refused):
+        try:
+            expected = encoding.transform({name: [cells[i]] for name, cells in table.items()})[0]
+        except ValueError as error:
+            check_sentence(error)
+            assert flag
+        else:
+            assert not flag
+            assert np.array_equal(features[i], expected.astype(np.float32))
+    return "refused cells" if refused.any() else "encoded"
+
+
+def _random_column(rng, name):
+    kind, texts = rng.integers(3), sorted(rng.permutation(_TEXTS)[: rng.integers(1, 5)].tolist())
+    numbers = [None, 0.0, float(rng.normal()), 7.0]
+    if kind == 0:
+        return NumberColumn(name, numbers[rng.integers(4)])
+    if kind == 1:
+        values = tuple(rng.normal(size=len(texts)).round(2).tolist())
+        missing, unknown = numbers[rng.integers(4)], numbers[rng.integers(4)]
+        return OrdinalColumn(name, tuple(texts), values, missing, unknown)
+    has_missing = bool(rng.random() < 0.5)
+    n_codes = len(texts) + has_missing
+    codes = tuple(range(n_codes)) if rng.random() < 0.5 else (0, *rng.integers(-1, 2, n_codes - 1))
+    unknown = (None, -1, 0)[rng.integers(3)]
+    return CategoryColumn(name, tuple(texts), has_missing, tuple(map(int, codes)), unknown)
+
+
+def _random_cells(rng, column, n_rows=12):
+    if isinstance(column, NumberColumn):
+        cells = [None, np.nan, 1e30, -1e20, 1e-45, 0.1]
+    else:
+        cells = [None, "other", *_TEXTS, *column.categories, *column.categories]
+    return [cells[rng.integers(len(cells))] for _ in range(n_rows)]
+
+
+TARGETS = [
+    Target("c-programs", "c", compare_with_python, quick=8),
+    Target("c-tables", "c", encode_rows, quick=4),
+]

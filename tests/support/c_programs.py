@@ -1,10 +1,15 @@
 """Exported C, compiled with sanitizers and run on rows."""
 
+import math
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
+
+from kernlet.export.c_names import c_string
+from kernlet.kernels.base import c_float
+from kernlet.tables.encode import NumberColumn
 
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc to compile with")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-g0"]
@@ -12,6 +17,9 @@ SANITIZERS = [
     "-fsanitize=address,undefined,float-cast-overflow,float-divide-by-zero",
     "-fno-sanitize-recover=all",
 ]
+#: Before a command: AddressSanitizer reserves terabytes of addresses, more than the soft limit of
+#: memory that fuzz.campaign sets.
+UNLIMITED = ("sh", "-c", 'ulimit -S -v unlimited; exec "$0" "$@"')
 #: Everything that users have switched on; -Wmissing-prototypes is for C alone.
 ALL_WARNINGS = [
     "-Wall",
@@ -48,3 +56,40 @@ def run(program, X, n_scores):
     table = np.array([line.split() for line in ran.stdout.splitlines()], dtype=float)
     assert table.shape == (len(X), table.shape[1])
     return (table[:, 0].astype(int), table[:, 1:]) if n_scores else table
+
+
+def c_cell(column, value):
+    """A cell of a table as a constant of C."""
+    if isinstance(column, NumberColumn):
+        return "NAN" if value is None or math.isnan(value) else c_float(value)
+    return "NULL" if value is None else c_string(str(value))
+
+
+def c_features(folder, model, table):
+    """The features of the rows of a table by the code, and what it returned for each row."""
+    columns = model.encoding.columns
+    cells = [[c_cell(column, cell) for cell in table[column.name]] for column in columns]
+    rows = ",\n".join(f"{{ {', '.join(row)} }}" for row in zip(*cells, strict=True))
+    main = f"""
+    #include "model.h"
+    #include <math.h>
+    #include <stdio.h>
+    static const struct model_raw rows[] = {{ {rows} }};
+    int main(void) {{
+        float x[MODEL_FEATURES];
+        unsigned i, j;
+        for (i = 0; i < sizeof rows / sizeof rows[0]; ++i) {{
+            printf("%d", model_encode(rows + i, x));
+            for (j = 0; j < MODEL_FEATURES; ++j) printf(" %.9g", (double)x[j]);
+            printf("\\n");
+        }}
+        return 0;
+    }}
+    """
+    (folder / "main.c").write_text(main, "utf-8")
+    command = [*UNLIMITED, "gcc", *STRICT, *SANITIZERS, "main.c", "model.c", "-o", "main", "-lm"]
+    subprocess.run(command, cwd=folder, check=True)
+    command = [*UNLIMITED, str(folder / "main")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    numbers = np.array([line.split() for line in said.splitlines()], dtype=np.float32)
+    return numbers[:, 1:], numbers[:, 0]

@@ -148,7 +148,10 @@ def to_c(
     Raises
     ------
     ValueError
-        Where float32 cannot hold the machine, or is not accurate enough to compute with it.
+        Where float32 cannot hold the machine or a row of X, or is not accurate enough to compute
+        with it; where a class has a name, or the folder a Makefile, that cannot be kept.
+    OSError
+        Where the files cannot be written; then none of them is new.
 
     Examples
     --------
@@ -185,10 +188,21 @@ def to_c(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     source = CSource(folder, name, storage, exp, code.table_bytes, rounding, tolerance)
+    _keep_other_makefile(source.files[-1], texts[-1])
     with atomic_writes(*source.files) as temporaries:
         for temporary, text in zip(temporaries, texts, strict=True):
             temporary.write_text(text, encoding="utf-8")
     return source
+
+
+def _keep_other_makefile(path: Path, text: str) -> None:
+    """Refuse to replace a Makefile that :func:`to_c` did not write, unlike that of an export."""
+    if path.is_file():
+        first = path.read_text("utf-8", "replace").partition("\n")[0]
+        if first != text.partition("\n")[0]:
+            raise ValueError(
+                f"{path} was not written by kernlet and would be replaced: give another folder."
+            )
 
 
 def _render(code: _Code) -> list[str]:
@@ -208,6 +222,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
+        auto_reload=False,
     )
     environment.filters |= {"comment": c_comment, "c_string": c_string, "number": c_float}
     environment.filters |= {"wrapped": wrapped}
@@ -510,20 +525,26 @@ class _Code:
         return self.expansion.input_map is not None or self.uses_tanh
 
     @property
-    def largest_feature(self) -> str:
+    def largest_feature(self) -> float:
         """What mapped features are limited to, where sums of larger ones may be inf - inf.
 
         For bounded kernels: distances behind a projection, and inner products. Without a
         projection, a distance is infinite at worst, and its kernel value 0.
         """
         if not self.is_bounded or not ("projection" in self.packed or self.uses_tanh):
-            return ""
+            return 0.0
         largest = 1.0
         for name in ("projection", "centers") if self.uses_tanh else ("projection",):
             if name in self.packed:
                 numbers = np.abs(self.packed[name].decoded().astype(float))
                 largest *= max(1.0, float(numbers.max())) * numbers.shape[1]
-        return c_float(_LARGEST_SUM / largest)
+        # a power of 2 is a short constant
+        return 2.0 ** math.floor(math.log2(_LARGEST_SUM / largest))
+
+    @property
+    def largest_bits(self) -> int:
+        """The same as the bits of a float, which compare as integers do."""
+        return int(np.float32(self.largest_feature).view(np.uint32))
 
     @property
     def is_bounded(self) -> bool:

@@ -184,8 +184,20 @@ def test_a_row_group_without_its_rows(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="a row group has 10 of 12 rows"):
         rows.read(slice(0, 12))
     monkeypatch.setattr("kernlet.rows.parquet.memory_bytes", lambda: 50)
-    with pytest.raises(ValueError, match="do not fit into memory"):
+    with pytest.raises(ValueError, match="do not fit "):
         rows.read(slice(0, 12))
+
+
+def test_a_small_file_of_very_many_rows(tmp_path, monkeypatch):
+    pq.write_table(pa.table({"a": pa.nulls(10**6)}), tmp_path / "t.parquet", row_group_size=10**6)
+    assert (tmp_path / "t.parquet").stat().st_size < 10**5
+    monkeypatch.setattr("kernlet.rows.parquet.memory_bytes", lambda: 10**6)
+    for max_bytes in (np.inf, 0):
+        with pytest.raises(ValueError, match="rows of 1 columns in one piece, which do not fit"):
+            read_table(tmp_path / "t.parquet", max_bytes=max_bytes).batch(0)
+    rows = open_rows(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="which do not fit"):
+        rows.read(slice(0, 5))
 
 
 def test_missing_booleans_of_parquet_are_nan(tmp_path):

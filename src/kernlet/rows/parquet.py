@@ -94,11 +94,7 @@ class ParquetRows(PiecewiseRows):
                     f"Column {name!r} of {self.path} does not hold numbers ({kind}). "
                     "Name the features with columns=[...]."
                 )
-        if n_rows * len(self.columns) * self.dtype.itemsize > memory_bytes():
-            raise ValueError(
-                f"{file} has a row group of {n_rows:,} rows, which do not fit into memory: write "
-                "it with a smaller row_group_size."
-            )
+        require_memory(file, n_rows, len(self.columns))
         options = {"row_groups": [group], "columns": self.columns}
         start = 0
         with reader_errors(str(file), "a Parquet file"):
@@ -188,6 +184,15 @@ def read_schema(file: Path) -> tuple[Any, list[int]]:
 def group_starts(counts: Sequence[int]) -> Indices:
     """The first row of each row group, and last the number of rows."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
+
+
+def require_memory(file: Path | str, n_rows: int, n_columns: int) -> None:
+    """Refuse rows that cannot fit; runs of one value make a small file of very many rows."""
+    if 8 * n_rows * n_columns > memory_bytes():
+        raise ValueError(
+            f"{file} has {n_rows:,} rows of {n_columns:,} columns in one piece, which do not fit "
+            "into memory: write it with a smaller row_group_size, or fewer rows."
+        )
 
 
 def require_rows(file: Path | str, n_rows: int, claimed: int) -> None:

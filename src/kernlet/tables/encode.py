@@ -329,6 +329,8 @@ def distinct_texts(values: Any) -> tuple[Sequence[str | None], Any]:
         cells = (value if type(value) is str else category_text(value) for value in values)
         numbered = [index.setdefault(text, len(index)) for text in cells]
         return list(index), np.array(numbered, dtype=np.intp)
+    if values.null_count == len(values):
+        return [None], np.zeros(len(values), dtype=np.intp)
     # Arrow finds the distinct cells itself, without a Python object for each cell
     try:
         encoded = values.dictionary_encode()

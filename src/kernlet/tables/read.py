@@ -16,7 +16,13 @@ from pyarrow import compute, dataset
 
 from kernlet.console import say
 from kernlet.rows.npy import read_npz
-from kernlet.rows.parquet import group_starts, parquet_files, read_schema, require_rows
+from kernlet.rows.parquet import (
+    group_starts,
+    parquet_files,
+    read_schema,
+    require_memory,
+    require_rows,
+)
 from kernlet.rows.source import reader_errors, require_file
 from kernlet.tables.encode import distinct_texts, listed
 from kernlet.tables.sniff import (
@@ -83,11 +89,11 @@ class DataTable:
         batch = self.batches_[number]
         if self.in_memory:
             return batch.select(names)
+        claimed = int(self.starts[number + 1] - self.starts[number])
+        require_memory(self.file_name, claimed, len(names))
         with reader_errors(self.file_name, "a Parquet file"):
             cells = batch.to_table(schema=self.schema, columns=names)
-        require_rows(
-            self.file_name, cells.num_rows, int(self.starts[number + 1] - self.starts[number])
-        )
+        require_rows(self.file_name, cells.num_rows, claimed)
         return _numbers_and_texts(cells, self.category, self.label)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
@@ -329,6 +335,9 @@ def _open_parquet(
     # Row groups are streamed through a small buffer, and not fetched whole before decoding: that
     # would double the memory that a batch takes.
     options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
+    is_small = 8 * sum(counts) * len(schema.names) <= max_bytes
+    if is_small:
+        require_memory("it", sum(counts), len(schema.names))
     with reader_errors("it", "Parquet data"):
         data = dataset.dataset(
             [str(file) for file in files],
@@ -337,7 +346,7 @@ def _open_parquet(
         )
         groups = [group for file in data.get_fragments() for group in file.split_by_row_group()]
         starts = group_starts(counts)
-        whole = data.to_table() if 8 * sum(counts) * len(schema.names) <= max_bytes else None
+        whole = data.to_table() if is_small else None
     if len(groups) != len(counts) or (whole is not None and whole.num_rows != starts[-1]):
         raise ValueError("it is corrupt: it does not have the rows that it claims.")
     if whole is None:

@@ -181,7 +181,12 @@ def test_the_command_line_without_a_header(tmp_path):
     (tmp_path / "one.txt").write_text("1.5 2.5\n")
     for given in ([], options):
         assert command("predict", model, tmp_path / "one.txt", *given).count("\n") == 3
-    said = command(*("report", model, tmp_path / "rows.txt", "--no-sizes"), *options, *fit[-2:])
+    said = command(
+        *("report", model, tmp_path / "rows.txt", "--no-sizes"),
+        *options,
+        "-o",
+        tmp_path / "page.html",
+    )
     assert "on 24 rows" in said
 
 
@@ -191,7 +196,7 @@ def test_an_output_does_not_replace_the_table(tmp_path):
     words = [str(tmp_path / word) if word == "t.csv" else word for word in words]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 2
-    assert "is the table itself" in result.output
+    assert "would overwrite" in result.output
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", " "])

@@ -62,7 +62,7 @@ class ReducedSet:
     def total(self) -> float:
         """|U f(C)|^2."""
         products = Gram(self.kernel, self.centers).dot(self.coef.T)
-        return _finite(float(np.einsum("cj,jc->", self.coef, products)))
+        return float(np.einsum("cj,jc->", self.coef, products))
 
     @cached_property
     def _ridge(self) -> float:

@@ -3,6 +3,7 @@ import pytest
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.class_weight import compute_sample_weight
 
+from kernlet import ProximalClassifier
 from kernlet.sklearn_base import check_cost_overflow, error_weights, one_vs_rest_signs
 
 LABELS = {
@@ -113,3 +114,12 @@ def test_costs_whose_squares_overflow_get_a_sentence():
     check_cost_overflow(np.full(3, 1e150))
     with pytest.raises(ValueError, match="Weights times C overflow"):
         check_cost_overflow(np.full(3, 1e160))
+
+
+def test_labels_that_end_with_nul_are_not_merged():
+    X = np.random.RandomState(0).randn(12, 2)
+    labels = ["a", "a\0", "b"] * 4
+    with pytest.raises(ValueError, match="ends with a NUL character, which NumPy would drop"):
+        ProximalClassifier(landmarks=3, random_state=0).fit(X, labels)
+    model = ProximalClassifier(landmarks=3, random_state=0).fit(X, np.array(labels, dtype=object))
+    assert model.classes_.tolist() == ["a", "a\0", "b"]

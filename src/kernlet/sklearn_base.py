@@ -373,6 +373,7 @@ def one_vs_rest_signs(y: Any, classes: Any) -> Floats:
 
 def label_codes(classes: Any, y: Any) -> Indices:
     """Class numbers of labels, all of which must be in ``classes``."""
+    check_label_types(y)
     labels = column_or_1d(y)
     unknown = np.setdiff1d(labels, classes).tolist()
     if unknown:
@@ -386,7 +387,13 @@ def label_codes(classes: Any, y: Any) -> Indices:
 def check_label_types(y: Any) -> None:
     """Refuse labels of mixed types, which NumPy silently converts to strings, and NaN."""
     is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
-    kinds = {_kind(label) for label in y} if is_object or isinstance(y, list | tuple) else set()
+    is_list = isinstance(y, list | tuple)
+    kinds = {_kind(label) for label in y} if is_object or is_list else set()
+    if is_list and any(isinstance(label, str) and label.endswith("\0") for label in y):
+        raise ValueError(
+            "A label in y ends with a NUL character, which NumPy would drop: rename it, or give y "
+            "as np.array(y, dtype=object)."
+        )
     if "NoneType" in kinds:
         row = next(row for row, label in enumerate(y) if label is None)
         raise ValueError(

@@ -347,3 +347,16 @@ def test_widths_per_center_load_from_a_new_and_from_an_old_file(tmp_path):
     with pytest.raises(ValueError, match="another number of kernel widths than of centers"):
         kernlet.save(odd, tmp_path / "odd")
     assert not (tmp_path / "odd").exists()
+
+
+def test_class_names_that_numpy_would_shorten_are_refused(tmp_path):
+    expansion = KernelExpansion(RBF(1.0), np.eye(2), np.ones((1, 2)), np.zeros(1))
+    model = Model(expansion, "classifier", np.array(["a", "b"]), "one output")
+    kernlet.save(model, tmp_path / "m")
+
+    def lengthen(words):
+        words["classes"]["values"][1] = "b\0"
+
+    (tmp_path / "m").write_bytes(with_metadata((tmp_path / "m").read_bytes(), lengthen))
+    with pytest.raises(ModelFileError, match="ends with NUL"):
+        kernlet.load(tmp_path / "m")

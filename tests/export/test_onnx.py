@@ -264,8 +264,10 @@ def test_graphs_that_overflow_are_refused():
     features = MMDA(random_state=0).fit(IRIS * 1e25, IRIS_LABELS)
     with pytest.raises(ValueError, match="In float32 the graph is off by"):
         to_onnx(features, X=IRIS * 1e25)
-    with pytest.raises(ValueError, match="In float32 the graph is off by"):
+    with pytest.raises(ValueError, match="Row 0 of X, counted from 0, overflows in the machine"):
         to_onnx(machine_of(1.0, Polynomial(1.0, 1000, 1e3)))
+    with pytest.raises(ValueError, match=r"A feature of 1e\+39 does not fit in float32"):
+        to_onnx(machine_of(1.0), X=np.full((1, 2), 1e39))
     with pytest.raises(ValueError, match="where scores go up to inf"):
         require_close("graph", np.ones(1), np.array([np.inf]), True, np.inf)
 

@@ -33,14 +33,13 @@ from kernlet.export.code_size import CodeSize, size_report
 from kernlet.export.rounding import (
     FLOAT32_TOLERANCE,
     Rounding,
-    as_float32,
     clear_rows,
     compare,
     dense_points,
     require_close,
     same_classes,
 )
-from kernlet.kernels.base import Kernel, c_float
+from kernlet.kernels.base import Kernel, as_float32, c_float
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model, as_model
@@ -356,7 +355,7 @@ def require_float32(
     fewest, most = _CHECKED_ROWS
     work = math.prod(packed["centers"].shape)
     n_rows = min(most, max(fewest, _CHECKED_DIFFERENCES // max(1, work)))
-    sample = as_float32(rows[:: -(-len(rows) // n_rows)])
+    sample = as_float32(rows[:: -(-len(rows) // n_rows)], "A feature of")
     exact = rounded.outputs(sample.astype(np.float64))
     outputs, sizes = float32_outputs(rounded.expansion, packed, sample)
     same = rounded.kind != "classifier" or same_classes(

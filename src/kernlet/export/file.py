@@ -577,6 +577,8 @@ def _classes(fields: dict[str, Any] | None, scheme: str, n_outputs: int) -> Any:
         if _are_too_long(texts):
             raise ModelFileError("has class names that are too long.")
         classes: Any = np.array(texts, dtype=object if kind == "object" else str)
+        if classes.tolist() != list(texts):
+            raise ModelFileError("has a class name that ends with NUL, which NumPy would drop.")
     else:
         if not all(type(value) in (int, float, bool) for value in values):
             raise ModelFileError("has classes that are not numbers.")

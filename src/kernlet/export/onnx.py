@@ -197,7 +197,7 @@ def check_graph(proto: Any, model: Model, X: Any = None) -> float:
     """Run a graph and compare it with the model; the largest error of a score."""
     runtime = require("onnxruntime")
     rows = likely_rows(model) if X is None else feature_rows(model, X)[:_CHECKED_ROWS]
-    rows = rows.astype(np.float32)
+    rows = as_float32(rows, "A feature of")
     providers = ["CPUExecutionProvider"]
     session = runtime.InferenceSession(proto.SerializeToString(), providers=providers)
     names = [output.name for output in session.get_outputs()]

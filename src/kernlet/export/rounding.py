@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.metrics import r2_score
 
 from kernlet._typing import Floats, Indices, Matrix
+from kernlet.kernels.base import as_float32
 from kernlet.kernels.gram import as_dense
 from kernlet.model.model import Model
 
@@ -73,7 +74,8 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
     The rounded one gets the rows in float32, as exported code does.
     """
     rows = likely_rows(model) if X is None else feature_rows(model, X)[:_LARGEST_COMPARISON]
-    before, after = model.outputs(rows), rounded.outputs(as_float32(rows).astype(np.float64))
+    in_float32 = as_float32(rows, "A feature of").astype(np.float64)
+    before, after = model.outputs(rows), rounded.outputs(in_float32)
     if not (np.isfinite(before).all() and np.isfinite(after).all()):
         raise ValueError(
             "Some rows have scores that are not finite: scale the features, for example with a "
@@ -99,18 +101,6 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
         accuracy_after=accuracies[1],
     )
     return rounding, rows
-
-
-def as_float32(rows: Floats) -> Floats:
-    """Rows in float32; one that does not fit is refused."""
-    with np.errstate(over="ignore"):
-        rounded = rows.astype(np.float32)
-    if not np.isfinite(rounded).all():
-        raise ValueError(
-            f"A feature of {np.abs(rows).max():.3g} does not fit in float32: scale the features, "
-            "or leave the row out of X."
-        )
-    return rounded
 
 
 def require_close(
@@ -185,8 +175,9 @@ def likely_rows(model: Model, n_rows: int = 200) -> Floats:
 
 def dense_points(X: Matrix) -> Floats:
     """Points as a dense float64 array; too large ones are refused."""
-    if sparse.issparse(X) and X.shape[0] * X.shape[1] > _LARGEST_DENSE:
+    is_wide = X.ndim == 2 and X.shape[1] > _LARGEST_LIKELY  # a file may claim it for no points
+    if is_wide or (sparse.issparse(X) and X.shape[0] * X.shape[1] > _LARGEST_DENSE):
         raise ValueError(
-            f"{X.shape[0]} sparse centers of {X.shape[1]} features are too wide to be written out."
+            f"{X.shape[0]} points of {X.shape[1]} features are too wide to be written out."
         )
     return np.asarray(as_dense(X), dtype=np.float64)

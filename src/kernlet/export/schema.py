@@ -28,6 +28,7 @@ def corrupt(reason: str) -> ModelFileError:
 
 
 _SUMMARY_LEVELS = 50
+_MAX_COLUMNS = 2**24  # of a table
 
 # A check takes a JSON value and its path (for the message) and returns the value, or raises. The
 # keys are those of format 1: "machine" is the expansion, "front" its input map, "tables" its packed
@@ -193,8 +194,8 @@ _ORDINAL = record(
     unknown=_optional(_number()),
 )
 _POSITIONS = record(
-    columns=list_of(integer(0, 2**31 - 1)),
-    n_columns=integer(1, 2**31 - 1),
+    columns=list_of(integer(0, _MAX_COLUMNS)),
+    n_columns=integer(1, _MAX_COLUMNS),
     has_names=_flag,
 )
 _TABLES = record(

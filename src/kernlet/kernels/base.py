@@ -245,14 +245,14 @@ def _is_within(value: Any, low: float, high: float) -> bool:
     return bool(np.all((value >= low) & (value <= high)))
 
 
-def as_float32(values: Any) -> Any:
+def as_float32(values: Any, what: str = "A number of") -> Any:
     """Numbers in float32, for exports; those that overflow are refused."""
     with np.errstate(over="ignore"):
         numbers = np.asarray(values).astype(np.float32)
     if not np.isfinite(numbers).all():
         wrong = np.ravel(values)[~np.isfinite(numbers.ravel())][0]
         raise ValueError(
-            f"{wrong:g} does not fit in float32: scale the features, for example with a "
+            f"{what} {wrong:.3g} does not fit in float32: scale the features, for example with a "
             "StandardScaler in front."
         )
     return numbers

@@ -54,6 +54,10 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     projection : "auto", int or None, default="auto"
         Rank of the projection. "auto" is chosen by validation where a size is chosen; otherwise
         there is none.
+    scale : {"auto", True, False}, default="auto"
+        Whether columns are standardised each by itself (4 to 8 bytes per column) or together. "auto"
+        does so where their ranges and deviations, or their means, are unlike, unless ``init`` is
+        an expansion in the raw columns.
     width : {"shared", "per_center"}, default="shared"
         One gamma, or one per center (4 bytes each).
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"

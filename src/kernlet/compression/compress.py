@@ -240,6 +240,15 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where the estimator has them.
 
+    Notes
+    -----
+    The estimator comes first: the time of an SVC grows faster than the square of the rows. Each of
+    the at most ``n_starts * max_iter`` steps of the search then takes ``n_centers`` times the
+    centers of the estimator times (features + outputs) multiplications, and choosing coefficients
+    ``n_rows * n_centers ** 2`` per output. An SVC of k classes has k (k - 1) / 2 outputs: beyond
+    some 50 classes give a OneVsRestClassifier of it, which has k, or use CompactKernelClassifier.
+    ``n_centers="auto"`` fits the estimator twice and searches for every size it tries.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer

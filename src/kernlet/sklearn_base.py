@@ -549,7 +549,8 @@ def check_training_data(
 def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     """Validate data; an error names the column and what to do."""
     try:
-        return validate_data(estimator, X, *y, **options)
+        with np.errstate(invalid="ignore"):  # scikit-learn adds up all numbers, also inf and -inf
+            return validate_data(estimator, X, *y, **options)
     except ValueError as error:
         raise explained(error, X, estimator) from None
 

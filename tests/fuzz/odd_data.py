@@ -138,7 +138,8 @@ def _frame(values: np.ndarray, source: Source, folder: Path) -> Any:
     names: list[Any] = [f"f{number}" for number in range(values.shape[1])]
     kind = pick(source, ("plain", "nullable", "category", "equal names", "numbers", "holes"))
     # pandas has no other byte orders, and no categories of float16.
-    values = values.astype("f4" if values.dtype == "f2" else values.dtype.newbyteorder("="))
+    is_rare = values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8)
+    values = values.astype("f4" if is_rare else values.dtype.newbyteorder("="))
     frame = pd.DataFrame(values, columns=names)
     if kind == "nullable":
         return frame.convert_dtypes()

@@ -22,8 +22,8 @@ class Drawn:
         return self.data.draw(st.integers(low, high - 1))
 
 
-@pytest.mark.parametrize("name", ["CompactKernelClassifier", "CompressedClassifier"])
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("name", sorted(estimators()))
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_fits_are_refused_in_a_sentence_or_can_be_used(name, data, tmp_path_factory):
     with warnings.catch_warnings():

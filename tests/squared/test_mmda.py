@@ -378,3 +378,9 @@ def test_no_digits_left_gets_a_sentence(solver):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="exhaust double precision"):
         MMDA(kernel="linear", C=1e12, solver=solver, random_state=0).fit(X * 1e4, y)
+
+
+def test_more_features_than_rows_are_refused():
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match="n_features_per_class=1000000000000 is more than the 20"):
+        MMDA(n_features_per_class=10**12).fit(rows, np.arange(20) % 2)

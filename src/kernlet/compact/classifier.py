@@ -55,9 +55,9 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Rank of the projection. "auto" is chosen by validation where a size is chosen; otherwise
         there is none.
     scale : {"auto", True, False}, default="auto"
-        Whether columns are standardised each by itself (4 to 8 bytes per column) or together. "auto"
-        does so where their ranges and deviations, or their means, are unlike, unless ``init`` is
-        an expansion in the raw columns.
+        Whether each column is standardised by itself (4 to 8 bytes per column) or all together.
+        "auto" does so where their ranges and deviations, or their means, are unlike, unless
+        ``init`` is an expansion in the raw columns.
     width : {"shared", "per_center"}, default="shared"
         One gamma, or one per center (4 bytes each).
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
@@ -142,8 +142,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     projection of rank r instead 4 n_rows r (n_features + n_centers). Memory is that of X, a
     float32 copy where that takes at most 1 GiB, a few matrices of batch_size x n_centers, and
     the sample that the initial network is computed from: 10,000 rows, or twenty per center if
-    that is more. Choosing takes about 30 short trainings for fewer than 2,000 rows, and with
-    ``max_bytes`` about four for more.
+    that is more. Choosing takes about 30 short trainings for fewer than 2,000 rows (of not too many
+    features and classes), and with ``max_bytes`` about four otherwise.
 
     Examples
     --------

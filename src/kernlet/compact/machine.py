@@ -72,6 +72,9 @@ from kernlet.threads import single_thread
 from kernlet.units import parse_bytes
 
 _MAX_FOLDS = 10
+# Multiplications of an epoch of the largest machine in cross-validation, which takes some 4,000
+# such epochs: minutes. Beyond it, one held-out part decides as for many rows.
+_MOST_FOLD_WORK = 4e8
 _MAX_ROWS_TO_CHOOSE = 10_000  # a number of centers; it is then trained on all rows
 
 
@@ -275,7 +278,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             return self._train_one(trainer, candidate, progress, monitor, reason)
         if self.validation_fraction is None:
             return self._fill(trainer, space, progress, monitor)
-        if trainer.batches.n_rows < MANY_ROWS:
+        if trainer.batches.n_rows < MANY_ROWS and _fold_work(space) <= _MOST_FOLD_WORK:
             return self._search_folds(trainer, space, progress, monitor)
         return self._search_held_out(trainer, space, progress, monitor)
 
@@ -341,6 +344,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
     ) -> tuple[Trial, list[PathPoint], str]:
         """Choose on held-out rows; fine-tune the winner on all."""
+        if not len(trainer.training.held_out):  # classes too small to hold out a row of each
+            trainer = self._trainer_on(trainer, *self._split(np.zeros(trainer.batches.n_rows, int)))
         validation = trainer.training.validation
         with progress.task("search", sequential=False) as search:
             if space.max_bytes is None:
@@ -513,6 +518,12 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 f"max_bytes={self.max_bytes}; give a smaller storage, or start afresh."
             )
         return plan
+
+
+def _fold_work(space: Space) -> float:
+    """Multiplications of an epoch of the largest machine that cross-validation would try."""
+    largest = max((each.plan.n_centers for each in small_candidates(space)), default=0)
+    return float(space.n_rows) * largest * (space.plan.n_features + space.plan.n_outputs)
 
 
 def _require_float32(size: float, what: str) -> None:

@@ -72,11 +72,14 @@ class RBF(Kernel):
     def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:
         """Values by inner products, or by differences where these would lose the digits."""
         largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
-        if np.max(self.gamma) * largest < _ENOUGH_DIGITS:
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity and NaN are not enough
+            has_enough_digits = np.max(self.gamma) * largest < _ENOUGH_DIGITS
+        if has_enough_digits:
             return self.of_products(inner_products(X, Z), x_norms, z_norms)
         X, Z = used_columns(X, Z)
         distances = cdist(as_dense(X), as_dense(Z), "sqeuclidean")
-        return np.exp(-self._widths(distances) * distances).astype(x_norms.dtype, copy=False)
+        with np.errstate(over="ignore"):  # exp(-inf) is 0
+            return np.exp(-self._widths(distances) * distances).astype(x_norms.dtype, copy=False)
 
     def _widths(self, values: Floats) -> Any:
         """Gamma in the precision of some kernel values."""

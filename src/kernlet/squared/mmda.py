@@ -239,6 +239,11 @@ class MMDA(ExpansionTransformer):
         rows = RowReader(data.X) if is_source else data.X
         margin_data = MarginData(kernel, rows, signs, costs, int(self.cache_size * 2**20))
         sequence = self._make_sequence(margin_data)
+        if self.n_features_per_class > len(data.y):
+            raise ValueError(
+                f"n_features_per_class={self.n_features_per_class} is more than the "
+                f"{len(data.y)} rows, which span no more directions; give fewer features."
+            )
         with Progress.start(self, data, n_tasks=self.n_features_per_class) as progress:
             solutions: list[Solution] = []
             for _ in range(self.n_features_per_class):

@@ -124,7 +124,7 @@ def _setting(source: Source, cls: type[BaseEstimator], key: str, folder: Path) -
     if happens(source, 25):
         odd = pick(source, _ODD)
         return 2 if key in _REPEATS and isinstance(odd, Real) and odd > 50 else odd
-    special = _special(folder).get(key)
+    special = _special().get(key)
     if special is not None and happens(source, 70):
         return pick(source, special)
     constraint = pick(source, cls._parameter_constraints[key])
@@ -177,7 +177,7 @@ def _fitted() -> dict[str, Any]:
     }
 
 
-def _special(folder: Path) -> dict[str, tuple[Any, ...]]:
+def _special() -> dict[str, tuple[Any, ...]]:
     """Values of parameters that no constraint spells out."""
     points = np.random.default_rng(0).normal(size=(4, 2))
     return {

@@ -100,7 +100,7 @@ def test_predict_applies_the_rule_of_the_training(iris, tmp_path):
 
 
 def test_a_reader_that_closes_the_pipe_is_not_an_error(iris, monkeypatch):
-    def closed(*args):
+    def closed(*args, **more):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
     table, model, _ = iris
@@ -793,7 +793,7 @@ def test_a_pipeline_of_scikit_learn_predicts_raw_columns(tmp_path):
     kernlet_command("export", small, *options, "--to", "onnx", "-o", tmp_path / "small.onnx")
     said = kernlet_command("export", small, *options, "--to", "c", "-o", tmp_path / "code")
     assert "same class for 100.00 % of the rows" in said
-    assert "const char *city;" in (tmp_path / "code" / "small.h").read_text()
+    assert "const char *city;" in (tmp_path / "code" / "model_small.h").read_text()
 
 
 def test_a_pipeline_of_arrays_predicts_arrays(tmp_path):

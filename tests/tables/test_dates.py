@@ -87,7 +87,7 @@ def test_a_column_of_dates_is_saved(tmp_path):
     loaded = kernlet.load(tmp_path / "again.kernlet")
     assert loaded.model_.encoding == encoding
     assert loaded.predict({"t": ["1.2.2024 05:00", None], "x": [1.0, None]}).shape == (2,)
-    with pytest.raises(ValueError, match="without parts"):
+    with pytest.raises(ValueError, match="has no parts"):
         save_with(model, ColumnEncoding((DateColumn("t", "day-month-year", (), ()),)), path)
 
 

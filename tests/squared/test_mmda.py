@@ -384,3 +384,12 @@ def test_more_features_than_rows_are_refused():
     rows = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match="n_features_per_class=1000000000000 is more than the 20"):
         MMDA(n_features_per_class=10**12).fit(rows, np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("solver", ["landmarks", "core", "exact"])
+def test_features_have_norm_1_where_kernel_values_are_tiny_beside_the_intercept(solver):
+    X = 0.02 * np.random.RandomState(0).randn(30, 1)
+    options = {"kernel": "poly", "degree": 4, "gamma": 0.36, "random_state": 0}
+    features = MMDA(solver=solver, **options).fit(X, np.arange(30) % 3 == 0)
+    norms = features.expansion_.feature_norms()
+    np.testing.assert_allclose(norms, 1.0, rtol=1e-6)

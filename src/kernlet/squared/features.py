@@ -35,6 +35,7 @@ from kernlet.squared.problem import Solution, SquaredMargin, kernel_diagonal
 
 _ROUNDOFF_SHARE = 1e-20  # a squared norm below this share of that of its summands is round-off
 _CANCELLATION_SHARE = 1e-4  # below this share coefficients are replaced by the shortest ones
+_INTERCEPT_SHARE = 1e-6  # values below this share of the intercept are recomputed without it
 _UNDERFLOW_SQUARED = 1e-290  # squared norms below this have lost digits to underflow
 
 _FLOAT64_GAP = 1e-6  # gaps below this need float64 blocks
@@ -108,13 +109,14 @@ class OrthonormalRows:
         self.coef: Floats = np.zeros((n_rows, 0))
         self.features: Floats = np.zeros((n_rows, 0))
 
-    def append(self, coef: Floats, image: Floats) -> bool:
+    def append(self, coef: Floats, image: Floats | None) -> bool:
         """Orthonormalise and add a vector; False where nothing but round-off is left of it.
 
-        ``image`` are its values at the rows, already orthogonal to the others.
+        ``image`` are its values at the rows, already orthogonal to the others, where known.
         """
         size = self._summand_norm(coef)
         coef = coef - self.coef @ (self.features.T @ coef)
+        image = self.products.image(coef) if image is None else image
         size = max(size, self._summand_norm(coef))
         if not size > _UNDERFLOW_SQUARED:
             return False
@@ -261,7 +263,7 @@ class SupportFeatures:
             features = vectors.features if vectors.features.shape[1] else None
             solution = self.solve(signs, features, known)
             coef = solution.spread(solution.coef, n_rows)
-            is_new = vectors.append(coef, solution.values - coef.sum())
+            is_new = vectors.append(coef, _without_intercept(solution.values, coef))
             self.coef.append(vectors.coef[:, -1] if is_new else np.zeros(n_rows))
             solutions.append(solution)
         self.n_iter += sum(solution.n_iter for solution in solutions)
@@ -272,6 +274,13 @@ class SupportFeatures:
         coef = np.array(self.coef)
         rows = np.flatnonzero(coef.any(axis=0))
         return rows, coef[:, rows]
+
+
+def _without_intercept(values: Floats, coef: Floats) -> Floats | None:
+    """Decision values less the intercept; None where that leaves round-off of the intercept."""
+    intercept = float(coef.sum())
+    image = values - intercept
+    return image if np.abs(image).max() > _INTERCEPT_SHARE * abs(intercept) else None
 
 
 #: ``extend`` finds the next feature of every output; ``features`` gives the rows that features are

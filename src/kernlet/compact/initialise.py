@@ -19,7 +19,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.compact.network import BatchLoader, RBFNetwork, StoragePlan, TrainingSet
 from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels.gram import Gram, as_dense, row_slices
+from kernlet.kernels.gram import Gram, as_dense, dense_centers, row_slices
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import as_classifier
 from kernlet.quantization import QuantizedExpansion, as_numbers
@@ -333,7 +333,7 @@ def _initial_expansion(
     is_rbf = isinstance(expansion.kernel, RBF) and expansion.kernel.is_mercer
     is_rbf = is_rbf and expansion.input_map is None
     usable = expansion if has_our_outputs and is_rbf else None
-    return InitialPoints(as_dense(expansion.centers), usable)
+    return InitialPoints(dense_centers(expansion.centers), usable)
 
 
 def _initial_points(init: Any, n_features: int) -> InitialPoints:

@@ -20,7 +20,7 @@ from kernlet.affine import ColumnRanges, are_far_apart, are_unlike
 from kernlet.compact.scoring import Validation
 from kernlet.devices import NUMPY, Device, array_namespace, to_numpy
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels.gram import as_dense, canonical_csr, row_slices
+from kernlet.kernels.gram import as_dense, canonical_csr, dense_centers, row_slices
 from kernlet.kernels.rbf import augment_centers, augment_rows, gaussian_matmul, row_products
 from kernlet.quantization import (
     FORMATS,
@@ -171,7 +171,7 @@ class RBFNetwork:
             log_gamma, projection = np.log(expansion.gamma), expansion.input_map.matrix
             return cls(expansion.centers, coef, intercept, log_gamma, projection)
         gamma = expansion.kernel.gamma * scale**2  # type: ignore[attr-defined]
-        centers = (as_dense(expansion.centers) - shift) / scale
+        centers = (dense_centers(expansion.centers) - shift) / scale
         return cls(centers, coef, intercept, np.log(np.array([gamma])))
 
     def arrays(self) -> Arrays:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from kernlet._typing import Floats
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.base import Derivatives, Kernel, evaluate_derivatives, gradient, require_mercer
-from kernlet.kernels.gram import Gram, as_dense
+from kernlet.kernels.gram import Gram, dense_centers
 from kernlet.kernels.linalg import jittered_solve
 from kernlet.kernels.linear import Linear
 from kernlet.sampling import apportion, kmeans
@@ -186,7 +186,7 @@ def synthesize(
 
 def _shifted(expansion: KernelExpansion) -> tuple[Floats, Floats]:
     """Dense centers about their mean, where the kernel depends on differences only."""
-    centers = as_dense(expansion.centers).astype(np.float64, copy=False)
+    centers = dense_centers(expansion.centers).astype(np.float64, copy=False)
     if not expansion.kernel.is_translation_invariant:
         return centers, np.zeros(centers.shape[1])
     shift = centers.mean(axis=0)

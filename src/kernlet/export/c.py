@@ -40,6 +40,7 @@ from kernlet.export.rounding import (
     same_classes,
 )
 from kernlet.kernels.base import Kernel, as_float32, c_float
+from kernlet.kernels.gram import dense_centers
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model, as_model
@@ -296,7 +297,7 @@ def _stored(expansion: KernelExpansion) -> dict[str, PackedArray]:
 def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel]:
     """Input map, centers and kernel about 0, where the kernel allows it."""
     map, kernel = model.input_map, model.expansion.kernel
-    centers = dense_points(model.expansion.centers)
+    centers = dense_points(dense_centers(model.expansion.centers))
     if not kernel.is_translation_invariant or (map is not None and map.matrix is not None):
         return map, centers, kernel
     if storage == "float32":

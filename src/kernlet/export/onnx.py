@@ -20,6 +20,7 @@ from kernlet.export.rounding import (
 )
 from kernlet.extras import missing
 from kernlet.kernels.base import as_float32
+from kernlet.kernels.gram import dense_centers
 from kernlet.model.model import Model, as_model
 
 
@@ -241,7 +242,7 @@ def add_outputs(graph: Graph, model: Model, x: str) -> str:
     inner products they would cancel in float32 far from the origin.
     """
     expansion, map = model.expansion, model.input_map
-    centers = dense_points(expansion.centers)
+    centers = dense_points(dense_centers(expansion.centers))
     around = None
     if expansion.kernel.is_translation_invariant:
         around = AffineMap(centers.mean(axis=0), np.ones(1))

@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 
 from kernlet._typing import Floats, Indices, Matrix
 from kernlet.kernels.base import as_float32
-from kernlet.kernels.gram import as_dense
+from kernlet.kernels.gram import as_dense, dense_centers
 from kernlet.model.model import Model
 
 _LARGEST_DENSE = 10**9  # numbers
@@ -153,7 +153,7 @@ def likely_rows(model: Model, n_rows: int = 200) -> Floats:
     Behind a projection, the shortest rows that are mapped to these points.
     """
     random = np.random.RandomState(0)
-    centers = dense_points(model.expansion.centers)
+    centers = dense_points(dense_centers(model.expansion.centers))
     n_rows = max(1, min(n_rows, _LARGEST_LIKELY // max(1, centers.shape[1])))
     if not len(centers):  # the machine is a constant
         centers = np.zeros((1, centers.shape[1]))

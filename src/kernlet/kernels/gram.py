@@ -35,7 +35,7 @@ _NEAR = 10.0
 # Features count 16 times their size in a block, which is then a megabyte and stays in a processor's
 # cache between the product that makes it and the product that uses it.
 _CACHED_NUMBER_BYTES = 8 * 16
-_SMALL_DENSE = 2**24  # numbers of a dense array that a sparse matrix may always become: 128 MiB
+_SMALL_DENSE = 2**20  # numbers of a dense array that sparse centers may always become: 8 MiB
 _LARGEST_EXPANSION = 1000  # numbers of a larger dense array per number that is stored
 _SPARSE_ENTRY_BYTES = 16  # a value and its column number
 # Eigenvalues below this share of the largest are round-off in that precision.
@@ -239,17 +239,22 @@ def used_columns(X: Matrix, Z: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def as_dense(X: Matrix) -> Any:
-    """X as an array, where it is a sparse matrix; one that is nearly all zeros is refused."""
-    if not sparse.issparse(X):
-        return X
+    """X as an array, where it is a sparse matrix."""
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def dense_centers(X: Matrix) -> Any:
+    """Centers as an array; sparse ones that are nearly all zeros are refused."""
     # Memory must grow with what is stored and not with the largest feature number, which in a
     # model file of 100 bytes may be 2^31.
-    if X.shape[0] * X.shape[1] > max(_SMALL_DENSE, _LARGEST_EXPANSION * X.nnz):
+    if sparse.issparse(X) and X.shape[0] * X.shape[1] > max(
+        _SMALL_DENSE, _LARGEST_EXPANSION * X.nnz
+    ):
         raise ValueError(
             f"{X.shape[0]} sparse points of {X.shape[1]} features with {X.nnz} nonzero numbers are "
             "too wide for a dense array: leave out features, or reduce them with TruncatedSVD."
         )
-    return X.toarray()
+    return as_dense(X)
 
 
 def canonical_csr(X: Matrix) -> Matrix:

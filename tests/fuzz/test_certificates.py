@@ -5,7 +5,7 @@ import pytest
 
 import kernlet
 from fuzz import certificates
-from fuzz.certificates import Problem
+from fuzz.certificates_problems import Problem
 
 
 def make_problem(C=10.0):

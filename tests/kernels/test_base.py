@@ -8,7 +8,7 @@ from scipy import sparse
 import naive
 from kernlet import KernelExpansion
 from kernlet.kernels.base import Kernel, evaluate_derivatives, gradient
-from kernlet.kernels.gram import Gram
+from kernlet.kernels.gram import Gram, kernel_matrix
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -210,3 +210,13 @@ def test_a_fractional_degree_cannot_be_saved():
     """The degree in a file is an integer: 2.5 must not become 2."""
     with pytest.raises(ValueError, match=r"kernel.degree must be an integer to be saved, not 2.5"):
         Polynomial(1.0, 2.5, 0.0).to_dict()
+
+
+@pytest.mark.parametrize("kernel", [RBF(1e200), Polynomial(1e200)], ids=str)
+def test_widths_that_float32_cannot_hold_need_float64(kernel):
+    """The norms of points of 1e-100 are 0 in float32, which would look small enough."""
+    assert not kernel.fits_float32(0.0)
+    X = 1e-100 * np.random.RandomState(0).randn(30, 2)
+    K = kernel_matrix(kernel, X, X, dtype=np.float32)
+    assert np.isfinite(K).all()
+    assert K.std() > 0

@@ -55,6 +55,8 @@ class Polynomial(Kernel):
 
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether the rounding of the largest value stays small."""
+        if abs(self.gamma) > 1e30:  # norms may underflow in float32
+            return False
         return abs(self.gamma) * largest_norm + abs(self.coef0) < FLOAT32_LARGEST ** (
             1 / self.degree
         )

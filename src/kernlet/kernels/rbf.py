@@ -98,7 +98,9 @@ class RBF(Kernel):
 
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether the rounding of gamma |x - z|^2 stays small."""
-        return bool(np.max(self.gamma) * largest_norm < FLOAT32_LARGEST and largest_norm < 1e30)
+        gamma = float(np.max(self.gamma))
+        # Numbers beyond 1e30 would overflow, and where gamma is one the norms may underflow.
+        return gamma * largest_norm < FLOAT32_LARGEST and max(gamma, largest_norm) < 1e30
 
     def scaled(self, step: float) -> tuple[Kernel, float]:
         """Gamma |x - z|^2 = (gamma step^2) |x / step - z / step|^2."""

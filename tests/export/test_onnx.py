@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
+from fuzz.campaign import run_command
 from kernlet import (
     MMDA,
     CompactKernelClassifier,
@@ -301,3 +302,14 @@ def test_names_that_are_not_unicode_and_classes_with_nul():
         Model(machine_of(1.0), "classifier", classes, "one output", feature_names=names)
     )
     assert run(graph, np.eye(2))["label"].tolist() == ["a\0", "a\0"]
+
+
+def test_the_command_line_writes_no_graph_of_numbers_that_overflow(tmp_path):
+    header = "svm_type c_svc\nkernel_type rbf\ngamma 0.5\nnr_class 2\ntotal_sv 2\nrho 0\n"
+    text = header + "label 1 -1\nnr_sv 1 1\nSV\n1e300 1:1\n-1e300 2:1\n"
+    (tmp_path / "a.model").write_text(text)
+    words = ["export", tmp_path / "a.model", "--to", "onnx", "-o", tmp_path / "a.onnx"]
+    code, output = run_command(words)
+    assert code == 1
+    assert "does not fit in float32" in output
+    assert not (tmp_path / "a.onnx").exists()

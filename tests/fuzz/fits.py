@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
+from sklearn.svm import SVC, SVR, NuSVC
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
@@ -155,7 +156,13 @@ def _original(source: Source) -> Any:
     originals = (
         *(SVC(), SVC(kernel="linear"), SVC(kernel="poly", degree=2), SVC(C=100.0), NuSVC(nu=0.2)),
         *(make_pipeline(StandardScaler(), SVC()), SVC(class_weight="balanced"), SVC(gamma=1e-9)),
-        *(SVC(gamma=1e9), SVC(kernel="sigmoid"), kernlet.ProximalClassifier(), LinearSVC(), SVR()),
+        *(
+            SVC(gamma=1e9),
+            SVC(kernel="sigmoid"),
+            kernlet.ProximalClassifier(),
+            DummyClassifier(),
+            SVR(),
+        ),
         *(kernlet.CompactKernelClassifier(4, n_epochs=1, random_state=0), SVC(kernel=RBF(1.0))),
         *(kernlet.L1KernelClassifier(), kernlet.MMDA(), StandardScaler(), None, "SVC", SVC),
     )

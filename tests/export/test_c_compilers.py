@@ -99,6 +99,9 @@ def shapes():
     for kind in ("regressor", "transformer", "expansion"):
         yield random_model(rng, kind=kind), "auto"
     yield table_model(), "auto"
+    same = ColumnEncoding((OrdinalColumn("x", ("a",), (0.0,), 0.0, 0.0),))  # whatever the cell
+    expansion = KernelExpansion(RBF(0.1), np.ones((1, 1)), np.ones((1, 1)), np.ones(1))
+    yield Model(expansion, encoding=same, feature_names=same.feature_names), "auto"
     yield Model(KernelExpansion(Laplacian(0.5), np.eye(3), np.eye(3), np.ones(3))), "float32"
 
 

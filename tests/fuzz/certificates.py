@@ -370,8 +370,10 @@ def check_hull(machine, problem, has_warned):
         bound = (1.0 - machine.gap_) * size
         assert bound <= norm + rounding * size, f"nearest point at {norm!r}, bound {bound!r}"
     if machine.removal is None and len(gaps) == len(problem.positives):
-        worst = max(gap for gap, _ in gaps)
-        check_close(machine.gap_, worst, max(error for _, error in gaps), "the gap")
+        worst, slack = max(gap for gap, _ in gaps), max(error for _, error in gaps)
+        assert machine.gap_ >= worst - slack, f"the gap is {worst!r}, not {machine.gap_!r}"
+        # Where round-off counts it is a bound, over all rows together and so a wider one than ours.
+        assert machine.gap_ <= worst + 30 * slack, f"the gap is {worst!r}, not {machine.gap_!r}"
 
 
 def hull(rng, folder: Path) -> str:

@@ -227,6 +227,32 @@ def test_a_set_of_files_is_replaced_as_a_whole(tmp_path, monkeypatch, error, n_r
     assert contents(tmp_path) == {"a": "old", "c": "old"}
 
 
+@pytest.mark.parametrize("name", ["open", "close", "chmod", "fsync", "link", "replace"])
+@pytest.mark.parametrize("n_call", [1, 2, 3, 4])
+def test_a_signal_right_after_a_system_call(tmp_path, monkeypatch, name, n_call):
+    """Handlers of signals run when the call has returned, before its result is used."""
+    paths = [tmp_path / name for name in "ab"]
+    for path in paths:
+        path.write_text("old")
+    call, calls = getattr(os, name), []
+
+    def interrupted(*arguments, **more):
+        result = call(*arguments, **more)
+        calls.append(result)
+        if len(calls) == n_call:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(os, name, interrupted)
+    try:
+        write_all(paths)
+    except KeyboardInterrupt:
+        assert contents(tmp_path) in ({"a": "old", "b": "old"}, {"a": "new", "b": "new"})
+    else:
+        assert len(calls) < n_call
+        assert contents(tmp_path) == {"a": "new", "b": "new"}
+
+
 def test_a_write_that_fails_replaces_no_file_of_a_set(tmp_path):
     paths = [tmp_path / name for name in "ab"]
     paths[0].write_text("old")

@@ -62,8 +62,10 @@ def atomic_writes(*paths: Path) -> Iterator[tuple[Path, ...]]:
     """Yield a temporary file for each path; all of the files are replaced, or none."""
     files: list[_Replacement] = []
     try:
-        for path in paths:
-            files.append(_Replacement.of(path))
+        # All are known before one exists: a signal at any moment finds them in the list.
+        files += [_Replacement.of(path) for path in paths]
+        for file in files:
+            file.create()
         yield tuple(file.temporary for file in files)
         for file in files:
             file.flush()
@@ -84,11 +86,10 @@ class _Replacement:
     target: Path  # the file that the name stands for, after symbolic links
     temporary: Path
     old: os.stat_result | None = None
-    mode: int = 0  # the permissions to give
 
     @classmethod
     def of(cls, path: Path) -> _Replacement:
-        """Create the temporary file."""
+        """Choose the name of the temporary file."""
         target = Path(os.path.realpath(path))
         try:
             old = os.stat(path)
@@ -107,70 +108,80 @@ class _Replacement:
         # A new file under an unpredictable name: a symbolic link planted at a guessed name is
         # never followed, and two writers never share a file.
         temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}.part")
+        return cls(path, target, temporary, old)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the path itself is written to."""
+        return self.temporary == self.path
+
+    @property
+    def backup(self) -> Path:
+        """A second name, or a copy, of the file while it is replaced."""
+        return self.temporary.with_suffix(".old.part")
+
+    def create(self) -> None:
+        """Create the temporary file."""
+        if self.is_stream:
+            return
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
         try:
             # The system applies the umask; what replaces a file is private until it does.
-            descriptor = os.open(temporary, flags, 0o666 if old is None else 0o600)
+            os.close(os.open(self.temporary, flags, 0o666 if self.old is None else 0o600))
         except OSError as error:
-            raise OSError(error.errno, error.strerror, str(folder)) from None
-        mode = os.fstat(descriptor).st_mode if old is None else old.st_mode
-        os.close(descriptor)
-        return cls(path, target, temporary, old, stat.S_IMODE(mode))
+            raise OSError(error.errno, error.strerror, str(self.target.parent)) from None
 
     def flush(self) -> None:
         """Set owner and permissions, and wait until the content is on the disk."""
-        if self.temporary == self.target:
+        if self.is_stream:
             return
-        mode = self.mode
-        if self.old is not None and not _keep_owner(self.temporary, self.old):
-            mode &= ~0o070  # they were those of another group
-        os.chmod(self.temporary, mode)
-        with (
-            open(self.temporary, "rb") if os.name == "posix" else open(self.temporary, "ab") as file
-        ):
+        if self.old is not None:
+            mode = stat.S_IMODE(self.old.st_mode)
+            if not _keep_owner(self.temporary, self.old):
+                mode &= ~0o070  # they were those of another group
+            os.chmod(self.temporary, mode)
+        with open(self.temporary, "rb" if os.name == "posix" else "ab") as file:
             os.fsync(file.fileno())
 
-    def keep(self) -> Path | None:
-        """A second name, or a copy, of the file that is replaced."""
-        if self.old is None or self.temporary == self.target:
-            return None
-        backup = self.temporary.with_suffix(".old.part")
+    def keep(self) -> None:
+        """Make the backup of the file that is replaced."""
+        if self.old is None:
+            return
         try:
-            os.link(self.target, backup)
+            os.link(self.target, self.backup)
         except OSError:  # file systems without hard links
-            shutil.copy2(self.target, backup)
-        return backup
+            shutil.copy2(self.target, self.backup)
+
+    def restore(self) -> None:
+        """Undo the replacement if it has been done."""
+        if self.temporary.exists():
+            return
+        if self.old is None:
+            self.target.unlink(missing_ok=True)
+        else:
+            os.replace(self.backup, self.target)
 
     def discard(self) -> None:
-        """Remove the temporary file if it is still there."""
-        if self.temporary != self.target:
+        """Remove the temporary file and the backup if they are still there."""
+        if not self.is_stream:
             self.temporary.unlink(missing_ok=True)
+            self.backup.unlink(missing_ok=True)
 
 
 def _rename(files: list[_Replacement]) -> None:
     """Give the temporary files their names; undo it if one of them cannot have it."""
-    backups: list[tuple[_Replacement, Path | None]] = []
+    files = [file for file in files if not file.is_stream]
+    is_set = len(files) > 1
     try:
-        if len(files) > 1:
-            for file in files:
-                backups.append((file, file.keep()))
+        for file in files if is_set else ():
+            file.keep()
         for file in files:
-            if file.temporary != file.target:
-                os.replace(file.temporary, file.target)
+            os.replace(file.temporary, file.target)
     except BaseException:
-        for file, backup in backups:
-            if file.temporary == file.target or file.temporary.exists():
-                continue  # not renamed yet
-            if backup is None:
-                file.target.unlink(missing_ok=True)
-            else:
-                os.replace(backup, file.target)
+        for file in files if is_set else ():
+            file.restore()
         raise
-    finally:
-        for _, backup in backups:
-            if backup is not None:
-                backup.unlink(missing_ok=True)
-    for folder in {file.target.parent for file in files if file.temporary != file.target}:
+    for folder in {file.target.parent for file in files}:
         _flush_folder(folder)
 
 

@@ -357,13 +357,13 @@ def _learned_column(name: str, values: Any) -> NumberColumn | CategoryColumn:
 def learned_categories(name: str, texts: Iterable[str | None], n_rows: int) -> CategoryColumn:
     """Categories of a column from its distinct texts, None among them for missing cells."""
     texts = set(texts)
-    categories = tuple(sorted(one_spelling(text for text in texts if text is not None)))
+    categories = {text for text in texts if text is not None}
     if len(categories) > MAX_CATEGORIES:
         raise ValueError(
             f"Column {name!r} has {len(categories)} different texts in {n_rows:,} rows, more than "
             f"{MAX_CATEGORIES}: leave it out (--drop {name}), or group them."
         )
-    return CategoryColumn(name, categories, None in texts)
+    return CategoryColumn(name, tuple(sorted(one_spelling(categories))), None in texts)
 
 
 def _holds_numbers(values: Any) -> bool:

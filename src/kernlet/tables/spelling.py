@@ -22,8 +22,8 @@ from kernlet.tables.sniff import MISSING_CELLS, PLAIN_NUMBER
 #
 # - numbers, or all are true and false: by value; true is 1 and false is 0, as in Python,
 # - dates: by moment, in UTC where they have a time zone,
-# - else, also where two numbers differ as texts only (01 and 1): as texts without spaces around
-#   them, true in any case.
+# - else, also where two numbers or dates differ as texts only (01 and 1, or the versions 1.1 and
+#   1.10): as texts without spaces around them, true in any case.
 #
 # A cell is first looked up as it is written, so that models keep the categories that they have;
 # then by value, and last by its value in float32. A value that two categories share is nobody's.
@@ -88,45 +88,40 @@ def _by_key(
 def _keys(categories: Collection[str]) -> list[Key]:
     """How cells are compared with these categories, the strictest way first."""
     kind = _kind(categories)
-    if kind == "number":
+    if kind in ("boolean", "number"):
         return [_value, _single_precision]
     return [_moment if kind == "date" else _plain]
 
 
 def _kind(categories: Collection[str]) -> str:
-    """Whether cells are compared by their number, as dates or as texts."""
-    values = {text: _value(text) for text in categories}
-    are_booleans = {_plain(text) in _BOOLEANS for text in categories}
-    if None not in values.values() and len(are_booleans) == 1:
-        padded = [text for text in categories if _PADDED.match(text.strip())]
-        others = {value for text, value in values.items() if text not in padded}
-        of_padded = [values[text] for text in padded]
-        is_number = others.isdisjoint(of_padded) and len(set(of_padded)) == len(padded)
-        return "number" if is_number else "text"
-    is_date = bool(categories) and all(_moment(text) is not None for text in categories)
-    return "date" if is_date else "text"
+    """Whether cells are compared as booleans, numbers, dates or texts."""
+    n_booleans = sum(_plain(text) in _BOOLEANS for text in categories)
+    if 0 < n_booleans == len(categories):
+        return "boolean"
+    for kind, key in (("number", _value), ("date", _moment)):
+        keys = {key(text) for text in categories}
+        if not n_booleans and None not in keys and len(keys) == len(categories):
+            return kind
+    return "text"
 
 
 def one_spelling(texts: Iterable[str]) -> set[str]:
     """Distinct categories of a column, each in the spelling that all sources share."""
     texts = set(texts)
     kind = _kind(texts)
+    return {_spelling(kind, text) for text in texts}
+
+
+def _spelling(kind: str, text: str) -> str:
     if kind == "text":
-        return texts
-    members: dict[str | None, list[str]] = {}
-    for text in texts:
-        members.setdefault((_moment if kind == "date" else _value)(text), []).append(text)
-    return {_spelling(kind, str(value), own) for value, own in members.items()}
-
-
-def _spelling(kind: str, value: str, members: list[str]) -> str:
-    shortest = min(members, key=lambda text: (len(text), text))
+        return text
+    if kind == "boolean":
+        return _plain(text).capitalize()
     if kind == "date":
-        return value
-    if _plain(shortest) in _BOOLEANS:
-        return _plain(shortest).capitalize()
+        return str(_moment(text))
+    value = str(_value(text))
     is_short = len(value) <= _MAX_DIGITS and "E" not in value
-    return value if is_short and not _PADDED.match(shortest.strip()) else shortest.strip()
+    return value if is_short and not _PADDED.match(text.strip()) else text.strip()
 
 
 def _plain(text: str) -> str:

@@ -275,6 +275,7 @@ class Unbounded(CallbackSupportMixin, BaseEstimator):
         "gap_",
         "duality_gap_",
         "ball_gap_",
+        "error_bound_",
         "margin_",
         "objective_",
         "residual_",

@@ -76,7 +76,15 @@ GAP_WORTH_WARNING = 1e-8
 RATIO_WORTH_WARNING = 30.0
 
 # Fitted attributes that bound how far a machine is from the optimum.
-_CERTIFICATES = ("gap_", "duality_gap_", "ball_gap_", "margin_", "objective_", "residual_")
+_CERTIFICATES = (
+    "gap_",
+    "duality_gap_",
+    "ball_gap_",
+    "error_bound_",
+    "margin_",
+    "objective_",
+    "residual_",
+)
 
 # Columns of unlike ranges that this process has warned of: their names and the number of columns.
 _UNLIKE_COLUMNS: set[tuple[str, str, int]] = set()

@@ -6,7 +6,14 @@ import pytest
 from kernlet.kernels.gram import ColumnCache, Gram
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.rbf import RBF
-from kernlet.squared.features import ColumnProducts, MatrixProducts, OrthonormalRows
+from kernlet.squared.features import (
+    ColumnProducts,
+    LandmarkFeatures,
+    MarginData,
+    MatrixProducts,
+    OrthonormalRows,
+    exact_features,
+)
 
 X = np.random.RandomState(0).randn(30, 3)
 K = X @ X.T
@@ -75,3 +82,18 @@ def test_the_shortest_coefficients_make_the_same_vector(products):
     short = products.shortest(coef)
     np.testing.assert_allclose(K_TWICE @ short, K_TWICE @ coef, atol=1e-4)
     assert np.linalg.norm(short) < 4
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3, 1e5])
+def test_gaps_with_their_errors_cover_the_distance_to_the_optimum(C):
+    # One column: most eigenvalues are too small for the basis, and C makes them matter.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1))
+    signs = np.sign(np.sin(3 * X[:, 0]) + rng.normal(size=60))
+    data = MarginData(RBF(0.3), X, signs[None], np.full(60, C), 2**20)
+    landmarks = LandmarkFeatures(data, 60, 1e-5, np.random.RandomState(0))
+    (solution,), (best,) = landmarks.extend(), exact_features(data, 1e-10).extend()
+    distance = 1.0 - best.objective / solution.objective
+    assert distance <= solution.gap + solution.gap_error < 0.01
+    if C == 1e3:
+        assert distance > 5 * solution.gap

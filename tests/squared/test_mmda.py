@@ -393,3 +393,10 @@ def test_features_have_norm_1_where_kernel_values_are_tiny_beside_the_intercept(
     features = MMDA(solver=solver, **options).fit(X, np.arange(30) % 3 == 0)
     norms = features.expansion_.feature_norms()
     np.testing.assert_allclose(norms, 1.0, rtol=1e-6)
+
+
+def test_an_outlier_whose_kernel_values_hide_the_other_rows_is_warned_of():
+    X = [[-0.3416, -1.172], [-0.25, 1.457], [1170.7, -1248.7], [0.6584, -0.1723]]
+    model = MMDA(C=503, kernel="poly", gamma=0.243, degree=4, coef0=10, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"error_bound_ is 1\.0e\+00.*Scale the features"):
+        model.fit(X, [0, 0, 0, 1])

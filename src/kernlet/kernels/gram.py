@@ -20,7 +20,7 @@ from sklearn.utils.extmath import row_norms
 
 from kernlet._typing import Floats, Indices, Matrix
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.linalg import orthonormal_map
+from kernlet.kernels.linalg import orthonormal_maps
 
 #: Kernel values computed at once: large enough for a fast matrix product, small beside the data.
 BLOCK_BYTES = 16 * 2**20
@@ -40,6 +40,8 @@ _LARGEST_EXPANSION = 1000  # numbers of a larger dense array per number that is 
 _SPARSE_ENTRY_BYTES = 16  # a value and its column number
 # Eigenvalues below this share of the largest are round-off in that precision.
 _LEAST_EIGENVALUE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-7}
+# Eigenvalues below this share of the largest have no digits in float64.
+_LEAST_KNOWN_EIGENVALUE = 1e-14
 _CACHE_BYTES = 2**20  # kernel values computed before they are multiplied by the basis
 
 #: What picks rows or columns of a matrix.
@@ -448,8 +450,11 @@ class LandmarkBlocks:
         self.gram = gram
         landmarks = Gram(gram.kernel, gram.z.X, shift=gram.z.shift)
         self.products = landmarks.block(slice(None), slice(None))
+        self.left_out: Floats = np.zeros((len(gram.z), 0))  # T of smaller eigenvalues
         if basis is None:
-            basis = orthonormal_map(self.products, least=_LEAST_EIGENVALUE[gram.x.dtype])
+            basis, self.left_out = orthonormal_maps(
+                self.products, _LEAST_EIGENVALUE[gram.x.dtype], _LEAST_KNOWN_EIGENVALUE
+            )
         self.basis = basis
         nbytes = gram.shape[0] * (self.rank + 1) * gram.x.dtype.itemsize
         self.is_held = nbytes <= max_bytes
@@ -463,11 +468,26 @@ class LandmarkBlocks:
     @property
     def truncated(self) -> float:
         """The largest eigenvalue of K(Z, Z) that the basis may have left out as round-off."""
-        if self.rank == len(self.basis):
+        return self._eigenvalue(_LEAST_EIGENVALUE[self.gram.x.dtype], self.rank)
+
+    @property
+    def unknown(self) -> float:
+        """The largest eigenvalue of K(Z, Z) that is not in ``left_out`` either."""
+        return self._eigenvalue(_LEAST_KNOWN_EIGENVALUE, self.rank + self.left_out.shape[1])
+
+    @property
+    def noise(self) -> float:
+        """The expected squared error of a row in the basis, for a row of norm 1, by round-off."""
+        # k(x, z) is rounded by eps |f(x)| |f(z)| at most, and T multiplies it.
+        squares = np.diagonal(self.products) @ np.square(self.basis)
+        return float(np.finfo(self.gram.x.dtype).eps ** 2 * squares.sum())
+
+    def _eigenvalue(self, share: float, n_known: int) -> float:
+        """A share of the largest eigenvalue; 0 where all are known."""
+        if n_known == len(self.basis):
             return 0.0
         # The columns of T are eigenvectors over roots of their eigenvalues.
-        largest = 1.0 / float(np.square(self.basis).sum(axis=0).min(initial=np.inf))
-        return _LEAST_EIGENVALUE[self.gram.x.dtype] * largest
+        return share / float(np.square(self.basis).sum(axis=0).min(initial=np.inf))
 
     @property
     def n_rows(self) -> int:

@@ -34,11 +34,18 @@ def orthonormal_map(products: Floats, *, least: float = 1e-10) -> Floats:
     A row of kernel values with the points, times T, is the row in an orthonormal basis of their
     span. Eigenvalues below ``least`` times the largest are left out.
     """
+    return orthonormal_maps(products, least)[0]
+
+
+def orthonormal_maps(products: Floats, least: float, least_known: float = 1.0) -> list[Floats]:
+    """As :func:`orthonormal_map`, and T of the eigenvalues from ``least_known`` up to ``least``."""
     if not np.isfinite(products).all():
         raise ValueError("The kernel overflows at the landmarks. Scale the features.")
     eigenvalues, vectors = eigh(products)
-    kept = eigenvalues > least * max(float(eigenvalues[-1]), np.finfo(float).tiny)
-    return np.asarray(vectors[:, kept] / np.sqrt(eigenvalues[kept]))
+    largest = max(float(eigenvalues[-1]), np.finfo(float).tiny)
+    is_kept = eigenvalues > least * largest
+    is_small = ~is_kept & (eigenvalues > least_known * largest)
+    return [vectors[:, chosen] / np.sqrt(eigenvalues[chosen]) for chosen in (is_kept, is_small)]
 
 
 def orthonormalized(coef: Floats, products: Floats) -> Floats:

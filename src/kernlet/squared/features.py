@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.gram import ColumnCache, Gram, LandmarkBlocks
+from kernlet.kernels.gram import ColumnCache, Gram, LandmarkBlocks, row_slices
 from kernlet.kernels.linalg import orthonormal_map, orthonormalized
 from kernlet.sampling import landmark_rows
 from kernlet.squared.core_set import CoreRule, find_core_set
@@ -43,6 +43,9 @@ _ROUNDOFF_GAP = 1e-20  # gap to reach where a feature must be told from round-of
 _DOUBTFUL_WEIGHT = 1e-6  # relative to its summands, a weight vector below this is doubtful
 _ROUNDOFF_WEIGHT = 1e-10  # and below this it is round-off
 _UNDERFLOW = 1e-145  # its square would underflow
+#: Warn where round-off may add this to a gap. The basis of landmarks leaves out the smallest
+#: eigenvalues, which may cost rows of two or three columns 0.02.
+ERROR_WORTH_WARNING = {"landmarks": 0.1, "core": 1e-4, "exact": 1e-4}
 _ROUGH_ROWS = 20  # rows per landmark of a first, rough solution
 _ROUGH_GAP = 1e-4
 
@@ -224,7 +227,39 @@ class LandmarkFeatures:
             directions[number] = weights[number] / norms[number]
             self.earlier[number] = np.column_stack([self.earlier[number], directions[number]])
         self.directions.append(directions)
-        return solutions, bool((is_clear | ~is_there).all())
+        return self._with_errors(solutions), bool((is_clear | ~is_there).all())
+
+    def _with_errors(self, solutions: list[Solution]) -> list[Solution]:
+        """The solutions with bounds on what their gaps may lack in the whole span of the landmarks.
+
+        With v = sum_i c_i slack_i d_i f(x_i), P - D is 1/2 |w - v|^2. Newton's method has only seen
+        the part of v in the basis, and that with the round-off of the blocks.
+        """
+        values = np.array([solution.values for solution in solutions])
+        signs, costs = self.data.signs, self.data.costs
+        duals = costs * signs * np.maximum(0.0, 1.0 - signs * values)
+        doubled = 2.0 * np.array([max(s.objective, np.finfo(float).tiny) for s in solutions])
+        squares = self._left_out(duals, ERROR_WORTH_WARNING["landmarks"] * doubled)
+        squares = squares + np.square(duals) @ self.newton.squared_norms * self.blocks.noise
+        errors = np.minimum(1.0, squares / doubled).tolist()  # D is at least 0
+        return [replace(s, gap_error=error) for s, error in zip(solutions, errors, strict=True)]
+
+    def _left_out(self, duals: Floats, negligible: Floats) -> Floats:
+        """|v|^2 of each output along the directions that the basis leaves out.
+
+        Computed, in a pass over the rows, where its estimate by eigenvalues is not negligible.
+        """
+        blocks, n_rows, n_landmarks = self.blocks, self.data.n_rows, len(self.rows)
+        # The rows' products have about this many times the eigenvalues of the landmarks'.
+        squares = np.square(duals).sum(axis=1) * (n_rows / n_landmarks)
+        if (blocks.truncated * squares <= negligible).all():
+            return blocks.truncated * squares
+        gram = Gram(self.data.kernel, self.data.X, self.data.X[self.rows])
+        along = sum(
+            duals[:, rows] @ (gram.block(rows, slice(None)) @ blocks.left_out)
+            for rows in row_slices(n_rows, 8 * max(n_landmarks, self.data.X.shape[1]))
+        )
+        return np.asarray(np.square(along).sum(axis=1) + blocks.unknown * squares)
 
     def features(self) -> tuple[Indices, Floats]:
         """Landmarks and coefficients; those of one output are orthonormal to the last digit."""
@@ -265,9 +300,21 @@ class SupportFeatures:
             coef = solution.spread(solution.coef, n_rows)
             is_new = vectors.append(coef, _without_intercept(solution.values, coef))
             self.coef.append(vectors.coef[:, -1] if is_new else np.zeros(n_rows))
-            solutions.append(solution)
+            error = self._excess(solution, signs, coef, vectors.features[:, -1]) if is_new else 0.0
+            solutions.append(replace(solution, gap_error=error))
         self.n_iter += sum(solution.n_iter for solution in solutions)
         return solutions
+
+    def _excess(self, solution: Solution, signs: Floats, coef: Floats, feature: Floats) -> float:
+        """The share of P that a feature costs more than its solution, a part of which it may lack.
+
+        ``feature`` are its values at the rows.
+        """
+        length = float(coef @ feature)  # of the solution along the feature
+        slacks = np.maximum(0.0, 1.0 - signs * (length * feature + solution.intercept))
+        squared_norm = length**2 + solution.intercept**2
+        objective = 0.5 * (squared_norm + float(self.data.costs @ slacks**2))
+        return max(0.0, objective - solution.objective) / max(objective, np.finfo(float).tiny)
 
     def features(self) -> tuple[Indices, Floats]:
         """The rows that any feature needs, and coefficients over them."""

@@ -25,13 +25,14 @@ from kernlet.sklearn_base import (
 )
 from kernlet.squared.core_set import REASONS, CoreRule
 from kernlet.squared.features import (
+    ERROR_WORTH_WARNING,
     FeatureSequence,
     LandmarkFeatures,
     MarginData,
     core_features,
     exact_features,
 )
-from kernlet.squared.problem import Solution
+from kernlet.squared.problem import ROUNDING, Solution
 
 _ADVICE = {
     "landmarks": "scale the features, lower C, or set tol below 1e-6, which means float64.",
@@ -113,6 +114,10 @@ class MMDA(ExpansionTransformer):
     classes_ : ndarray of shape (n_classes,)
     gap_ : ndarray of shape (n_features_out,)
         Relative duality gap of each feature's problem: the certificate.
+    error_bound_ : ndarray of shape (n_features_out,)
+        What round-off may add to ``gap_``. It contains the directions that are left out because
+        round-off hides them beside much larger kernel values. Above 1e-4, or 0.1 with landmarks,
+        there is a warning.
     ball_gap_ : float
         Of ``solver="core"``: the true eps of the worst feature, over all rows.
     n_iter_ : int
@@ -278,6 +283,7 @@ class MMDA(ExpansionTransformer):
     def _set_certificates(self, solutions: list[Solution], n_iter: int) -> None:
         rule, reason = self._rule(), None
         self.gap_ = np.array([solution.gap for solution in solutions])
+        self.error_bound_ = np.array([solution.gap_error for solution in solutions])
         self.n_iter_ = n_iter
         self.__dict__.pop("ball_gap_", None)
         check_finite_fit(self)  # else a warning would name a gap that is not a number
@@ -289,6 +295,8 @@ class MMDA(ExpansionTransformer):
             missed = [solution for solution in solutions if rule.is_missed(solution)]
             if missed:
                 reason = f"ball_gap_ is {self.ball_gap_:.1e}, and {REASONS[missed[0].status]}"
+        if not self.error_bound_.max() <= ERROR_WORTH_WARNING[self.solver]:
+            reason = f"error_bound_ is {self.error_bound_.max():.1e}, and {ROUNDING}"
         if reason is not None:
             warn_user(
                 f"Features ended at a relative duality gap of up to {self.gap_.max():.1e} "

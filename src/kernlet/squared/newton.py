@@ -148,7 +148,7 @@ class LandmarkNewton:
         size = blocks.rank + 1
         self._squares = np.zeros((len(signs), size, size), self.dtype)  # Hessian less identity
         self._is_active = np.zeros(signs.shape, dtype=bool)
-        self._squared_norms = np.full(blocks.n_rows, np.nan)  # of the rows, found in a first pass
+        self.squared_norms = np.full(blocks.n_rows, np.nan)  # of the rows, found in a first pass
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
     def solve(
@@ -190,7 +190,7 @@ class LandmarkNewton:
             np.maximum(0.0, 1.0 - signs * solution.values)
             for signs, solution in zip(self.signs, solutions, strict=True)
         )
-        return np.array([(self.costs * s) @ np.sqrt(self._squared_norms) for s in slacks])
+        return np.array([(self.costs * s) @ np.sqrt(self.squared_norms) for s in slacks])
 
     def _first_trials(self, states: list[_State]) -> list[Floats]:
         """The minima for the rows active now, or for all rows where none is: least squares."""
@@ -232,9 +232,9 @@ class LandmarkNewton:
         gradients = np.zeros_like(trials)
         losses = np.zeros(len(outputs))
         for rows, block in self.blocks:
-            if np.isnan(self._squared_norms[rows.start]):
+            if np.isnan(self.squared_norms[rows.start]):
                 points = block[:, :-1]
-                self._squared_norms[rows] = np.einsum("ij,ij->i", points, points)
+                self.squared_norms[rows] = np.einsum("ij,ij->i", points, points)
             values = block @ trials.astype(block.dtype, copy=False)
             signs = self.signs[np.array(outputs), rows].T
             slacks = np.maximum(0.0, 1.0 - signs * values)

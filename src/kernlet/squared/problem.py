@@ -219,6 +219,7 @@ class Solution:
     status: Status
     objective: float = np.nan  # P over all rows
     values: Floats = field(default_factory=lambda: np.empty(0))  # decision values at all rows
+    gap_error: float = 0.0  # what round-off may add to the gap of a feature
     ball_gap: float = np.nan  # true eps of the enclosing ball, over all rows
     core: Indices = field(default_factory=lambda: as_indices([]))  # of the core set, as entered
     alpha: Floats = field(default_factory=lambda: np.empty(0))  # weights of W, of sum 1

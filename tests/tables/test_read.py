@@ -16,6 +16,9 @@ def test_names_of_columns_may_have_line_ends(tmp_path):
     ("labels", "wanted"),
     [
         (["01", "1"], ["01", "1"]),
+        (["1.1", "1.10", "2.0"], ["1.1", "1.10", "2.0"]),
+        (["1.50", "1.25"], [1.5, 1.25]),
+        (["1", "1.0", "2.5"], [1.0, 1.0, 2.5]),
         (["9007199254740992", "9007199254740993"], ["9007199254740992", "9007199254740993"]),
         (["1", "2.0"], [1, 2]),
         (["0", "10"], [0, 10]),
@@ -25,7 +28,7 @@ def test_labels_that_differ_stay_apart(labels, wanted, tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"1,{label}\n" for label in labels))
     _, classes, codes = read_table(tmp_path / "t.csv", label="y").split_target("y")
     assert classes[codes].tolist() == wanted
-    if wanted[0] == labels[0] and len(labels[0]) > 2:
+    if labels[0].isdecimal() and len(labels[0]) > 2:
         pq.write_table(pa.table({"y": [int(v) for v in labels]}), tmp_path / "t.parquet")
         _, classes, codes = read_table(tmp_path / "t.parquet", label="y").split_target("y")
         assert classes[codes].tolist() == wanted

@@ -43,6 +43,7 @@ _MOSTLY = 0.9  # a column with a larger share of numbers is numeric: texts in it
 _BLOCK_BYTES = (1 << 22, 1 << 28)
 _ROWS_PER_BLOCK = 1000  # of files that are separated by spaces
 _LEADING_ZERO = r"^[+-]?0\d+$"
+_LAST_ZEROS = (r"(\.\d*[1-9])0+$", r"\1")  # of versions; 1, 1.0 and 1.00 are one label
 #: Above it, float64 no longer tells neighbouring integers apart.
 MAX_EXACT_INTEGER = 2.0**53
 _MAX_MEMORY_SHARE = 0.5  # of the computer's memory, for the cells of a file, which may be packed
@@ -280,8 +281,11 @@ def _without_commas(texts: Any, separator: str) -> tuple[Any, str]:
 
 
 def _merges_labels(texts: Any, numbers: Any) -> bool:
-    """Whether labels such as 01 and 1, or very long numbers, would become one as numbers."""
+    """Whether labels such as 01 and 1, 1.1 and 1.10, or very long numbers, would become one."""
     if compute.any(compute.match_substring_regex(texts, _LEADING_ZERO)).as_py():
+        return True
+    distinct = compute.unique(texts)
+    if len(compute.unique(compute.replace_substring_regex(distinct, *_LAST_ZEROS))) < len(distinct):
         return True
     largest = compute.max(compute.abs(numbers)).as_py() or 0.0
     return MAX_EXACT_INTEGER <= largest < float("inf")

@@ -23,13 +23,13 @@ from kernlet.kernels.gram import Gram, as_dense
 from kernlet.lp.generation import ColumnGeneration
 from kernlet.lp.problem import L1Margin
 from kernlet.lp.streaming import StreamingL1Solver, is_tall
+from kernlet.progress import Progress
 from kernlet.rows.source import RowReader, RowSource
 from kernlet.sampling import derive_seed, hold_out, stratified_sample, subsample
 from kernlet.selection import one_standard_error
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
-    Progress,
     TrainingData,
     error_weights,
     fit_method,

@@ -14,7 +14,7 @@ from kernlet.console import say
 from kernlet.export.file import load
 from kernlet.model.model import Model, as_model
 from kernlet.npy import check_arrays
-from kernlet.sklearn_base import ProgressBar
+from kernlet.progress import ProgressBar
 
 _SECONDS_BETWEEN_LINES = 5.0
 

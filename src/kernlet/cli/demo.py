@@ -18,10 +18,10 @@ from kernlet.console import say
 from kernlet.datasets import Dataset, make_checkerboard
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
+from kernlet.progress import ProgressBar
 from kernlet.report.draw import draw_image_centers, draw_plane
 from kernlet.report.evaluate import Measurement, markdown_table, measure
 from kernlet.selection import count_centers, fewest_centers
-from kernlet.sklearn_base import ProgressBar
 
 Grid = dict[str, list[Any]]
 

@@ -60,14 +60,10 @@ from kernlet.compact.train import (
 )
 from kernlet.devices import find_device
 from kernlet.model.scoring import SCORING_CONSTRAINTS
+from kernlet.progress import CallbackSupportMixin, Progress
 from kernlet.quantization import QuantizedExpansion, scaling_bytes
 from kernlet.sampling import hold_out, subsample
-from kernlet.sklearn_base import (
-    CallbackSupportMixin,
-    Progress,
-    TrainingData,
-    warn_user,
-)
+from kernlet.sklearn_base import TrainingData, warn_user
 from kernlet.threads import single_thread
 from kernlet.units import parse_bytes
 

@@ -24,9 +24,10 @@ from kernlet.compact.network import (
     straight_through_grad,
 )
 from kernlet.devices import Function, array_namespace, capture_cuda_graph, to_numpy
+from kernlet.progress import Progress
 from kernlet.quantization import QuantizedExpansion, best_step
 from kernlet.sampling import derive_seed
-from kernlet.sklearn_base import Progress, warn_user
+from kernlet.sklearn_base import warn_user
 
 # How this works
 # --------------

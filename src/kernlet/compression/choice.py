@@ -18,9 +18,10 @@ from kernlet.expansion import KernelExpansion
 from kernlet.model.calibration import calibrated_on, reproduce
 from kernlet.model.model import Model, Scheme
 from kernlet.model.scoring import ClassPredictions, Quality, RowScorer, row_mean
+from kernlet.progress import Progress
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.sampling import hold_out
-from kernlet.sklearn_base import Progress, check_weights, label_codes, one_vs_rest_signs, warn_user
+from kernlet.sklearn_base import check_weights, label_codes, one_vs_rest_signs, warn_user
 from kernlet.threads import single_thread
 
 # How this works

@@ -33,9 +33,9 @@ from kernlet.input_errors import check_number_types, explained
 from kernlet.model.calibration import probability_method
 from kernlet.model.model import Model, as_classifier, summary_of
 from kernlet.model.scoring import SCORING_CONSTRAINTS
+from kernlet.progress import Progress
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import (
-    Progress,
     check_label_types,
     check_weights,
     checked_method,

@@ -36,10 +36,10 @@ from kernlet.least_squares.normal_equations import (
     one_against_rest,
     solve_normal_equations,
 )
+from kernlet.progress import Progress
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
-    Progress,
     check_classes,
     check_label_types,
     check_training_data,

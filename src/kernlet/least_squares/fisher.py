@@ -17,11 +17,11 @@ from kernlet.kernels.bandwidth import as_float
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, LandmarkBlocks
 from kernlet.kernels.linalg import jittered_solve
+from kernlet.progress import Progress
 from kernlet.sampling import landmark_rows
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionTransformer,
-    Progress,
     TrainingData,
     fit_method,
     warn_user,

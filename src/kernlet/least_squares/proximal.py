@@ -26,12 +26,12 @@ from kernlet.least_squares.normal_equations import (
     one_against_rest,
     solve_normal_equations,
 )
+from kernlet.progress import Progress
 from kernlet.rows.source import RowSource
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
-    Progress,
     TrainingData,
     check_classes,
     check_training_data,

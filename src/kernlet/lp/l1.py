@@ -23,6 +23,7 @@ from kernlet.lp.generation import ColumnGeneration
 from kernlet.lp.linearization import LinearizationPath, solve_once
 from kernlet.lp.problem import L1Margin, PrimalDual, Solution
 from kernlet.lp.streaming import StreamingL1Solver, StreamingPass, is_tall
+from kernlet.progress import Progress
 from kernlet.rows import as_rows
 from kernlet.rows.source import RowSource
 from kernlet.sampling import (
@@ -35,7 +36,6 @@ from kernlet.sklearn_base import (
     GAP_WORTH_WARNING,
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
-    Progress,
     TrainingData,
     error_weights,
     fit_method,

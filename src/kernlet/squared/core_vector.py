@@ -11,10 +11,10 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import ColumnCache, Gram
+from kernlet.progress import Progress
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
-    Progress,
     TrainingData,
     check_cost_overflow,
     fit_method,

@@ -23,10 +23,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
+from kernlet.progress import Progress
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
-    Progress,
     TrainingData,
     fit_method,
     fit_task,

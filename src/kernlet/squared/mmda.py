@@ -11,12 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
+from kernlet.progress import Progress
 from kernlet.rows.source import RowReader, RowSource
 from kernlet.sklearn_base import (
     GAP_WORTH_WARNING,
     KERNEL_CONSTRAINTS,
     ExpansionTransformer,
-    Progress,
     check_cost_overflow,
     check_finite_fit,
     fit_method,

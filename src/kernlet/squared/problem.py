@@ -13,7 +13,8 @@ from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, Selection, as_indices
-from kernlet.sklearn_base import GAP_WORTH_WARNING, Progress
+from kernlet.progress import Progress
+from kernlet.sklearn_base import GAP_WORTH_WARNING
 
 _DIAGONAL_ROWS = 64  # rows of a block of which only the diagonal is used
 

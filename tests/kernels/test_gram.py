@@ -508,3 +508,24 @@ def test_float32_rows_about_a_point_keep_their_digits_in_float64():
     blocks = Gram(RBF(0.1), X, X[2:])
     assert blocks.x.shift is not None
     np.testing.assert_allclose(blocks.block(slice(None), slice(None)), values, rtol=1e-12)
+
+
+def test_centers_of_short_texts_become_dense():
+    """Ten words of 100,000 per text are ordinary; a far feature number in a small file is not."""
+    words = np.tile(np.arange(0, 100_000, 10_000), 200)
+    texts = csr_array((np.ones(2000), words, np.arange(0, 2001, 10)), shape=(200, 100_000))
+    assert gram_module.dense_centers(texts).shape == texts.shape
+    far = csr_array(([1.0], ([0], [0])), shape=(2, 2**25))
+    with pytest.raises(ValueError, match="too wide for a dense array"):
+        gram_module.dense_centers(far)
+
+
+def test_columns_are_left_out_of_very_wide_products_only(monkeypatch):
+    """Searching for the columns in use takes longer than the product itself."""
+    calls = []
+    used = gram_module.used_columns
+    monkeypatch.setattr(gram_module, "used_columns", lambda X, Z: calls.append(X.shape) or used(X, Z))
+    for n_features, n_calls in ((100_000, 0), (2**25, 1)):
+        X = csr_array(([2.0, 3.0], ([0, 1], [5, n_features - 1])), shape=(2, n_features))
+        np.testing.assert_array_equal(gram_module.inner_products(X, X), [[4.0, 0.0], [0.0, 9.0]])
+        assert len(calls) == n_calls

@@ -35,8 +35,11 @@ _NEAR = 10.0
 # Features count 16 times their size in a block, which is then a megabyte and stays in a processor's
 # cache between the product that makes it and the product that uses it.
 _CACHED_NUMBER_BYTES = 8 * 16
-_SMALL_DENSE = 2**20  # numbers of a dense array that sparse centers may always become: 8 MiB
-_LARGEST_EXPANSION = 1000  # numbers of a larger dense array per number that is stored
+# Numbers of a dense array that sparse centers may become: a small one (8 MiB) in any case, a large
+# one (1 GiB) if one number in 65,536 is stored, because short texts have ten words of 100,000, and
+# a larger one if one in a thousand is.
+_SMALL_DENSE, _LARGE_DENSE = 2**20, 2**27
+_WIDE_ROWS = 2**22  # features; SciPy's product of sparse matrices then allocates 16 MiB or more
 _SPARSE_ENTRY_BYTES = 16  # a value and its column number
 # Eigenvalues below this share of the largest are round-off in that precision.
 _LEAST_EIGENVALUE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-7}
@@ -219,16 +222,14 @@ def inner_products(X: Matrix, Z: Matrix) -> Floats:
     """X Z' as a dense array, whichever of the two is sparse."""
     if isinstance(X, np.ndarray) and not isinstance(Z, np.ndarray):
         return np.asarray((Z @ X.T).T)  # an ndarray would take the sparse Z for a scalar
-    X, Z = used_columns(X, Z)
+    if X.shape[1] > _WIDE_ROWS:
+        X, Z = used_columns(X, Z)
     products = X @ Z.T
     return products if isinstance(products, np.ndarray) else products.toarray()
 
 
 def used_columns(X: Matrix, Z: Matrix) -> tuple[Matrix, Matrix]:
-    """Two sparse matrices without columns of zeros, where they have more columns than numbers.
-
-    SciPy's product allocates an array as long as the rows are wide.
-    """
+    """Two sparse matrices without columns of zeros, where they have more columns than numbers."""
     if not (sparse.issparse(X) and sparse.issparse(Z)) or X.shape[1] <= X.nnz + Z.nnz:
         return X, Z
     columns, places = np.unique(
@@ -250,7 +251,7 @@ def dense_centers(X: Matrix) -> Any:
     # Memory must grow with what is stored and not with the largest feature number, which in a
     # model file of 100 bytes may be 2^31.
     if sparse.issparse(X) and X.shape[0] * X.shape[1] > max(
-        _SMALL_DENSE, _LARGEST_EXPANSION * X.nnz
+        _SMALL_DENSE, min(_LARGE_DENSE, 2**16 * X.nnz), 1000 * X.nnz
     ):
         raise ValueError(
             f"{X.shape[0]} sparse points of {X.shape[1]} features with {X.nnz} nonzero numbers are "

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info
 import kernlet
 from kernlet.kernels.linear import Linear
 from kernlet.progress import CallbackSupportMixin
+from kernlet.rows import as_rows
 from kernlet.sklearn_base import fit_method, fit_task, is_unconverged, warn_unconverged
 from kernlet.threads import single_thread
 
@@ -192,3 +193,16 @@ def test_huge_and_tiny_values_are_fitted_or_refused_in_a_sentence(estimator, ker
                 assert re.search(r"[Ss]caled? (the features|them|features)|Raise alpha", str(error))  # noqa: PT017
                 continue
         assert np.isfinite(machine.expansion_.coef).all()
+
+
+@pytest.mark.parametrize("name", ["L1KernelClassifier", "ProximalClassifier", "MMDA"])
+def test_rows_that_overflow_have_no_prediction(name):
+    """The decision values would be NaN, and the class the first one."""
+    X = np.random.RandomState(0).randn(30, 2)
+    machine = getattr(kernlet, name)(kernel="poly").fit(X, X[:, 0] > 0)
+    X[1] *= 1e160
+    methods = ("transform",) if name == "MMDA" else ("predict", "decision_function")
+    for method in methods:
+        for rows in (X, as_rows(X)):
+            with pytest.raises(ValueError, match=r"Row 1 of X.* overflows in the machine"):
+                getattr(machine, method)(rows)

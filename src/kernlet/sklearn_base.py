@@ -554,9 +554,22 @@ def rows_to_predict(estimator: Any, X: Any) -> Any:
 def expansion_values(estimator: Any, X: Any) -> Any:
     """Values of a fitted estimator's expansion; block by block for a source of rows."""
     if is_source(X):
-        return values_of_rows(estimator, X)
+        return finite_values(functools.partial(values_of_rows, estimator), X)
     rows = rows_to_predict(estimator, X)
-    return estimator.expansion_.decision_values(rows)
+    return finite_values(estimator.expansion_.decision_values, rows)
+
+
+def finite_values(function: Callable[[Any], Any], X: Any) -> Any:
+    """Outputs of a function of rows; ValueError where one of a row overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = function(X)
+    if isinstance(values, np.ndarray) and not np.isfinite(values).all():
+        row = int(np.isfinite(values).all(axis=1).argmin())
+        raise ValueError(
+            f"Row {row} of X, counted from 0, overflows in the machine, so that it has no "
+            "decision values: scale the features, for example with a StandardScaler in front."
+        )
+    return values
 
 
 def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:
@@ -689,10 +702,10 @@ class ExpansionTransformer(
         """
         if is_source(X):
             X = as_rows(X)
-            features = values_of_rows(self, X)
+            features = finite_values(functools.partial(values_of_rows, self), X)
         else:
             X = rows_to_predict(self, X)
-            features = self.expansion_.decision_values(X)
+            features = finite_values(self.expansion_.decision_values, X)
         return features.astype(np.float32) if X.dtype == np.float32 else features
 
     def __sklearn_tags__(self) -> Any:

@@ -522,9 +522,9 @@ def test_centers_of_short_texts_become_dense():
 
 def test_columns_are_left_out_of_very_wide_products_only(monkeypatch):
     """Searching for the columns in use takes longer than the product itself."""
-    calls = []
-    used = gram_module.used_columns
-    monkeypatch.setattr(gram_module, "used_columns", lambda X, Z: calls.append(X.shape) or used(X, Z))
+    calls, used = [], gram_module.used_columns
+    count = lambda X, Z: calls.append(X.shape) or used(X, Z)  # noqa: E731
+    monkeypatch.setattr(gram_module, "used_columns", count)
     for n_features, n_calls in ((100_000, 0), (2**25, 1)):
         X = csr_array(([2.0, 3.0], ([0, 1], [5, n_features - 1])), shape=(2, n_features))
         np.testing.assert_array_equal(gram_module.inner_products(X, X), [[4.0, 0.0], [0.0, 9.0]])

@@ -34,7 +34,12 @@ from kernlet.kernels.gram import as_dense, row_slices
 from kernlet.model.calibration import link, with_probabilities_of
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.model.pipeline import fold_steps
-from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer, warn_user
+from kernlet.sklearn_base import (
+    ExpansionClassifier,
+    ExpansionTransformer,
+    finite_values,
+    warn_user,
+)
 from kernlet.tables.encode import ColumnEncoding
 
 # How this works
@@ -280,21 +285,15 @@ class Model:
 
     def outputs(self, X: Any) -> Floats:
         """Outputs of the expansion for rows of features; ValueError where one is not finite."""
+        return finite_values(self._values, X)
+
+    def _values(self, X: Any) -> Floats:
         values = self.expansion.decision_values
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.scaler is None or not sparse.issparse(X):
-                outputs = values(self.scaled(X))
-            else:
-                # The scaler makes sparse rows dense: by blocks, because all of them may not fit.
-                slices = row_slices(X.shape[0], 8 * X.shape[1])
-                outputs = np.concatenate([values(self.scaler(X[rows])) for rows in slices])
-        if isinstance(outputs, np.ndarray) and not np.isfinite(outputs).all():
-            row = int(np.isfinite(outputs).all(axis=1).argmin())
-            raise ValueError(
-                f"Row {row} of X, counted from 0, overflows in the machine, so that it has no "
-                "decision values: scale the features, for example with a StandardScaler in front."
-            )
-        return outputs
+        if self.scaler is None or not sparse.issparse(X):
+            return values(self.scaled(X))
+        # The scaler makes sparse rows dense: block by block, because all of them may not fit.
+        slices = row_slices(X.shape[0], 8 * X.shape[1])
+        return np.concatenate([values(self.scaler(X[rows])) for rows in slices])
 
     def scores(self, outputs: Floats) -> Floats:
         """What ``decision_function``, ``predict`` of a regressor or ``transform`` returns."""

@@ -55,3 +55,9 @@ def test_numbers_with_commas(separator, cells, wanted, tmp_path, capsys):
     column = read_table(tmp_path / "t.csv").batch(0)["a"].to_numpy()
     np.testing.assert_array_equal(column, wanted)
     assert ("commas" in capsys.readouterr().err) == (column.dtype == float)
+
+
+def test_errors_name_the_file_once(tmp_path):
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match=r"^bad\.parquet is corrupt, or not a Parquet file\.$"):
+        read_table(tmp_path / "bad.parquet")

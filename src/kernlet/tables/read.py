@@ -219,7 +219,8 @@ def errors_in(path: Path | str = "", start: int = 0) -> Iterator[None]:
         raise ValueError(f"{path or 'the file'} {problem}") from error
     except ValueError as error:
         rows = f"counted from row {start + 1} on" if start else ""
-        place = ", ".join(filter(None, [str(path), rows]))
+        is_named = str(error).startswith(f"{Path(path).name} ")
+        place = ", ".join(filter(None, ["" if is_named else str(path), rows]))
         raise ValueError(f"{place}: {error}" if place else str(error)) from error
 
 

@@ -473,35 +473,40 @@ class _Equations:
     def solve(self, rights: Floats) -> tuple[Floats, Floats, float, float]:
         """Solutions, their objectives over C, and the largest relative gap and residual."""
         rights = np.vstack([rights * self.scale[:, None], np.zeros(rights.shape[1])])
-        result = self._judge(self.system.refined(rights), rights)
+        result = self._judge(*self.system.refined(rights), rights)
         if not result[2] <= GAP_WORTH_WARNING and self.noise.max() > _MUCH_FORGOTTEN:
             # Errors of the sums may exceed the eigenvalues that are left, and then solutions have
             # no limit. A ridge of the size of the errors keeps them sane.
             matrix = self.system.matrix.copy()
             ridge = _SUM_ERROR * np.sqrt(len(matrix)) * self.noise**2
             matrix[np.diag_indices_from(matrix)] += ridge
-            result = self._judge(_Bordered(matrix, self.border).refined(rights), rights)
+            solution, _, _ = _Bordered(matrix, self.border).refined(rights)
+            residual = rights - self.system.product(solution)
+            result = self._judge(solution, residual, _largest_ratio(residual, rights), rights)
         return result
 
-    def _judge(self, solution: Floats, rights: Floats) -> tuple[Floats, Floats, float, float]:
+    def _judge(
+        self, solution: Floats, residual: Floats, ratio: float, rights: Floats
+    ) -> tuple[Floats, Floats, float, float]:
         """A solution in the original columns, with its certificate."""
-        residual = rights - self.system.product(solution)
-        objectives = self._objectives(solution[:-1], rights[:-1])
+        objectives = self._objectives(solution[:-1], rights[:-1] + residual[:-1], residual[-1])
         floors = np.maximum(objectives, SMALLEST_OBJECTIVE * self.total / 2)
         gap = self._gap_bound(solution[:-1], residual, floors)
         if not gap <= _SMALL_GAP:
             errors = 20 * np.finfo(float).eps * float(self.noise @ self.noise)
             self.least = max(self.least, self.system.least_eigenvalue(errors))
             gap = self._gap_bound(solution[:-1], residual, floors)
-        ratio = _largest_ratio(residual, rights)
         return solution[:-1] * self.scale[:, None], objectives, gap, ratio
 
-    def _objectives(self, solution: Floats, rights: Floats) -> Floats:
-        """1/2 v'S v - r'v + total / 2, never negative."""
-        curved = np.einsum("ij,ij->j", solution, self.system.matrix @ solution)
-        curved += np.square(self.border @ solution)
-        straight = np.einsum("ij,ij->j", solution, rights)
-        return np.maximum(0.5 * (curved + self.total) - straight, 0.0)
+    def _objectives(self, solution: Floats, sums: Floats, residual: Floats) -> Floats:
+        """1/2 v'S v - r'v + total / 2, never negative.
+
+        ``sums`` are r + the residual of the upper lines, which are r - A v - g l for the last
+        unknown l, and ``residual`` is that of the last line, k^2 l - g'v.
+        """
+        across = self.system.border[:, 0] @ solution * residual / self.system.corner
+        straight = np.einsum("ij,ij->j", solution, sums)
+        return np.maximum(0.5 * (self.total - straight - across), 0.0)
 
     def _gap_bound(self, solution: Floats, residual: Floats, floors: Floats) -> float:
         """The largest 1/2 g' S^-1 g over ``floors``, with the rounding of the sums in g."""
@@ -563,15 +568,16 @@ class _Bordered:
     def _inverse(self, rights: Floats) -> Floats:
         return cho_solve(self.factor, rights, check_finite=False)
 
-    def refined(self, rights: Floats) -> Floats:
-        """The same with a residual of round-off."""
+    def refined(self, rights: Floats) -> tuple[Floats, Floats, float]:
+        """The same with a residual of round-off, the residual and its relative size."""
         solution = self.solve(rights)
-        for _ in range(_MAX_REFINEMENTS):
+        for count in range(_MAX_REFINEMENTS + 1):
             residual = rights - self.product(solution)
-            if _largest_ratio(residual, rights) <= _SMALL_RESIDUAL:
+            ratio = _largest_ratio(residual, rights)
+            if ratio <= _SMALL_RESIDUAL or count == _MAX_REFINEMENTS:
                 break
             solution += self.solve(residual)
-        return solution
+        return solution, residual, ratio
 
     def least_eigenvalue(self, errors: float) -> float:
         """A lower estimate of the least eigenvalue of A, 0 where its ``errors`` hide it."""

@@ -138,7 +138,6 @@ class _Growth:
         self.values: Floats = np.empty(0)  # decision values and margins of the last scan
         self.margins: Floats = np.empty(0)
         self.own_margin: Floats = np.zeros(n_rows)  # a_i / c_i, its part of margin i
-        self.objective = self.gap = np.inf  # by the last scan
 
     def run(self) -> Solution:
         """Grow the core set, by samples first where the rule has them, and certify it."""
@@ -235,23 +234,23 @@ class _Growth:
         values = self.columns.combine(rows, coef[:, None])[0] + coef.sum()
         self.values = self.problem.deflate(values, slice(None), rows, coef)
         self.margins = self.problem.signs * self.values + self.own_margin
-        self._judge(rows, coef)
 
-    def _judge(self, rows: Indices, coef: Floats) -> None:
-        """Objective and relative duality gap, from the values of all rows."""
-        problem, weights = self.problem, self.program.weights
+    def _judge(self) -> tuple[float, float]:
+        """Objective and relative duality gap, from the values of the last scan."""
+        problem, weights, (rows, coef) = self.problem, self.program.weights, self._support()
         norm = max(0.0, float(coef @ self.values[rows]))  # |w|^2 + b^2
         ridge, total = float(problem.ridge[self.core] @ weights**2), float(weights.sum())
         errors = problem.value_errors(rows, coef)
         norm_error = float(np.abs(coef) @ errors[rows])
-        self.objective = problem.objective(norm, self.values)
+        objective = problem.objective(norm, self.values)
         largest = problem.objective(norm + norm_error, self.values, errors)
         if not np.isfinite(largest):
             raise ValueError(OVERFLOW)
-        self.gap = certified_gap(
-            _relative_gap(self.objective, total, norm + ridge),
+        gap = certified_gap(
+            _relative_gap(objective, total, norm + ridge),
             _relative_gap(largest, total, norm + norm_error + ridge),
         )
+        return objective, gap
 
     def _is_outside(self, margins: Floats, sample: Indices) -> bool:
         """Whether a sample has a row to add.
@@ -269,7 +268,7 @@ class _Growth:
         """Whether the rule is met by all rows."""
         if self.rule.eps is not None:
             return self._ball_gap(float(self.margins.min())) <= self.rule.eps
-        return self.gap <= self.rule.tol
+        return self._judge()[1] <= self.rule.tol
 
     def _ball_gap(self, least_margin: float) -> float:
         """The eps of the ball, whose center has weights of sum 1."""
@@ -284,15 +283,15 @@ class _Growth:
         return 0.5 * float(self.program.weights.sum())
 
     def _solution(self, status: Status) -> Solution:
-        rows, coef = self._support()
+        (rows, coef), (objective, gap) = self._support(), self._judge()
         return Solution(
             rows=rows,
             coef=coef,
             intercept=float(coef.sum()),
-            gap=self.gap,
+            gap=gap,
             n_iter=self.n_iter,
             status=status,
-            objective=self.objective,
+            objective=objective,
             values=self.values,
             ball_gap=self._ball_gap(float(self.margins.min())),
             core=self.core,

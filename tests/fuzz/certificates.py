@@ -191,7 +191,11 @@ def l1(rng, folder: Path) -> str:
     """The 1-norm machine over all rows, by generation."""
     problem = draw_problem(rng, (*MERCER, "sigmoid"))
     machine = kernlet.L1KernelClassifier(
-        problem.C, candidates=None, class_weight=problem.class_weight, **problem.kernel
+        problem.C,
+        candidates=None,
+        class_weight=problem.class_weight,
+        random_state=0,
+        **problem.kernel,
     )
     return _certify(check_l1, machine, problem)
 
@@ -206,6 +210,7 @@ def l1_streaming(rng, folder: Path) -> str:
         candidates=points,
         solver="streaming",
         class_weight=problem.class_weight,
+        random_state=0,
         **problem.kernel,
     )
     machine.points = points
@@ -222,7 +227,12 @@ def minimal_without_price(rng, folder: Path) -> str:
     """mu = 0 is the 1-norm machine."""
     problem = draw_problem(rng, (*MERCER, "sigmoid"))
     machine = kernlet.MinimalKernelClassifier(
-        problem.C, mu=0.0, candidates=None, class_weight=problem.class_weight, **problem.kernel
+        problem.C,
+        mu=0.0,
+        candidates=None,
+        class_weight=problem.class_weight,
+        random_state=0,
+        **problem.kernel,
     )
     return _certify(check_l1, machine, problem)
 
@@ -266,6 +276,7 @@ def minimal(rng, folder: Path) -> str:
         alpha=float(rng.choice([1.0, 5.0])),
         candidates=None,
         class_weight=problem.class_weight,
+        random_state=0,
         **problem.kernel,
     )
     return _certify(check_stationary, machine, problem)

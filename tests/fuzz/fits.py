@@ -44,6 +44,9 @@ from fuzz.odd_data import (
 )
 from kernlet.kernels.rbf import RBF
 
+# LIBSVM itself may never end, on features of 1e100 for example.
+_MAX_SVC_STEPS = 10_000
+
 
 @cache
 def estimators() -> dict[str, type[BaseEstimator]]:
@@ -166,7 +169,10 @@ def _original(source: Source) -> Any:
         *(kernlet.CompactKernelClassifier(4, n_epochs=1, random_state=0), SVC(kernel=RBF(1.0))),
         *(kernlet.L1KernelClassifier(), kernlet.MMDA(), StandardScaler(), None, "SVC", SVC),
     )
-    return pick(source, originals if happens(source, 30) else originals[:7])
+    original = pick(source, originals if happens(source, 30) else originals[:7])
+    if isinstance(original, SVC | NuSVC | SVR):
+        original.set_params(max_iter=_MAX_SVC_STEPS)
+    return original
 
 
 @cache

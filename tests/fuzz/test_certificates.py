@@ -1,11 +1,13 @@
 """The suite notices certificates that are wrong."""
 
+import zlib
+
 import numpy as np
 import pytest
 
 import kernlet
 from fuzz import certificates
-from fuzz.certificates_problems import Problem
+from fuzz.certificates_problems import Problem, draw_problem
 
 
 def make_problem(C=10.0):
@@ -67,3 +69,19 @@ def test_bounds_above_the_optimum_are_noticed(name):
     machine, _ = certificates.fit(kind(10 * problem.C, **parameters), problem)
     with pytest.raises(AssertionError):
         check(machine, problem, has_warned=False)
+
+
+def test_linear_programs_with_several_solutions():
+    # The second solution of a program has a lower concave objective: the path does not end there.
+    rng = np.random.default_rng([18, zlib.crc32(b"certificate-minimal"), 115])
+    problem = draw_problem(rng, (*certificates.MERCER, "sigmoid"), max_rows=20)
+    for seed in range(8):
+        machine = kernlet.MinimalKernelClassifier(
+            problem.C,
+            mu=4.314203501049953,
+            class_weight=problem.class_weight,
+            candidates=None,
+            random_state=seed,
+            **problem.kernel,
+        )
+        certificates.check_stationary(*certificates.fit(machine, problem)[:1], problem, False)

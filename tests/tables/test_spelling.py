@@ -154,7 +154,7 @@ def test_words_for_missing_cells():
         ({"1e400", "-0.0"}, {"1e400", "0"}),
         (set(), set()),
     ],
-    ids=str,
+    ids=lambda texts: " ".join(sorted(texts)),
 )
 def test_learned_categories_have_one_spelling(texts, expected):
     assert one_spelling(texts) == expected

@@ -59,6 +59,7 @@ _LISTED_FEATURES = 1000
 # NumPy adds the same float32 numbers in another order than the code: their errors are of the same
 # size, but not equal. With this factor the code stays below half of what its test accepts.
 _ERROR_FACTOR = 4.0
+_BASE_ERROR = 2e-7  # of gamma x.z + coef0, relative
 # Rows that the float32 check evaluates in NumPy: enough to meet most centers, few enough that the
 # rows times the numbers of all centers stay below half a second of work.
 _CHECKED_ROWS = (16, 300)
@@ -363,8 +364,10 @@ def require_float32(
         rounded, exact, rounded.codes(outputs), rounded.codes(exact)
     )
     error = require_close("code", outputs.astype(np.float64), exact, same, FLOAT32_TOLERANCE)
-    # the exponential of the code is less exact than that of NumPy, relative to each term
-    tolerance = _ERROR_FACTOR * error + EXP_ERROR * float(sizes.max())
+    # relative to each term, the exponential of the code is less exact than that of NumPy, and a
+    # power has the error of its base times its degree
+    relative = max(EXP_ERROR, _BASE_ERROR * getattr(rounded.expansion.kernel, "degree", 0))
+    tolerance = _ERROR_FACTOR * error + relative * float(sizes.max())
     if rounded.votes:  # n + s / (3 (abs(s) + 1)), where s adds the outputs of n_classes - 1 pairs
         n_classes = len(rounded.classes)
         tolerance = n_classes * max(tolerance / 3, EXP_ERROR)

@@ -90,7 +90,12 @@ def linearize(
         for place, number in enumerate(outputs):
             values = slacks[:, place], np.abs(coef[:-1, place])
             value = pound.objective(problem.outputs(int(number)), *values)
-            path = replace(paths[number], objectives=(*paths[number].objectives, value))
+            path = paths[number]
+            # A program may have several solutions, and at another than its starting point the
+            # concave objective is lower although the program's is not.
+            if path.objectives and path.objectives[-1] - value > _STATIONARY * path.objectives[-1]:
+                path = replace(path, is_stationary=False)
+            path = replace(path, objectives=(*path.objectives, value))
             if not path.is_open(max_lps):
                 last = solver.certified(path.solution, tol, max_iter)
                 path = replace(path, solution=last)

@@ -614,7 +614,7 @@ def check_fisher(machine, problem, has_warned):
     assert bound <= 1e-6 or has_warned, f"an error bound of {bound:.1e} without a warning"
     assert ((machine.shares_ >= 0) & (machine.shares_ <= 1)).all()
     X, y = problem.X, problem.y
-    if problem.weights is not None:  # whole numbers: so many rows
+    if problem.weights is not None:  # whole numbers: repeated rows
         X, y = (np.repeat(A, problem.weights.astype(int), axis=0) for A in (X, y))
     K = values_of(machine, X, X).K
     center = np.eye(len(K)) - 1.0 / len(K)

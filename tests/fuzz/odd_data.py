@@ -37,7 +37,7 @@ def pick(source: Source, options: Sequence[T]) -> T:
 
 
 def happens(source: Source, percent: int) -> bool:
-    """True for so many percent of the draws; sources that shrink go to false."""
+    """True for this percentage of the draws; sources that shrink go to false."""
     return int(source.integers(0, 100)) >= 100 - percent
 
 

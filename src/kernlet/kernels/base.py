@@ -153,7 +153,7 @@ class Kernel:
         >>> Kernel.from_dict({"name": "rbf", "gamma": "wide"})
         Traceback (most recent call last):
             ...
-        ValueError: kernel.gamma must be a finite number.
+        ValueError: kernel.gamma must be a finite number, at most 1e300 in size.
         """
         kind = KERNELS.get(values.get("name", ""))
         if kind is None:
@@ -232,7 +232,7 @@ def _checked(kind: type[Kernel], name: str, annotation: Any, values: Mapping[str
     # Integers beyond float64 would overflow in float(); NaN fails every comparison.
     is_number = type(value) in (int, float) and abs(value) <= LARGEST_PARAMETER
     if not (np.isfinite(value).all() if is_array else is_number):
-        raise ValueError(f"kernel.{name} must be a finite number.")
+        raise ValueError(f"kernel.{name} must be a finite number, at most 1e300 in size.")
     if not _is_within(value, low, high):
         raise ValueError(f"kernel.{name} must be from {low:g} to {high:g}.")
     return value if is_array else float(value)

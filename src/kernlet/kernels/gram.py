@@ -36,9 +36,9 @@ _NEAR = 10.0
 # cache between the product that makes it and the product that uses it.
 _CACHED_NUMBER_BYTES = 8 * 16
 # Numbers of a dense array that sparse centers may become: a small one (8 MiB) in any case, a large
-# one (1 GiB) if one number in 65,536 is stored, because short texts have ten words of 100,000, and
-# a larger one if one in a thousand is.
-_SMALL_DENSE, _LARGE_DENSE = 2**20, 2**27
+# one (512 MiB) if one number in 65,536 is stored, as short texts have ten words of 100,000, and a
+# larger one if one in a thousand is.
+_SMALL_DENSE, _LARGE_DENSE = 2**20, 2**26
 _WIDE_ROWS = 2**22  # features; SciPy's product of sparse matrices then allocates 16 MiB or more
 _SPARSE_ENTRY_BYTES = 16  # a value and its column number
 # Eigenvalues below this share of the largest are round-off in that precision.

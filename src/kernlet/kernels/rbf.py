@@ -78,7 +78,8 @@ class RBF(Kernel):
             return self.of_products(inner_products(X, Z), x_norms, z_norms)
         X, Z = used_columns(X, Z)
         distances = cdist(as_dense(X), as_dense(Z), "sqeuclidean")
-        with np.errstate(over="ignore"):  # exp(-inf) is 0
+        # exp(-inf) is 0; a gamma of 0 times infinity is NaN, which callers refuse
+        with np.errstate(over="ignore", invalid="ignore"):
             return np.exp(-self._widths(distances) * distances).astype(x_norms.dtype, copy=False)
 
     def _widths(self, values: Floats) -> Any:

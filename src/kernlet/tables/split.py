@@ -109,15 +109,7 @@ def prepare(
             f"Of {len(labelled)} rows, the {len(training)} to train on are too few, or all of one "
             "class: provide more rows, or another --test or --seed."
         )
-    if features.has_columns:
-        say(f"encoding {len(features.names)} columns")
-        encoding, sample, missing = learn_encoding(features, training, dates)
-        summary |= {"columns": len(features.names), "missing": missing}
-        scaler, message = choose_scaler(encoding.transform(sample), scale, encoding.is_category)
-    else:
-        encoding = None
-        scaler, message = choose_scaler(features.X[training], scale)
-    say(f"scaling: {message}")
+    encoding, scaler, learned = _learn(features, training, dates, scale)
     if encoding is not None and not features.in_memory:
         rows = EncodedRows(features, encoding, scaler)
         X_training, X_held_out = RowSubset(rows, training), RowSubset(rows, held_out)
@@ -132,8 +124,24 @@ def prepare(
         None if regression else classes,
         encoding,
         scaler,
-        {"data": summary | target_summary, "scaling": message},
+        {"data": summary | learned["data"] | target_summary, "scaling": learned["scaling"]},
     )
+
+
+def _learn(
+    features: DataTable, training: Any, dates: Sequence[str], scale: str
+) -> tuple[ColumnEncoding | None, AffineMap | None, dict[str, Any]]:
+    """Encoding and scaling of the training rows, and what the summary says of them."""
+    encoding, summary = None, {}
+    if features.has_columns:
+        say(f"encoding {len(features.names)} columns")
+        encoding, sample, missing = learn_encoding(features, training, dates)
+        summary = {"columns": len(features.names), "missing": missing}
+        scaler, message = choose_scaler(encoding.transform(sample), scale, encoding.is_category)
+    else:
+        scaler, message = choose_scaler(features.X[training], scale)
+    say(f"scaling: {message}")
+    return encoding, scaler, {"data": summary, "scaling": message}
 
 
 def split_rows(y: Any, test: float, seed: int, regression: bool) -> tuple[Any, Any]:

@@ -68,6 +68,7 @@ def test_labels_of_one_kind_are_welcome_however_they_are_stored(Classifier, labe
         (y, "rows of zero sample_weight left out; training needs at least two"),
         (-np.ones(30), "Negative values"),
         (np.full(30, np.nan), "NaN"),
+        (np.nan, "NaN"),
     ],
 )
 def test_weights(Classifier, weights, sentence):

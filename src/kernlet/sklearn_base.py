@@ -397,6 +397,7 @@ def check_weights(sample_weight: Any, X: Any, allow_no_weight: bool = False) -> 
         )
     except (TypeError, ValueError) as error:
         raise explained_weights(error, sample_weight) from None
+    assert_all_finite(weights, input_name="sample_weight")  # scikit-learn takes a single NaN
     if not (allow_no_weight or weights.any()):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     with np.errstate(over="ignore"):

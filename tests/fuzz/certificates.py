@@ -384,7 +384,7 @@ def check_hull(machine, problem, has_warned):
         worst, slack = max(gap for gap, _ in gaps), max(error for _, error in gaps)
         assert machine.gap_ >= worst - slack, f"the gap is {worst!r}, not {machine.gap_!r}"
         # Where round-off counts it is a bound, over all rows together and so a wider one than ours.
-        assert machine.gap_ <= worst + 30 * slack, f"the gap is {worst!r}, not {machine.gap_!r}"
+        assert machine.gap_ <= worst + 100 * slack, f"the gap is {worst!r}, not {machine.gap_!r}"
 
 
 def hull(rng, folder: Path) -> str:

@@ -118,8 +118,6 @@ def choose_candidates(
                 f"for that. Give a number, such as {name}=300."
             )
         return Candidates(None, np.arange(n_rows))
-    if isinstance(candidates, bool):
-        raise ValueError(f"{name} is True or False; give a number, a fraction or points.")
     if isinstance(candidates, Real):
         count = _count_candidates(candidates, n_rows, name)
         if count == n_rows and not is_source:

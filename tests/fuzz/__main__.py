@@ -84,7 +84,7 @@ def _table(targets: list[Target], tallies: dict[str, Tally]) -> str:
     ]
     for target in sorted(targets, key=lambda t: (list(CAMPAIGN).index(t.family), t.name)):
         tally = tallies[target.name]
-        outcomes = ", ".join(f"{name} {count:,}" for name, count in tally.outcomes.most_common(6))
+        outcomes = "; ".join(f"{name} {count:,}" for name, count in tally.outcomes.most_common(6))
         lines.append(
             f"| {target.family} | {target.name} | {tally.n_cases:,} | {outcomes} | "
             f"{len(tally.faults)} | {tally.slowest:.1f} |"

@@ -367,7 +367,7 @@ def parquet_case(rng: np.random.Generator, folder: Path) -> str:
         whole, pieces = read[0].batch(0), [batch for _, batch in read[1].batches()]
         assert whole.equals(pa.concat_tables(pieces)) or _has_nan(whole)
         attempt(lambda: check_table(read[rng.integers(2)], rng, "y"))
-    return f"{at_once}, {attempt(lambda: _read_rows(path))}"
+    return f"{at_once} (as rows: {attempt(lambda: _read_rows(path))})"
 
 
 def _has_nan(table: Any) -> bool:
@@ -419,7 +419,7 @@ def spelling_case(rng: np.random.Generator, folder: Path) -> str:
         for other in features:
             assert np.array_equal(other, features[0]), (kind, values)
             assert (other.sum(axis=1) == 1).all(), (kind, values)
-    return str(kind)
+    return "equal"
 
 
 def _values(rng: np.random.Generator) -> tuple[Any, list[Any]]:
@@ -474,12 +474,12 @@ def command_case(rng: np.random.Generator, folder: Path) -> str:
         options = ["--target", "y", "--centers", "2", "--no-svc", "--seed", "1", "-o", model]
         memory = ["--memory", "1"] if rng.random() < 0.5 else []
         code, _ = run_command(["fit", table, *options, *memory])
-        return f"fit {code}"
+        return f"fit, exit {code}"
     model.write_bytes(model_bytes())
     code, _ = run_command(["predict", model, table, "-o", folder / "out.csv"])
     left = {path.name for path in folder.iterdir()} - {table.name, model.name}
     assert left == ({"out.csv"} if code == 0 else set()), left
-    return f"predict {code}"
+    return f"predict, exit {code}"
 
 
 TARGETS = [

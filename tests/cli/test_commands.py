@@ -566,6 +566,12 @@ def test_export_refuses_a_target_that_is_not_in_the_table(iris, tmp_path):
     assert not (tmp_path / "c").exists()
 
 
+def test_options_of_c_are_refused_for_onnx(iris, tmp_path):
+    words = ("export", iris[1], "--to", "onnx", "-o", tmp_path / "t.onnx")
+    assert "options of C" in kernlet_command(*words, "--storage", "int8", status=2)
+    assert "options of C" in kernlet_command(*words, "--exp", "libm", status=2)
+
+
 @pytest.mark.parametrize("kind", ["kernlet", "skops", "libsvm"])
 def test_compress_takes_files_of_three_kinds(kind, iris, tmp_path):
     path = tmp_path / "model"

@@ -33,6 +33,8 @@ def run(
     """Export, check, and print what came out."""
     if target is not None and table is None:
         raise click.UsageError("--target names a column of a table: give --table too.")
+    if kind == "onnx" and (storage, exp) != ("auto", "polynomial"):
+        raise click.UsageError("--storage and --exp are options of C; ONNX graphs hold float32.")
     machine = read_model(model, predicts=False)
     X = y = None
     if table is not None:

@@ -269,8 +269,9 @@ def wait_for(condition, process):
 
 
 def hear_signals():
-    """Undo what nohup does to the tests: the command leaves an ignored signal alone."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Undo what nohup or a shell's & does to the tests: ignored signals are left alone."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.slow
@@ -312,7 +313,8 @@ def test_a_signal_while_fitting_leaves_a_checkpoint(name, tmp_path):
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "m.kernlet"
     words = [*COMMAND, "fit", tmp_path / "t.npz", "--machine", "l1", "--no-svc", "-o", out]
     words += ["--checkpoint", checkpoint, "--centers", "30"]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+    options = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": hear_signals}
+    with subprocess.Popen(words, **options) as process:
         wait_for((checkpoint / "streaming.npz").exists, process)
         process.send_signal(getattr(signal, name))
         said = process.stderr.read()

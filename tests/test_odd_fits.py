@@ -53,7 +53,7 @@ BAD_WEIGHTS = [
     (-1.0, "Negative values"),
     (np.zeros(30), "at least one non-zero number"),
     (np.ones(5), r"sample_weight.shape == \(5,\), expected \(30,\)"),
-    (np.ones((30, 1)), "1D array or scalar, got 2D array"),
+    (np.ones((30, 1)), "1D array or scalar"),
     (np.full(30, 1.7e308), "add up to inf, which is too large"),
     (np.full(30, 5e-324), "which is too small to divide by"),
     (weights_with(1j), "complex numbers"),

@@ -25,6 +25,7 @@ import kernlet
 from kernlet import CompactKernelClassifier
 from kernlet.cli import main
 from support.exportable_models import IRIS, IRIS_LABELS
+from support.signals import hear_signals
 
 
 def run(*words, status=0, **more):
@@ -266,12 +267,6 @@ def wait_for(condition, process):
         assert not process.poll(), process.stderr.read()
         assert time.monotonic() < deadline
         time.sleep(0.005)
-
-
-def hear_signals():
-    """Undo what nohup or a shell's & does to the tests: ignored signals are left alone."""
-    for number in (signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """kernlet predict: labels that spreadsheets would run, and files that end early."""
 
 import csv
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,9 @@ LABELS = ["=1+1", "+x", "-1", "@sum", "\tcell", "plain", "-x"]
 
 
 def run(*words, status=0):
-    result = CliRunner().invoke(main, [str(word) for word in words])
+    # click before 8.2 mixes both outputs unless asked not to
+    options = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+    result = CliRunner(**options).invoke(main, [str(word) for word in words])
     assert result.exit_code == status, result.output
     return result
 
@@ -41,7 +44,7 @@ def test_labels_that_are_formulas(trained, is_file, tmp_path):
         text = (tmp_path / "out.csv").read_text() if is_file else result.stdout
         table = list(csv.reader(text.splitlines()))
         assert table[0][:2] == ["prediction", "probability of \tcell"]
-        return {row[0] for row in table[1:]}, result.output
+        return {row[0] for row in table[1:]}, result.stderr
 
     labels, output = predicted()
     assert labels == {"'=1+1", "'+x", "-1", "'@sum", "'\tcell", "plain", "'-x"}

@@ -148,7 +148,10 @@ def test_two_columns_of_one_name(tmp_path):
 )
 def test_types_of_columns_in_batches_and_in_memory(cells, tmp_path):
     table = pa.table({"c": cells, "x": np.arange(60.0) % 7, "y": ["a", "b"] * 30})
-    pq.write_table(table, tmp_path / "t.parquet", row_group_size=25)
+    try:
+        pq.write_table(table, tmp_path / "t.parquet", row_group_size=25)
+    except pa.ArrowNotImplementedError as error:  # string_view in older versions
+        pytest.skip(str(error))
     rows = []
     for max_bytes in (np.inf, 0):
         read = read_table(tmp_path / "t.parquet", label="y", max_bytes=max_bytes)

@@ -17,6 +17,7 @@ import kernlet
 from kernlet.cli import ByteCount, main
 from kernlet.tables.read import read_table
 from kernlet.tables.split import learn_encoding
+from support.signals import hear_signals
 
 COLORS = np.array(["red", "blue", "green"])
 
@@ -214,7 +215,9 @@ def test_an_interrupted_fit_goes_on_from_its_last_pass(tmp_path):
     words = ["fit", folder, "--target", "label", "--machine", "l1", "--centers", "150"]
     words += ["--memory", "1k", "--no-svc", "--checkpoint", kept, "-o", tmp_path / "model.kernlet"]
     command = [sys.executable, "-c", "from kernlet.cli import main; main()", *map(str, words)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=os.environ, preexec_fn=hear_signals
+    )
     deadline = time.monotonic() + 180
     while not (kept / "streaming.npz").exists() and time.monotonic() < deadline:
         time.sleep(0.02)

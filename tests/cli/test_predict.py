@@ -65,6 +65,6 @@ def test_an_output_that_fails_leaves_nothing(trained, tmp_path):
     pq.write_table(pa.table(columns), table, row_group_size=2)
     for name in ("o.csv", "o.parquet"):
         words = ["predict", trained / "m.kernlet", table, "-o", tmp_path / name]
-        output = run(*words, status=1).output
+        output = run(*words, status=1).stderr
         assert "counted from row 3 on: Row 2, column 'x': 'word' is not a number" in output
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]

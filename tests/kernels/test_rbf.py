@@ -1,3 +1,4 @@
+import warnings
 from functools import partial
 
 import array_api_strict
@@ -130,3 +131,10 @@ def test_there_is_no_feature_space():
 
 def test_repr_gives_the_range_and_not_every_width():
     assert repr(RBF(GAMMA)) == "RBF(4 widths, gamma 0.1 to 2)"
+
+
+def test_no_warning_where_gamma_is_zero_and_distances_are_infinite():
+    X = np.array([[1e200], [-1e200]])
+    with warnings.catch_warnings(), np.errstate(over="ignore"):
+        warnings.simplefilter("error")
+        RBF(0.0).evaluate(X, X, *np.full((2, 1, 2), np.inf))

@@ -11,7 +11,7 @@ import click
 
 from kernlet.console import plain_warnings, say
 from papers.reproduce import PAPERS, Progress, reproduce, tables_of
-from papers.tables import write_summary
+from papers.summary import write_summary
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -32,6 +32,7 @@ from papers.tables import (
     PaperTable,
     Recipe,
     Results,
+    Target,
 )
 from papers.tasks import Task, usps
 
@@ -107,10 +108,10 @@ def build_boards(results: Results, quick: bool) -> PaperTable:
 
     row = "generated boards"
     figures = [
-        Figure(row, "m1, margin rows", "size", 30, ours("m1"), False),
-        Figure(row, "m2, centers", "size", 27, ours("m2"), False),
+        Figure(row, "m1, margin rows", "size", 30, ours("m1"), "smaller"),
+        Figure(row, "m2, centers", "size", 27, ours("m2"), "smaller"),
         Figure(row, "test correctness, %", "accuracy", None, ours("test")),
-        Figure(row, "seconds with all rows", "time", 109.9, ours("fit"), False),
+        Figure(row, "seconds with all rows", "time", 109.9, ours("fit"), "smaller"),
         Figure("the board of Ho and Kleinberg", "m1 x m2", "size", None, NOT_PUBLIC),
     ]
     board = make_checkerboard(random_state=0)
@@ -244,12 +245,12 @@ def build_digits(results: Results, quick: bool) -> PaperTable:
             if name == "MKC":
                 seconds = Measurement([answer["fit"] / 10])
                 figures.append(
-                    Figure(name, "seconds per classifier", "time", 1476.0, seconds, False)
+                    Figure(name, "seconds per classifier", "time", 1476.0, seconds, "smaller")
                 )
-        figures.append(Figure(name, "points in ten classifiers", "size", size, count, False))
-        figures.append(Figure(name, "test error, %", "accuracy", error, wrong, False))
+        figures.append(Figure(name, "points in ten classifiers", "size", size, count, "smaller"))
+        figures.append(Figure(name, "test error, %", "accuracy", error, wrong, "smaller"))
     missing = "no maintained implementation, and no error in the paper"
-    figures.append(Figure("SGMA", "points in ten classifiers", "size", 590, missing, False))
+    figures.append(Figure("SGMA", "points in ten classifiers", "size", 590, missing, "smaller"))
     title = "Table 1: the ten digits of USPS"
     return PaperTable(PAPER, "1", title, figures, _DIGITS_NOTES)
 
@@ -411,18 +412,18 @@ def _fold_experiments(quick: bool) -> NamedExperiments:
     return named
 
 
-#: Columns of a data set: quantity, kind, whether larger is better.
-_COLUMNS: list[tuple[str, Kind, bool]] = [
-    ("m1, margin rows", "size", False),
-    ("m2, centers", "size", False),
-    ("MKC test correctness, %", "accuracy", True),
-    ("SVM test correctness, %", "accuracy", True),
-    ("fewer points than the SVM, %", "size", True),
-    ("less testing time than the SVM, %", "time", True),
-    ("MKC seconds, ten folds", "time", False),
-    ("SVM seconds, ten folds", "time", False),
-    ("MKC training correctness, %", "other", True),
-    ("SVM support vectors", "other", False),
+#: Columns of a data set: quantity, kind, target.
+_COLUMNS: list[tuple[str, Kind, Target]] = [
+    ("m1, margin rows", "size", "smaller"),
+    ("m2, centers", "size", "smaller"),
+    ("MKC test correctness, %", "accuracy", "larger"),
+    ("SVM test correctness, %", "accuracy", "larger"),
+    ("fewer points than the SVM, %", "size", "larger"),
+    ("less testing time than the SVM, %", "time", "larger"),
+    ("MKC seconds, ten folds", "time", "smaller"),
+    ("SVM seconds, ten folds", "time", "smaller"),
+    ("MKC training correctness, %", "other", "larger"),
+    ("SVM support vectors", "other", "smaller"),
 ]
 _FOLDS_REASON = (
     "sizes are limited to the paper's in the inner folds, on fewer rows, and parameters are "
@@ -449,8 +450,8 @@ def build_folds(results: Results, quick: bool) -> PaperTable:
             figures += _set_figures(results, name, paper)
         elif not quick:
             figures += [
-                Figure(name, quantity, kind, figure, NOT_YET, larger)
-                for (quantity, kind, larger), figure in zip(_COLUMNS, paper[:8], strict=False)
+                Figure(name, quantity, kind, figure, NOT_YET, target)
+                for (quantity, kind, target), figure in zip(_COLUMNS, paper[:8], strict=False)
                 if figure is not None
             ]
     title = "Table 2: six sets of the UCI repository"
@@ -498,8 +499,8 @@ def _set_figures(results: Results, name: str, paper: tuple[Any, ...]) -> list[Fi
         ([fold["support"] for fold in svm], by_svm),
     ]
     return [
-        Figure(name, quantity, kind, figure, Measurement(values, **shared), larger)
-        for (quantity, kind, larger), figure, (values, shared) in zip(
+        Figure(name, quantity, kind, figure, Measurement(values, **shared), target)
+        for (quantity, kind, target), figure, (values, shared) in zip(
             _COLUMNS, [*paper[:8], None, None], measured, strict=True
         )
     ]

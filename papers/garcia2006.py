@@ -233,8 +233,8 @@ def build_reduction(results: Results, quick: bool) -> PaperTable:
         shares = (100 * paths.sk[:, end, SUPPORT] / paths.sk[:, 0, SUPPORT]).tolist()
         paper_factor = max(EVOLUTION[name]) if name in EVOLUTION else None
         figures += [
-            Figure(name, "support vectors at the start", "size", first, start, False),
-            Figure(name, "support vectors at the end", "size", last, stop, False),
+            Figure(name, "support vectors at the start", "size", first, start, "smaller"),
+            Figure(name, "support vectors at the end", "size", last, stop, "smaller"),
             Figure(name, "share kept, %", "other", 100 * last / first, Measurement(shares)),
             Figure(name, "last factor", "other", paper_factor, Measurement([_factor(end)])),
         ]
@@ -263,7 +263,7 @@ def build_evolution(name: str, results: Results, quick: bool) -> PaperTable:
         figures.append(Figure(row, "test accuracy, %", "accuracy", 100 * test, ours))
         reason = _COUNT_REASON if factor else _START_REASON
         ours = paths.measurement(*rounds, SUPPORT, reason)
-        figures.append(Figure(row, "support vectors", "size", support, ours, False))
+        figures.append(Figure(row, "support vectors", "size", support, ours, "smaller"))
     pictures = {f"{PAPER}-{name}.png": draw_evolution(name, paths.sk)}
     return PaperTable(PAPER, name, title, figures, _NOTES, pictures)
 

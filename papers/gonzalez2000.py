@@ -28,6 +28,7 @@ from papers.tables import (
     PaperTable,
     Recipe,
     Results,
+    Target,
     mean_and_deviation,
 )
 from papers.tasks import usps_eight
@@ -286,12 +287,12 @@ _SELECTION = (
     "one standard error of the best"
 )
 _OFFICIAL_SELECTION = "C of each run from 0.5, 1.5, 5 and 15: the best on validation rows"
-#: Columns of a line: quantity, kind, whether larger is better.
-_COLUMNS: dict[str, tuple[str, Kind, bool]] = {
-    "points": ("classifier points", "size", False),
-    "train": ("training correctness, %", "other", True),
-    "support": ("support vectors", "other", False),
-    "test": ("testing correctness, %", "accuracy", True),
+#: Columns of a line: quantity, kind, target.
+_COLUMNS: dict[str, tuple[str, Kind, Target]] = {
+    "points": ("classifier points", "size", "smaller"),
+    "train": ("training correctness, %", "other", "larger"),
+    "support": ("support vectors", "other", "smaller"),
+    "test": ("testing correctness, %", "accuracy", "larger"),
 }
 _NOTES = [
     "CPU seconds are of all stages together with all comparisons. The paper draws training and "
@@ -353,8 +354,8 @@ def build(
             figures += _line_figures(data, row, ours, alternative, printed, n_test[key], seconds)
         elif not quick:
             figures += [
-                Figure(row, quantity, kind, printed[name], NOT_YET, larger)
-                for name, (quantity, kind, larger) in _COLUMNS.items()
+                Figure(row, quantity, kind, printed[name], NOT_YET, target)
+                for name, (quantity, kind, target) in _COLUMNS.items()
                 if printed[name] is not None
             ]
     notes = [*_NOTES, _NOISY_NOTE] if data == "noisy" else _NOTES
@@ -371,7 +372,7 @@ def _line_figures(
     seconds: float,
 ) -> list[Figure]:
     figures = []
-    for name, (quantity, kind, larger) in _COLUMNS.items():
+    for name, (quantity, kind, target) in _COLUMNS.items():
         if paper[name] is None:
             continue
         measurement = Measurement(
@@ -383,7 +384,7 @@ def _line_figures(
             f"with the paper's C={alternative['C'][0]:g} {mean_and_deviation(alternative[name])}",
             _REASON.get((data, name), ""),
         )
-        figures.append(Figure(row, quantity, kind, paper[name], measurement, larger))
+        figures.append(Figure(row, quantity, kind, paper[name], measurement, target))
     return figures
 
 

@@ -1,4 +1,4 @@
-"""Tables of a paper with our figures beside them: verdicts, JSON, Markdown and counts."""
+"""Tables of a paper with our figures beside them: verdicts, JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -17,13 +17,19 @@ from kernlet.atomic import atomic_write
 from papers.cache import Experiment, ResultCache
 
 Kind = Literal["accuracy", "size", "time", "other"]
+#: What a figure should be, compared with the paper's.
+Target = Literal["larger", "smaller", "equal"]
+#: A method that the paper proposes, or one that it compares with.
+Role = Literal["own", "baseline"]
 #: Kinds that get a verdict; times and other figures are only shown.
 JUDGED = ("accuracy", "size")
+#: Standard errors within which a figure is met. 84 % of exact repetitions would stay within either
+#: limit: P(Z >= -1) = P(|Z| <= 1.405) = 0.84 for a normal variable Z.
+ONE_SIDED, TWO_SIDED = 1.0, 1.405
 NOT_PUBLIC = "data not public"
 NOT_YET = "not measured yet"
 #: Fewer rows, folds and seeds than a figure of the paper can be compared with.
 NOT_JUDGED = "quick: not judged"
-SUMMARY = "summary.md"
 
 
 # Figures -----------------------------------------------------------------------------------------
@@ -49,6 +55,9 @@ class Measurement:
         The figure by other methods.
     reason : str
         Why the figure of the paper is not met.
+    test_error : float or None
+        Standard error that comes from the test rows, in percentage points, where these are not
+        ``n_test`` independent ones: clusters, or a pool that several runs draw from.
     """
 
     values: Sequence[float]
@@ -58,6 +67,7 @@ class Measurement:
     selection: str = ""
     alternative: str = ""
     reason: str = ""
+    test_error: float | None = None
 
     @property
     def mean(self) -> float:
@@ -73,13 +83,17 @@ class Measurement:
     def standard_error(self) -> float:
         """sqrt(deviation^2 / n + p (1 - p) / n_test), the second term on one test set only.
 
+        ``test_error``, where it is given, is the root of the second term.
+
         >>> round(Measurement([90.0], n_test=900).standard_error, 6)
         1.0
         >>> round(Measurement([8.0, 10.0]).standard_error, 6)
         1.0
         """
         variance = 0.0 if self.deviation is None else self.deviation**2 / len(self.values)
-        if self.n_test:
+        if self.test_error is not None:
+            variance += self.test_error**2
+        elif self.n_test:
             p = min(max(self.mean / 100, 0.0), 1.0)
             variance += 1e4 * p * (1 - p) / self.n_test  # in squared percentage points
         return math.sqrt(variance)
@@ -98,7 +112,14 @@ class Figure:
         None if the paper has no figure.
     ours : Measurement or str
         A string explains why there is no measurement.
-    larger_is_better : bool, default=True
+    target : {"larger", "smaller", "equal"}, default="larger"
+        What is better; "equal" is for counts that describe and are no achievement.
+    role : {"own", "baseline"}, default="own"
+        A method that the paper proposes, or one that it compares with.
+    is_free : bool, default=True
+        False for a size that is fixed by construction or by the rule of selection.
+    unjudged : str, default=""
+        Why a figure has no verdict although the paper prints it, such as "judged in table 1".
     """
 
     row: str
@@ -106,15 +127,18 @@ class Figure:
     kind: Kind
     paper: float | None
     ours: Measurement | str
-    larger_is_better: bool = True
+    target: Target = "larger"
+    role: Role = "own"
+    is_free: bool = True
+    unjudged: str = ""
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's in standard errors, positive if ours is better."""
+        """Ours minus the paper's in standard errors; positive if ours is better, or larger."""
         if self.paper is None or isinstance(self.ours, str):
             return None
         gain = self.ours.mean - self.paper
-        gain = gain if self.larger_is_better else -gain
+        gain = -gain if self.target == "smaller" else gain
         if abs(gain) < 1e-9:  # equal up to round-off
             return 0.0
         error = self.ours.standard_error
@@ -122,16 +146,24 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """Beaten, met (within one standard error), not met, or "-" if there is none.
+        """Beaten, met, not met, why it is not judged, or "-" if there is nothing to judge.
 
         >>> ours = Measurement([90.0], n_test=900)
         >>> [Figure("", "", "accuracy", paper, ours).verdict for paper in (88.0, 90.5, 92.0)]
         ['beaten', 'met', 'not met']
+        >>> [Figure("", "", "size", paper, ours, "equal").verdict for paper in (88.0, 91.3, 92.0)]
+        ['not met', 'met', 'not met']
         """
         difference = self.difference
         if self.kind not in JUDGED or difference is None:
             return "-"
-        return "met" if abs(difference) <= 1 else "beaten" if difference > 0 else "not met"
+        if self.unjudged:
+            return self.unjudged
+        if self.target == "equal":
+            return "met" if abs(difference) <= TWO_SIDED else "not met"
+        if abs(difference) <= ONE_SIDED:
+            return "met"
+        return "beaten" if difference > 0 else "not met"
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""
@@ -140,7 +172,9 @@ class Figure:
             "quantity": self.quantity,
             "kind": self.kind,
             "paper": self.paper,
-            "larger_is_better": self.larger_is_better,
+            "target": self.target,
+            "role": self.role,
+            "is_free": self.is_free,
             "verdict": self.verdict,
         }
         if isinstance(self.ours, str):
@@ -328,7 +362,7 @@ def table_markdown(fields: dict[str, Any]) -> str:
     missed = [f for f in fields["figures"] if f["verdict"] == "not met"]
     if missed:
         lines = [(f"{figure['row']}, {figure['quantity']}", figure["reason"]) for figure in missed]
-        blocks.append("Not met:\n\n" + _by_reason(lines))
+        blocks.append("Not met:\n\n" + by_reason(lines))
     blocks += fields["notes"]
     blocks.append(f"`{fields['command']}`: {fields['setting']}")
     return "\n\n".join(blocks) + "\n"
@@ -365,10 +399,10 @@ def _figure_row(figure: dict[str, Any], settings: list[str]) -> list[str]:
     ]
 
 
-def _by_reason(lines: Iterable[tuple[str, str]]) -> str:
+def by_reason(lines: Iterable[tuple[str, str]]) -> str:
     """A list of figures and the reasons why they are not met, each reason once.
 
-    >>> print(_by_reason([("row 1", "noise"), ("row 2", "few rows"), ("row 3", "noise")]))
+    >>> print(by_reason([("row 1", "noise"), ("row 2", "few rows"), ("row 3", "noise")]))
     - row 1; row 3: noise
     - row 2: few rows
     """
@@ -387,84 +421,3 @@ def _number(number: float | None) -> str:
     if abs(number) >= 100:
         return f"{number:,.1f}"
     return f"{number:.2f}" if abs(number) >= 1 else f"{number:.3f}"
-
-
-# Summary -----------------------------------------------------------------------------------------
-
-
-def read_tables(folder: Path) -> list[dict[str, Any]]:
-    """The tables in a folder, by paper and number."""
-    tables = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            fields = json.loads(path.read_text(encoding="utf-8"))
-            tables.append({key: fields[key] for key in ("paper", "table", "title", "figures")})
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is not a table of a paper; remove it.") from error
-    return tables
-
-
-def counts_table(tables: list[dict[str, Any]]) -> str:
-    """Figures beaten, met and not met, by paper and in total, as Markdown."""
-    header = ["paper", "accuracies beaten", "met", "not met", "reached"]
-    header += ["sizes beaten", "met", "not met", "reached", "data unavailable", NOT_YET]
-    rows = [
-        _counts(paper, [f for t in tables if t["paper"] == paper for f in t["figures"]])
-        for paper in _papers(tables)
-    ]
-    rows.append(_counts("**all**", [f for t in tables for f in t["figures"]]))
-    return markdown_table(header, rows)
-
-
-def summarize(tables: list[dict[str, Any]]) -> str:
-    """Markdown of the counts, then of every figure that is not met, with the reason."""
-    blocks = [counts_table(tables)]
-    for paper in _papers(tables):
-        missed = [
-            (
-                f"{table['table']}: {figure['row']}, {figure['quantity']} "
-                f"({_short(figure['ours'])} against {_short(figure['paper'])})",
-                figure["reason"],
-            )
-            for table in tables
-            if table["paper"] == paper
-            for figure in table["figures"]
-            if figure["verdict"] == "not met"
-        ]
-        if missed:
-            blocks.append(f"Not met in {paper}:\n\n" + _by_reason(missed))
-    if any(f["verdict"] == NOT_JUDGED for table in tables for f in table["figures"]):
-        blocks.append("Quick tables are not judged: they have fewer rows, folds and seeds.")
-    return "\n\n".join(blocks) + "\n"
-
-
-def _papers(tables: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(table["paper"] for table in tables))
-
-
-def _counts(name: str, figures: list[dict[str, Any]]) -> list[str]:
-    cells = [name]
-    for kind in JUDGED:
-        verdicts = [f["verdict"] for f in figures if f["kind"] == kind]
-        counts = [verdicts.count(verdict) for verdict in ("beaten", "met", "not met")]
-        total = sum(counts)
-        share = f"{100 * (counts[0] + counts[1]) / total:.0f} % of {total}" if total else "-"
-        cells += [*map(str, counts), share]
-    missing = [f["missing"] for f in figures if "missing" in f]
-    n_waiting = missing.count(NOT_YET)
-    return [*cells, str(len(missing) - n_waiting), str(n_waiting)]
-
-
-def _short(number: float) -> str:
-    return f"{number:.4g}" if abs(number) < 1000 else f"{number:.0f}"
-
-
-def write_summary(folder: Path) -> str:
-    """Write ``summary.md`` from the JSON files of a folder, and return it."""
-    tables = read_tables(folder)
-    if not tables:
-        raise ValueError(f"There is no table in {folder}; run make reproduce first.")
-    text = summarize(tables)
-    with atomic_write(folder / SUMMARY) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return text

@@ -37,6 +37,7 @@ from papers.tables import (
     PaperTable,
     Recipe,
     Results,
+    Target,
     mean_and_deviation,
 )
 from papers.tasks import Task, extended_usps, official
@@ -424,7 +425,8 @@ def _figures(
             else:
                 continue
             row = f"{name}, {_label(key)}"
-            yield Figure(row, quantity, kind, paper, ours, kind == "accuracy")
+            target: Target = "larger" if kind == "accuracy" else "smaller"
+            yield Figure(row, quantity, kind, paper, ours, target)
 
 
 def _label(key: Any) -> str:

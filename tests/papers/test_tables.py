@@ -1,40 +1,48 @@
 """Verdicts, standard errors and what becomes of them in JSON and Markdown."""
 
+import itertools
 import json
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
+from papers.summary import GROUPS, summarize
 from papers.tables import (
     NOT_PUBLIC,
+    ONE_SIDED,
+    TWO_SIDED,
     Figure,
     Measurement,
     PaperTable,
-    summarize,
     table_json,
     table_markdown,
 )
 
 
-def figure(paper, values, *, kind="accuracy", larger=True, **more):
-    return Figure("row", "figure", kind, paper, Measurement(values, **more), larger)
+def figure(paper, values, *, kind="accuracy", target="larger", **more):
+    return Figure("row", "figure", kind, paper, Measurement(values, **more), target)
 
 
 @pytest.mark.parametrize(
-    ("paper", "larger", "verdict"),
+    ("paper", "target", "verdict"),
     [
-        (8.0, True, "met"),
-        (10.0, True, "met"),
-        (7.9, True, "beaten"),
-        (10.1, True, "not met"),
-        (7.9, False, "not met"),
-        (10.1, False, "beaten"),
+        (8.0, "larger", "met"),
+        (10.0, "larger", "met"),
+        (7.9, "larger", "beaten"),
+        (10.1, "larger", "not met"),
+        (7.9, "smaller", "not met"),
+        (10.1, "smaller", "beaten"),
+        (7.6, "equal", "met"),
+        (10.4, "equal", "met"),
+        (7.5, "equal", "not met"),
+        (10.5, "equal", "not met"),
     ],
 )
-def test_within_one_standard_error_is_met(paper, larger, verdict):
-    assert figure(paper, [8.0, 10.0], larger=larger).verdict == verdict  # 9 with an error of 1
+def test_a_figure_is_met_within_its_limits(paper, target, verdict):
+    assert figure(paper, [8.0, 10.0], target=target).verdict == verdict  # 9 with an error of 1
 
 
 def test_the_error_of_one_test_part_joins_that_of_seeds():
@@ -42,12 +50,19 @@ def test_the_error_of_one_test_part_joins_that_of_seeds():
     joint = Measurement([89.0, 91.0], n_test=900)
     assert joint.standard_error == pytest.approx(math.sqrt(1.0 + 1.0))
     assert Measurement([100.0], n_test=50).standard_error == 0.0
+    clusters = Measurement([89.0, 91.0], n_test=900, test_error=2.0)
+    assert clusters.standard_error == pytest.approx(math.sqrt(1.0 + 4.0))
+
+
+def test_the_limits_hold_for_84_percent_of_exact_repetitions():
+    assert norm.sf(-ONE_SIDED) == pytest.approx(0.84, abs=0.002)
+    assert 1 - 2 * norm.sf(TWO_SIDED) == pytest.approx(0.84, abs=0.002)
 
 
 def test_a_count_without_spread_is_compared_as_it_is():
-    assert figure(27, [27], kind="size", larger=False).verdict == "met"
-    assert figure(27, [26], kind="size", larger=False).verdict == "beaten"
-    worse = figure(27, [28], kind="size", larger=False)
+    assert figure(27, [27], kind="size", target="smaller").verdict == "met"
+    assert figure(27, [26], kind="size", target="smaller").verdict == "beaten"
+    worse = figure(27, [28], kind="size", target="smaller")
     assert worse.verdict == "not met"
     assert worse.to_json()["difference"] is None  # infinity is not a JSON number
     json.dumps(worse.to_json(), allow_nan=False)
@@ -59,10 +74,15 @@ def test_times_and_missing_figures_are_not_judged():
     assert Figure("row", "figure", "accuracy", 90.0, NOT_PUBLIC).verdict == "-"
 
 
-@given(st.floats(50, 100), st.lists(st.floats(50, 100), min_size=2, max_size=10), st.booleans())
-def test_the_verdict_agrees_with_the_difference(paper, values, larger):
-    found = figure(paper, values, larger=larger)
-    mirrored = figure(-paper, [-value for value in values], larger=not larger)
+@given(
+    st.floats(50, 100),
+    st.lists(st.floats(50, 100), min_size=2, max_size=10),
+    st.sampled_from(["larger", "smaller"]),
+)
+def test_the_verdict_agrees_with_the_difference(paper, values, target):
+    found = figure(paper, values, target=target)
+    opposite = {"larger": "smaller", "smaller": "larger"}[target]
+    mirrored = figure(-paper, [-value for value in values], target=opposite)
     assert found.verdict == mirrored.verdict
     expected = {"beaten": found.difference > 1, "not met": found.difference < -1}
     assert expected.get(found.verdict, abs(found.difference) <= 1)
@@ -88,19 +108,42 @@ def test_a_page_shows_rows_settings_and_reasons():
     assert "| faces | figure | 90 | data not public |" in text
 
 
-def test_the_summary_counts_by_paper_and_kind():
+def test_the_summary_counts_by_group_and_by_paper():
+    def size(paper, **labels):
+        return Figure("row", "points", "size", paper, Measurement([8.0, 10.0]), **labels)
+
     facts = page(
         figure(90.0, [80.0, 81.0], reason="it is hard"),
         figure(70.0, [80.0, 81.0]),
-        figure(80.5, [80.0, 81.0], kind="size"),
+        size(9.0, target="smaller"),
+        size(20.0, target="smaller", is_free=False),
+        size(20.0, target="smaller", role="baseline"),
+        size(20.0, target="equal", role="baseline"),
+        size(20.0, target="smaller", unjudged="a cap"),
         figure(9.0, [80.0], kind="time"),
         Figure("faces", "figure", "accuracy", 90.0, NOT_PUBLIC),
     )
     text = summarize([facts])
-    line = "1 | 0 | 1 | 50 % of 2 | 0 | 1 | 0 | 100 % of 1 | 1 | 0 |"
-    assert f"| garcia2006 | {line}" in text
-    assert f"| **all** | {line}" in text
+    assert "| own methods: accuracies | 1 | 0 | 1 | 50 % of 2 |" in text
+    assert "| own methods: free sizes | 0 | 1 | 0 | 100 % of 1 |" in text
+    assert "| own methods: sizes fixed by construction | 1 | 0 | 0 | 100 % of 1 |" in text
+    assert "| baselines: accuracies | 0 | 0 | 0 | - |" in text
+    assert "| baselines: free sizes | 1 | 0 | 0 | 100 % of 1 |" in text
+    assert "| descriptions, two-sided | 0 | 0 | 1 | 0 % of 1 |" in text
+    cells = "50 % of 2 | 100 % of 1 | - | 100 % of 1 | 0 % of 1 | 1 | 0 |"
+    assert f"| garcia2006 | {cells}" in text
+    assert "Shown, not judged: a cap (1)." in text
+    assert "would reach 84 %" in text
     assert "- 1: row, figure (80.5 against 90): it is hard" in text
+
+
+def test_every_judged_figure_is_in_one_group():
+    labels = itertools.product(
+        ["accuracy", "size"], ["larger", "smaller", "equal"], ["own", "baseline"], [True, False]
+    )
+    for kind, target, role, is_free in labels:
+        fields = {"kind": kind, "target": target, "role": role, "is_free": is_free}
+        assert sum(belongs(fields) for belongs in GROUPS.values()) == 1
 
 
 def test_a_reason_is_given_once_for_all_its_figures():
@@ -127,6 +170,6 @@ def test_a_quick_run_is_not_judged():
     assert "| row | figure | 90 | 80 | 1 | - | quick: not judged |" in text
     assert "met" not in text.replace("settings", "")
     summary = summarize([facts])
-    assert "| garcia2006 | 0 | 0 | 0 | - | 0 | 0 | 0 | - | 1 | 0 |" in summary
+    assert "| garcia2006 | - | - | - | - | - | 1 | 0 |" in summary
     assert "Quick tables are not judged" in summary
     assert "it is hard" not in summary

@@ -318,12 +318,12 @@ def class_against_rest(X, y, rows, label, C, balanced):
     return np.array([linear(x, w) + b for x in X])
 
 
-def eliminate_typical(X, y, C, *, own, balanced=True, floor=1):
-    """Algorithm 2: rows kept."""
+def eliminate_typical(X, y, C, *, own, balanced=True, floor=1, level=1):
+    """Algorithm 2, with any plane in place of 1: rows kept."""
     kept = list(range(len(X)))
     for label in sorted(set(y.tolist())):
         f = class_against_rest(X, y, kept, label, C, balanced)
-        out = [i for i in kept if f[i] > 1 and (y[i] == label or not own)]
+        out = [i for i in kept if f[i] > level and (y[i] == label or not own)]
         kept = take_away(kept, sorted(out, key=lambda i: -f[i]), y, floor)
     return kept
 

@@ -170,6 +170,9 @@ def test_bad_input_gets_a_sentence(condenser, digits):
     [
         (TypicalCondenser(C=0.0), "'C' parameter"),
         (TypicalCondenser(form="best"), "'form' parameter"),
+        (TypicalCondenser(level=np.nan), "'level' parameter"),
+        (TypicalCondenser(level=-np.inf), "'level' parameter"),
+        (TypicalCondenser(level="1"), "'level' parameter"),
         (TypicalCondenser(min_per_class=0), "'min_per_class' parameter"),
         (TypicalCondenser(kernel="rbf", landmarks=-1), "landmarks=-1 is out of range"),
         (BoundaryCondenser(0), "'threshold' parameter"),
@@ -265,7 +268,9 @@ def test_typical_rows_are_not_missed_and_means_beat_chance(digits):
     assert np.mean(means) > np.mean(chance) + 0.03
 
 
-@pytest.mark.parametrize("condenser", [TypicalCondenser(), BoundaryCondenser(300)])
+@pytest.mark.parametrize(
+    "condenser", [TypicalCondenser(), TypicalCondenser(level=-0.5), BoundaryCondenser(300)]
+)
 def test_a_line_for_each_class(condenser):
     X, y = load_digits(return_X_y=True)
     condenser.fit(X, y)

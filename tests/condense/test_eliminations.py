@@ -26,14 +26,60 @@ def weighting(balanced):
 
 @pytest.mark.parametrize("form", ["repaired", "literal"])
 @pytest.mark.parametrize("balanced", [True, False])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_typical_is_algorithm_2(form, balanced, seed):
+@pytest.mark.parametrize(("seed", "level"), [(0, 1.0), (1, 1.0), (0, 0.6), (1, -0.2), (1, 1.3)])
+def test_typical_is_algorithm_2(form, balanced, seed, level):
     X, codes = rows(seed=seed)
-    condenser = TypicalCondenser(100.0, form=form, class_weight=weighting(balanced))
+    condenser = TypicalCondenser(
+        100.0, level=level, form=form, class_weight=weighting(balanced), min_per_class=3
+    )
     found = condenser.fit(X, codes).condensation_
-    kept = naive.eliminate_typical(X, codes, 100.0, own=form == "repaired", balanced=balanced)
+    kept = naive.eliminate_typical(
+        X, codes, 100.0, own=form == "repaired", balanced=balanced, floor=3, level=level
+    )
     assert found.kept.tolist() == kept
     assert 0 < len(kept) < 90
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(3, 60),
+    st.sampled_from(["repaired", "literal"]),
+    st.integers(1, 5),
+    st.lists(st.floats(-2, 2), min_size=2, max_size=2).map(sorted),
+    st.integers(0, 10_000),
+)
+def test_lower_levels_delete_the_same_rows_of_the_first_class_and_more(
+    m, form, floor, levels, seed
+):
+    X, codes = rows(m, 3, 3, seed, spread=seed % 5)
+    lower, higher = (
+        TypicalCondenser(level=level, form=form, min_per_class=floor).fit(X, codes).condensation_
+        for level in levels
+    )
+    first, same = lower.rounds[0], higher.rounds[0]
+    np.testing.assert_array_equal(first.weights, same.weights)
+    assert set(same.deleted) <= set(first.deleted)
+    for found, level in ((lower, levels[0]), (higher, levels[1])):
+        assert all((r.values > level).all() for r in found.rounds)
+
+
+@pytest.mark.parametrize("form", ["repaired", "literal"])
+def test_later_classes_may_keep_a_row_at_a_lower_level(form):
+    """Their classifiers are trained on fewer rows: the sets of deleted rows are not nested."""
+    X, codes = rows(60, seed=1)
+    higher, lower = (
+        set(TypicalCondenser(level=level, form=form).fit(X, codes).condensation_.deleted)
+        for level in (0.5, 0.4)
+    )
+    assert higher - lower
+    assert len(lower) > len(higher)
+
+
+def test_a_level_beyond_all_rows_deletes_nothing():
+    X, codes = rows()
+    assert not len(TypicalCondenser(level=1e6).fit(X, codes).condensation_.deleted)
+    kept = TypicalCondenser(level=-1e6, min_per_class=2).fit(X, codes).condensation_.kept_per_class
+    assert kept == {0: 2, 1: 2, 2: 2}
 
 
 @pytest.mark.parametrize("form", ["repaired", "literal"])
@@ -107,9 +153,11 @@ def test_the_record_says_what_the_machines_said():
 def test_kernel_values_in_place_of_columns(kind):
     X, codes = rows(150)
     landmarks = X[:20]
-    by_kernel = TypicalCondenser(kernel=RBF(0.5), landmarks=kind(landmarks)).fit(kind(X), codes)
-    by_columns = TypicalCondenser().fit(RBF(0.5)(X, landmarks), codes)
-    np.testing.assert_array_equal(by_kernel.sample_indices_, by_columns.sample_indices_)
+    for level in (1.0, 0.5):
+        by_kernel = TypicalCondenser(level=level, kernel=RBF(0.5), landmarks=kind(landmarks))
+        by_columns = TypicalCondenser(level=level).fit(RBF(0.5)(X, landmarks), codes)
+        kept = by_kernel.fit(kind(X), codes).sample_indices_
+        np.testing.assert_array_equal(kept, by_columns.sample_indices_)
 
 
 def test_names_of_classes_do_not_matter():

@@ -251,9 +251,7 @@ class DeletedImagesDisplay:
             )
         rows = np.concatenate([r.deleted for r in record.rounds])
         values = np.concatenate([r.values for r in record.rounds])
-        # A TypicalCondenser deletes values above 1 only, a BoundaryCondenser values within 1 of 0.
-        order = np.argsort(-values if (values > 1).all() else np.abs(values), kind="stable")
-        rows = rows[order]
+        rows = rows[np.argsort(condenser._clearest_first(values), kind="stable")]
         lines, labels = [], []
         for number, label in enumerate(record.classes.tolist()):
             own = rows[record.codes[rows] == number]
@@ -432,6 +430,10 @@ class EliminationCondenser(Condenser):
     @abstractmethod
     def _eliminate(self, remaining: RemainingRows, number: int, label: Any) -> list[Elimination]:
         """The rounds of one class, of which the last deletes rows."""
+
+    @abstractmethod
+    def _clearest_first(self, values: Floats) -> Floats:
+        """Sort keys for decision values of deleted rows: the smallest are the clearest cases."""
 
     def _train(self, rows: RemainingRows, number: int, label: Any, count: int) -> Elimination:
         """A round that deletes nothing yet: one class against the rest of the rows."""

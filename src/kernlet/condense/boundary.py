@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from kernlet._typing import Floats
 from kernlet.condense.base import Elimination, EliminationCondenser, RemainingRows
 from kernlet.kernels.base import Kernel
 
@@ -153,3 +154,6 @@ class BoundaryCondenser(EliminationCondenser):
             deleted, values = inside[is_deleted], values[is_deleted]
             rounds[-1] = replace(rounds[-1], deleted=deleted, values=values)
         return rounds
+
+    def _clearest_first(self, values: Floats) -> Floats:
+        return np.abs(values)

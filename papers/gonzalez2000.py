@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernlet import ChunkingSyntheticClassifier
-from kernlet.chunking import Plan, Sample, choose_cost, run_stage, train
+from kernlet.chunking.stage import Plan, Sample, choose_cost, run_stage, train
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF
 from papers.cache import Experiment

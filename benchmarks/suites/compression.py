@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from benchmarks.tables import Table
 from benchmarks.timing import measure, median_seconds
 from kernlet import ChunkingSyntheticClassifier, compress
-from kernlet.chunking import Plan, Sample, train
+from kernlet.chunking.stage import Plan, Sample, train
 from kernlet.compression.synthetic import synthesize
 from kernlet.datasets import load
 from kernlet.kernels.rbf import RBF

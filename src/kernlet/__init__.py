@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernlet.chunking import ChunkingSyntheticClassifier
+    from kernlet.chunking.estimator import ChunkingSyntheticClassifier
     from kernlet.compact.classifier import CompactKernelClassifier
     from kernlet.compact.regressor import CompactKernelRegressor
     from kernlet.compression.compress import CompressedClassifier, compress
@@ -57,7 +57,7 @@ __all__ = [
 _HOMES = {
     "BoundaryCondenser": "kernlet.condense.boundary",
     "CentroidCondenser": "kernlet.condense.centroids",
-    "ChunkingSyntheticClassifier": "kernlet.chunking",
+    "ChunkingSyntheticClassifier": "kernlet.chunking.estimator",
     "CompactKernelClassifier": "kernlet.compact.classifier",
     "CompactKernelRegressor": "kernlet.compact.regressor",
     "CompressedClassifier": "kernlet.compression.compress",

@@ -18,15 +18,16 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 
 from kernlet import ChunkingSyntheticClassifier
-from kernlet import chunking as chunking_synthetic
 from kernlet.atomic import Checkpoint
-from kernlet.chunking import RunRecord, StagesDone
+from kernlet.chunking import RunRecord
+from kernlet.chunking import estimator as chunking_synthetic
+from kernlet.chunking.estimator import StagesDone
 from support.callbacks import needs_callbacks
 
 X, y = make_moons(160, noise=0.2, random_state=0)
 SIZES = (40, 80)
 RECORD = RunRecord(
-    40, 40, 1.5, (0.5, 0.75), 9, 4, 20, 21, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.1, 1e-9, 0.2
+    40, 40, 1.5, (0.5, 0.75), 9, 4, 20, 21, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.1, 1e-9, 0.2, 0.1
 )
 DONE = StagesDone(
     ((RECORD, replace(RECORD, C=5.0)), (replace(RECORD, n_rows=80),) * 2),
@@ -50,7 +51,10 @@ def assert_same_fit(one, other):
 
 def without_seconds(stages):
     """As text, in which NaN equals NaN."""
-    return [[str(asdict(replace(record, seconds=0.0))) for record in stage] for stage in stages]
+    return [
+        [str(asdict(replace(record, seconds=0.0, seconds_c=0.0))) for record in stage]
+        for stage in stages
+    ]
 
 
 class BrokenOffError(Exception):

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernlet import ChunkingSyntheticClassifier
-from kernlet import chunking as chunking_synthetic
+from kernlet.chunking import estimator as chunking_synthetic
 from kernlet.datasets import load, make_checkerboard
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
@@ -36,6 +36,7 @@ SAMPLES = "rows are drawn at random: a weight of 2 is drawn once, a repeated row
         ChunkingSyntheticClassifier(n_runs=2, random_state=0),
         ChunkingSyntheticClassifier(n_points=4, n_runs=2, two_sets=True, random_state=0),
         ChunkingSyntheticClassifier(n_runs=2, solver="quadratic", random_state=0),
+        ChunkingSyntheticClassifier(n_runs=2, solver="smooth", random_state=0),
         ChunkingSyntheticClassifier(n_runs=2, kernel="poly", random_state=0),
     ],
     expected_failed_checks=lambda estimator: {
@@ -160,6 +161,7 @@ def test_several_c_must_be_positive(moons, C):
         {"degree": 0},
         {"two_sets": 2},
         {"box": 0.0},
+        {"box": "first"},
         {"solver": "qp"},
         {"class_weight": "equal"},
         {"validation_fraction": 0.0},
@@ -218,7 +220,11 @@ def test_a_record_for_every_run(moons, two_sets):
         ({"kernel": "poly", "coef0": 1.0}, 4),
         ({"kernel": RBF(2.0), "box": 1.25}, 4),
         ({"final": "union"}, 8),
+        ({"kernel": RBF(2.0), "box": "all"}, 4),
         ({"solver": "quadratic", "C": 0.001}, 4),
+        ({"solver": "unconstrained", "C": 0.001}, 4),
+        ({"solver": "one-step", "C": 0.001}, 4),
+        ({"solver": "smooth"}, 4),
         ({"class_weight": "balanced"}, 4),
     ],
     ids=str,
@@ -290,6 +296,12 @@ def test_candidates_are_the_points_of_the_stage_before(moons, runs, two_sets):
             assert as_set(call.candidates) == set.union(*points)
             assert len(call.candidates) == len(set.union(*points))
             np.testing.assert_array_equal(call.start, best.run.c.centers)
+
+
+def test_the_box_of_the_paper_is_in_all_stages(moons, runs):
+    by_name = classifier(box="all").fit(*moons)
+    assert {call.plan.box for call in runs} == {1.25}
+    assert_same(by_name, classifier(box=1.25).fit(*moons))
 
 
 def test_every_class_is_in_every_sample(runs):
@@ -452,7 +464,7 @@ def test_the_quadratic_solver_beats_the_majority():
     assert machine.score(X[500:], y[500:]) > 1 - y[500:].mean() + 0.03
 
 
-@pytest.mark.parametrize("solver", ["lp", "quadratic"])
+@pytest.mark.parametrize("solver", ["lp", "quadratic", "one-step", "unconstrained", "smooth"])
 @pytest.mark.parametrize("kernel", [{"gamma": 1.0}, {"kernel": "linear"}], ids=str)
 def test_features_whose_squares_overflow_get_a_sentence(solver, kernel, recwarn):
     X, y = make_moons(60, noise=0.2, random_state=0)

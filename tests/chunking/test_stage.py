@@ -13,16 +13,15 @@ from scipy.optimize import minimize
 from sklearn.datasets import make_blobs, make_moons
 
 import naive
-from kernlet import L1KernelClassifier, chunking
-from kernlet.chunking import (
-    Plan,
+from kernlet import L1KernelClassifier
+from kernlet.chunking import stage
+from kernlet.chunking.problem import (
     QuadraticMargin,
-    Sample,
-    choose_cost,
-    run_stage,
-    train,
+    SmoothMargin,
     weigh_rows,
+    weigh_rows_once,
 )
+from kernlet.chunking.stage import Plan, Sample, choose_cost, run_stage, train
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
@@ -61,7 +60,11 @@ CASES = {
     "two sets": (replace(PLAN, two_sets=True), moons),
     "box": (replace(PLAN, box=1.25), moons),
     "quadratic": (replace(PLAN, solver="quadratic", Cs=(0.01,)), moons),
+    "unconstrained": (replace(PLAN, solver="unconstrained", Cs=(0.01,)), moons),
+    "one-step": (replace(PLAN, solver="one-step", Cs=(0.01,)), moons),
+    "smooth": (replace(PLAN, solver="smooth"), moons),
     "three classes": (THREE, three_blobs),
+    "three classes, smooth": (replace(THREE, solver="smooth"), three_blobs),
     "three classes, quadratic": (replace(THREE, solver="quadratic"), three_blobs),
 }
 
@@ -152,13 +155,14 @@ def test_the_record_tells_what_happened(case):
     assert 0 < record.n_support_d <= record.n_rows
     assert plan.Cs[0] == record.C
     assert record.scores == (record.validation_b,)
-    assert record.seconds > 0
+    assert record.seconds > record.seconds_c > 0
     for step, machine in {"b": run.b, "c": run.c, "d": run.d}.items():
         for part, of in {"train": rows, "validation": validation}.items():
             values = machine.decision_values(of.X)
             codes = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
             assert getattr(record, f"{part}_{step}") == np.mean(codes == of.y)
-    assert (record.gap is None) == (plan.solver == "quadratic")
+    assert (record.gap is None) == (plan.solver in ("quadratic", "one-step", "unconstrained"))
+    assert record.gap is None or record.gap <= 1e-6
     numbers = {**asdict(record), "scores": 0.0, "gap": record.gap or 0.0}
     assert all(math.isfinite(value) for value in numbers.values())
 
@@ -240,6 +244,33 @@ def test_the_quadratic_solver_is_the_closed_form(candidates):
         assert support == short.sum()
 
 
+@pytest.mark.parametrize("solver", ["unconstrained", "one-step"])
+@pytest.mark.parametrize("candidates", [None, moons(30, seed=5).X], ids=["rows", "points"])
+def test_models_six_and_seven_as_printed(candidates, solver):
+    """Minima of the formulas that a search finds, the weights of (7) from the machine of (6)."""
+    rows = moons(60)
+    plan = replace(PLAN, solver=solver, Cs=(0.05,))
+    run = run_stage(plan, rows, moons(seed=1), candidates, None, 0)
+    centers = rows.X if candidates is None else candidates
+    K, signs = PLAN.kernel(rows.X, centers), np.where(rows.y == 1, 1.0, -1.0)
+
+    def searched(v):
+        def objective(point):
+            errors = 1.0 - signs * (K @ point[:-1] + point[-1])
+            return 0.05 * v @ errors + point @ point
+
+        return minimize(objective, np.zeros(K.shape[1] + 1), tol=1e-10).x
+
+    point, v = searched(np.ones(60)), np.ones(60)
+    if solver == "one-step":
+        v = (signs * (K @ point[:-1] + point[-1]) < 1.0).astype(float)
+        assert 0 < v.sum() < 60
+        point = searched(v)
+    np.testing.assert_allclose(run.b.coef[0], point[:-1], atol=1e-5)
+    assert run.b.intercept[0] == pytest.approx(point[-1], abs=1e-5)
+    assert run.record.n_support_b == v.sum()
+
+
 def test_the_quadratic_solver_with_more_classes():
     rows = three_blobs()
     plan = replace(THREE, solver="quadratic", Cs=(0.02,))
@@ -299,7 +330,8 @@ def test_the_box_limits_the_coefficients():
 def test_the_seed_is_all_that_is_random(case):
     plan, rows, validation, run = case
     again = run_stage(plan, rows, validation, None, None, 0)
-    assert replace(again.record, seconds=0.0) == replace(run.record, seconds=0.0)
+    timeless = {"seconds": 0.0, "seconds_c": 0.0}
+    assert replace(again.record, **timeless) == replace(run.record, **timeless)
     np.testing.assert_array_equal(again.points, run.points)
     np.testing.assert_array_equal(again.d.coef, run.d.coef)
 
@@ -447,11 +479,73 @@ def test_one_pass_from_nothing_is_model_six():
     assert b == pytest.approx(share * c)
 
 
+def test_one_step_weights_are_the_errors_of_model_six():
+    problem = replace(_problem(), row_weights=np.ones(N_ROWS))
+    u, b = problem.solve()
+    short = problem.signs * (problem.gram.dot(u) + b) < 1.0
+    np.testing.assert_array_equal(weigh_rows_once(problem).row_weights, short)
+
+
+# -- The smooth SVM --------------------------------------------------------------------------------
+
+
+def _smooth_problem(kernel=KERNELS[0], seed=0):
+    problem = _problem(kernel, seed)
+    K = naive.gram(naive.twin(kernel), problem.gram.x.X, problem.gram.z.X)
+    features = np.column_stack([np.array(K), np.ones(N_ROWS)])
+    return SmoothMargin(features, problem.signs, problem.error_weights)
+
+
+def _naive_smooth(problem, point):
+    """Lee and Mangasarian's formula, r + log(1 + exp(-alpha r)) / alpha, row by row."""
+    value = 0.5 * sum(z * z for z in point)
+    for row, sign, cost in zip(problem.features, problem.signs, problem.error_weights, strict=True):
+        r = 1.0 - sign * sum(a * z for a, z in zip(row, point, strict=True))
+        p = r + math.log1p(math.exp(-5.0 * r)) / 5.0
+        value += 0.5 * cost * p * p
+    return value
+
+
+@all_kernels
+@quickly
+@given(seed=seeds)
+def test_smooth_objective_and_its_derivatives(kernel, seed):
+    problem = _smooth_problem(kernel, seed)
+    point = np.random.default_rng(seed).normal(scale=0.3, size=N_CANDIDATES + 1)
+    assert problem.value(point) == pytest.approx(_naive_smooth(problem, point), rel=1e-9)
+    gradient, hessian = problem.derivatives(point)
+    slope = naive.derivative(problem.value, point)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-4, atol=1e-4)
+    for direction in np.eye(len(point)):
+        nearby = [problem.derivatives(point + h * direction)[0] for h in (1e-5, -1e-5)]
+        np.testing.assert_allclose(
+            hessian @ direction, (nearby[0] - nearby[1]) / 2e-5, rtol=1e-3, atol=1e-3
+        )
+
+
+@all_kernels
+@quickly
+@given(seed=seeds)
+def test_smooth_svm_is_the_minimum_a_search_finds(kernel, seed):
+    problem = _smooth_problem(kernel, seed)
+    point, gap = problem.solve(tol=1e-12)
+    gradient = problem.derivatives(point)[0]
+    value = problem.value(point)
+    assert gap == pytest.approx(0.5 * gradient @ gradient / value, rel=1e-9)
+    assert gap <= 1e-12
+    found = minimize(problem.value, np.zeros(len(point)), method="BFGS", tol=1e-8)
+    assert value <= found.fun * (1 + 1e-9)
+    assert value * (1 - gap - 1e-9) <= found.fun  # what the certificate says
+    # The Hessian is at least I: an excess of the objective bounds the distance.
+    away = math.sqrt(2 * max(0.0, found.fun - value) + 1e-9)
+    assert np.linalg.norm(point - found.x) <= away
+
+
 @pytest.mark.parametrize("case", [(PLAN, moons), (THREE, three_blobs)], indirect=True)
 def test_passes_over_many_rows_give_the_same_machine(case, monkeypatch):
     plan, rows, _, run = case
     by_generation = train(plan, rows, run.points, (3.0, 10.0), np.random.RandomState(0))
-    monkeypatch.setattr(chunking, "is_tall", lambda *_: True)
+    monkeypatch.setattr(stage, "is_tall", lambda *_: True)
     by_streaming = train(plan, rows, run.points, (3.0, 10.0), np.random.RandomState(0))
     for one, two in zip(by_generation, by_streaming, strict=True):
         assert two.gap <= 1e-6

@@ -25,7 +25,8 @@ import kernlet
 from fuzz.campaign import Target, check_sentence, run_command
 from fuzz.mutate import damage
 from kernlet.atomic import Checkpoint, stored_numbers
-from kernlet.chunking import RunRecord, StagesDone
+from kernlet.chunking import RunRecord
+from kernlet.chunking.estimator import StagesDone
 from kernlet.cli.common import read_model
 from kernlet.report.page import write_report
 
@@ -420,7 +421,7 @@ def checkpoints(rng: Rng, folder: Path) -> str:
 @cache
 def _stages() -> bytes:
     record = RunRecord(
-        40, 40, 1.5, (0.5, 0.75), 9, 4, 20, 21, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.1, 1e-9, 0.2
+        40, 40, 1.5, (0.5, 0.75), 9, 4, 20, 21, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.1, 1e-9, 0.2, 0.1
     )
     points = np.random.default_rng(0).normal(size=(8, 3))
     return _saved(lambda checkpoint: StagesDone(((record,),), points, points[:4]).save(checkpoint))

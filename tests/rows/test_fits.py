@@ -22,7 +22,7 @@ from kernlet import (
     ProximalClassifier,
     TypicalCondenser,
 )
-from kernlet import chunking as chunking_estimator
+from kernlet.chunking import estimator as chunking_estimator
 from kernlet.compact import network as compact_network
 from kernlet.condense import centroids as centroid_rows
 from kernlet.rows import open_rows, source

@@ -1,13 +1,11 @@
-"""Chunking with synthetic points: the runs of a stage, and the classifier made of stages."""
+"""The chunking-synthetic classifier: its stages, and what is kept between them."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -16,17 +14,12 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
 from kernlet.atomic import Checkpoint, stored_numbers
-from kernlet.compression.synthetic import synthesize
-from kernlet.expansion import KernelExpansion, distinct_rows
+from kernlet.chunking.stage import GAP_TOL, PAPER_BOX, Plan, Run, RunRecord, Sample, run_stage
+from kernlet.expansion import distinct_rows
 from kernlet.kernels.base import Kernel, require_mercer
-from kernlet.kernels.gram import Gram, as_dense
-from kernlet.lp.generation import ColumnGeneration
-from kernlet.lp.problem import L1Margin
-from kernlet.lp.streaming import StreamingL1Solver, is_tall
 from kernlet.progress import Progress
 from kernlet.rows.source import RowReader, RowSource
 from kernlet.sampling import derive_seed, hold_out, stratified_sample, subsample
-from kernlet.selection import one_standard_error
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
     ExpansionClassifier,
@@ -34,40 +27,11 @@ from kernlet.sklearn_base import (
     error_weights,
     fit_method,
     fit_task,
-    join_centers,
-    one_vs_rest_signs,
     warn_user,
 )
 
-# How this works
-# --------------
-# Gonzalez-Castano and Meyer (2000) train a kernel machine on more rows than a kernel matrix can
-# hold. A stage draws several samples; a run on one of them has three steps:
-#
-#   (b) train a machine over the current candidates on the sample,
-#   (c) rebuild it from n_points synthetic points in feature space (compression/synthetic),
-#   (d) train on the sample again over these points.
-#
-# The points of all runs of a stage are the candidates of the next stage, on larger samples, and
-# the best run's points are where its searches start. So the candidates stay few while the samples
-# grow: a stage costs n_rows * n_candidates kernel values, never n_rows^2. The last stage is one
-# run on all rows.
-#
-# Steps (b) and (d) are the 1-norm linear program, or the paper's closed form: rewarding rows
-# beyond the margin exactly as rows short of it are fined leaves an unconstrained quadratic,
-#
-#     min over u, b of  sum_i nu_i v_i (1 - d_i (K_i u + b)) + u'u + b^2,
-#     u = 1/2 K' (nu v d),  b = 1/2 sum_i nu_i v_i d_i.
-#
-# Model (6) has all v = 1, and is poor: rows far on the right side dominate. Model (7) weighs rows;
-# the paper sets v to 1 for rows that earlier machines leave short of the margin and to 0 for the
-# others. Done once, that turns the machine round: only the rows it had wrong are left. Repeating
-# it with a step chosen for the dual problem is the Frank-Wolfe method, which converges to the
-# machine the paper names as the aim, nu |E|_1 + u'u + b^2. Each pass is a closed form.
-
-_N_PASSES = 300  # of Frank-Wolfe: its error falls as 1 / passes, and a pass is two products
-_LP_TOL = 1e-6  # relative duality gap of the linear programs
 _STAGE_SIZES = (500, 1000, 2000, 4000)  # the paper's
+_SOLVERS = {"lp", "quadratic", "one-step", "unconstrained", "smooth"}
 
 # Of rows that are not in memory: enough to tell accuracies half a percent apart, and the most that
 # one run should hold.
@@ -75,283 +39,6 @@ _MAX_VALIDATION_ROWS, _MAX_LAST_SAMPLE = 10_000, 50_000
 
 # Rows of a source that the fingerprint of a checkpoint sees: reading all would be a pass.
 _FINGERPRINT_ROWS = 1000
-
-
-# -- Model (7) ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class QuadraticMargin:
-    """sum_i nu_i v_i (1 - d_i (K_i u + b)) + u'u + b^2, with error weights nu, row weights v."""
-
-    gram: Gram
-    signs: Floats
-    error_weights: Floats
-    row_weights: Floats
-
-    def solve(self) -> tuple[Floats, float]:
-        """The minimiser u, b."""
-        duals = 0.5 * self.error_weights * self.row_weights * self.signs
-        return self.gram.T.dot(duals), float(duals.sum())
-
-
-def weigh_rows(problem: QuadraticMargin, *, n_passes: int = _N_PASSES) -> QuadraticMargin:
-    """Model (7): row weights that agree with the errors of the machine they lead to."""
-    features = problem.gram.block(slice(None), slice(None))
-    cost, d = problem.error_weights, problem.signs
-
-    def closed_form(v: Floats) -> tuple[Floats, float]:
-        duals = 0.5 * cost * v * d
-        return duals @ features, float(duals.sum())
-
-    v = np.zeros(len(d))
-    for _ in range(n_passes):
-        u, b = closed_form(v)
-        step = (d * (features @ u + b) < 1.0) - v
-        # The dual, cost'v - u'u - b^2, is quadratic along the step: its maximum is known.
-        du, db = closed_form(step)
-        curvature = 2.0 * float(du @ du + db * db)
-        slope = float(cost @ step) - 2.0 * float(u @ du + b * db)
-        if curvature <= 0 or slope <= 0:
-            break
-        v = v + min(1.0, slope / curvature) * step
-    return replace(problem, row_weights=v)
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """What a run did and how well.
-
-    Parameters
-    ----------
-    n_rows, n_candidates : int
-        Rows drawn, and points that step (b) could choose from.
-    C : float
-        The one given, or the best on the validation part of several.
-    scores : tuple of float
-        Accuracy of step (b) on the validation part per C given; empty without such rows.
-    n_centers_b, n_centers_d : int
-        Centers that steps (b) and (d) use.
-    n_support_b, n_support_d : int
-        Rows with a positive dual in any output.
-    train_b, train_c, train_d : float
-        Accuracy of the three machines on the rows drawn.
-    validation_b, validation_c, validation_d : float
-        The same on the validation part; None in the last stage, which trains on these rows too.
-    residual : float
-        Relative residual of step (c) in feature space.
-    gap : float
-        Largest relative duality gap of the linear programs of steps (b) and (d); None for the
-        quadratic solver.
-    seconds : float
-        CPU time.
-    """
-
-    n_rows: int
-    n_candidates: int
-    C: float
-    scores: tuple[float, ...]
-    n_centers_b: int
-    n_centers_d: int
-    n_support_b: int
-    n_support_d: int
-    train_b: float
-    train_c: float
-    train_d: float
-    validation_b: float | None
-    validation_c: float | None
-    validation_d: float | None
-    residual: float
-    gap: float | None
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Labelled rows and the weights that multiply C."""
-
-    X: Any
-    y: Any
-    weights: Floats
-
-    def take(self, rows: Indices) -> Sample:
-        """The rows of the given numbers."""
-        return Sample(self.X[rows], self.y[rows], self.weights[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What all runs of a fit share.
-
-    ``rule`` chooses among ``Cs``: "best", the one whose machine of step (b) validates best, or
-    "smallest", the one with the fewest centers within one standard error of the best.
-    """
-
-    kernel: Kernel
-    classes: Any
-    Cs: tuple[float, ...]
-    n_points: int
-    two_sets: bool
-    box: float | None
-    solver: str
-    rule: str = "best"
-
-    def accuracy(self, expansion: KernelExpansion, sample: Sample) -> float:
-        """Share of rows that are classified as labelled."""
-        values = expansion.decision_values(sample.X)
-        codes = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
-        return float(np.mean(self.classes[codes] == sample.y))
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """The machines of steps (b), (c) and (d), the synthetic points and the record."""
-
-    b: KernelExpansion
-    c: KernelExpansion
-    d: KernelExpansion
-    points: Floats
-    record: RunRecord
-
-
-class Solution(NamedTuple):
-    """A machine, the number of its margin rows, and its relative duality gap where it has one."""
-
-    expansion: KernelExpansion
-    n_support: int
-    gap: float | None
-
-
-def run_stage(
-    plan: Plan, sample: Sample, validation: Sample, candidates: Any, start: Any, seed: int
-) -> Run:
-    """Train on a sample, rebuild the machine from few synthetic points, train again on these.
-
-    ``candidates`` are the points that step (b) may choose from (None for the rows), ``start``
-    those that the search for synthetic points starts from (None for k-means).
-    """
-    began = time.thread_time()
-    random = np.random.RandomState(seed)
-    solutions = train(plan, sample, candidates, plan.Cs, random)
-    n_validation = len(validation.y)
-    scored = solutions if n_validation else []
-    scores = tuple(plan.accuracy(solution.expansion, validation) for solution in scored)
-    best = choose_cost(scores, [s.expansion.n_centers for s in solutions], n_validation, plan)
-    C, b = plan.Cs[best], solutions[best]
-    has_start = start is not None and len(start) == plan.n_points
-    inits = [start if has_start else "kmeans", *(["members"] if plan.two_sets else [])]
-    first, *second = (
-        synthesize(b.expansion, plan.n_points, init=init, box=plan.box, random_state=random)
-        for init in inits
-    )
-    points = np.vstack([as_dense(each.expansion.centers) for each in (first, *second)])
-    points = points[distinct_rows(points)[1]]
-    (d,) = train(plan, sample, points, (C,), random)
-    accuracies: dict[str, Any] = {}
-    for name, f in {"b": b.expansion, "c": first.expansion, "d": d.expansion}.items():
-        accuracies[f"train_{name}"] = plan.accuracy(f, sample)
-        accuracies[f"validation_{name}"] = plan.accuracy(f, validation) if n_validation else None
-    record = RunRecord(
-        n_rows=len(sample.y),
-        n_candidates=len(sample.y) if candidates is None else len(candidates),
-        C=C,
-        scores=scores,
-        n_centers_b=b.expansion.n_centers,
-        n_centers_d=d.expansion.n_centers,
-        n_support_b=b.n_support,
-        n_support_d=d.n_support,
-        residual=first.residual,
-        gap=None if b.gap is None or d.gap is None else float(np.max([b.gap, d.gap])),
-        seconds=time.thread_time() - began,
-        **accuracies,
-    )
-    return Run(b.expansion, first.expansion, d.expansion, points, record)
-
-
-def choose_cost(scores: tuple[float, ...], sizes: list[int], n_rows: int, plan: Plan) -> int:
-    """Number of the C to continue with, by accuracy on ``n_rows`` rows and by size."""
-    best = int(np.argmax(scores)) if n_rows else 0
-    if plan.rule == "best" or not n_rows:
-        return best
-    error = np.sqrt(scores[best] * (1 - scores[best]) / n_rows)
-    return one_standard_error(scores, error, [(s, -a) for s, a in zip(sizes, scores, strict=True)])
-
-
-def train(
-    plan: Plan,
-    sample: Sample,
-    candidates: Any,
-    Cs: tuple[float, ...],
-    random: np.random.RandomState,
-) -> list[Solution]:
-    """For each C a machine over the candidates."""
-    gram = Gram(plan.kernel, sample.X, candidates)
-    signs = one_vs_rest_signs(sample.y, plan.classes)
-    if plan.solver == "lp":
-        return _linear_programs(gram, signs, sample.weights, Cs, random)
-    return [_closed_form(gram, signs, C * sample.weights) for C in Cs]
-
-
-def _linear_programs(
-    gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
-) -> list[Solution]:
-    """The 1-norm machine for each C, each linear program warm-started from the last."""
-    solve = _by_streaming if is_tall(*gram.shape) else _by_generation
-    answers: list[Solution] = []
-    for solutions in solve(gram, signs, weights, Cs, random):
-        expansion, _ = join_centers(gram, solutions)
-        n_support = len(np.unique(np.concatenate([s.rows for s in solutions])))
-        gap = float(np.max([s.gap for s in solutions]))
-        answers.append(Solution(expansion, n_support, gap))
-    return answers
-
-
-def _problem(gram: Gram, signs: Floats, costs: Floats) -> L1Margin:
-    """The 1-norm problem of outputs with the given signs."""
-    centers = None if gram.is_square else gram.z.X
-    return L1Margin.of_rows(gram.x.X, gram.kernel, centers, signs.T, costs)
-
-
-def _by_generation(
-    gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
-) -> Iterator[list[Any]]:
-    """The solutions of all outputs for each C, each output apart."""
-    generations = [
-        ColumnGeneration(_problem(gram, output, Cs[0] * weights), random) for output in signs
-    ]
-    for C in Cs:
-        solutions = []
-        for output, generation in zip(signs, generations, strict=True):
-            generation.reweight(_problem(gram, output, C * weights))
-            solutions += generation.solve(tol=_LP_TOL)
-        yield solutions
-
-
-def _by_streaming(
-    gram: Gram, signs: Floats, weights: Floats, Cs: tuple[float, ...], random: np.random.RandomState
-) -> Iterator[list[Any]]:
-    """The same in passes over the rows: the last stage has many rows and few candidates."""
-    seed = random.randint(2**31 - 1)
-    for C in Cs:
-        solver = StreamingL1Solver(_problem(gram, signs, C * weights), seed)
-        solutions = solver.solve(tol=_LP_TOL)
-        if not all(solution.gap <= _LP_TOL for solution in solutions):
-            (solutions,) = _by_generation(gram, signs, weights, (C,), random)
-        yield solutions
-
-
-def _closed_form(gram: Gram, signs: Floats, costs: Floats) -> Solution:
-    """Model (7) with the row weights that agree with its machine."""
-    problems = [
-        weigh_rows(QuadraticMargin(gram, output, costs, np.ones(len(output)))) for output in signs
-    ]
-    coef, intercept = zip(*(problem.solve() for problem in problems), strict=True)
-    n_support = int(np.any([problem.row_weights > 0 for problem in problems], axis=0).sum())
-    expansion = KernelExpansion(gram.kernel, gram.z.X, np.array(coef), np.array(intercept))
-    return Solution(expansion, n_support, None)
-
-
-# -- The stages --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,11 +117,18 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     two_sets : bool, default=False
         Let step (d) choose from two sets of synthetic points, searched for from two starts:
         the paper's alternate algorithm.
-    box : float or None, default=None
-        Limit on the coefficients in step (c), as a multiple of those of step (b); the paper
-        has 1.25. It makes step (c) much worse.
-    solver : {"lp", "quadratic"}, default="lp"
-        Steps (b) and (d) by the linear program, or by the paper's closed forms (6) and (7).
+    box : float, "all" or None, default=None
+        Limit on the coefficients in step (c) of every stage, as a multiple of those of step (b).
+        ``"all"`` is the paper's, 1.25 in all stages. It makes step (c) much worse, and step (d)
+        hardly.
+    solver : {"lp", "quadratic", "one-step", "unconstrained", "smooth"}, default="lp"
+        Problem of steps (b) and (d). ``"lp"`` is the linear program. ``"unconstrained"`` is
+        model (6) of the paper, which rewards rows beyond the margin and has a closed form;
+        ``"one-step"`` is model (7) as printed, with weights for the rows that model (6) leaves
+        short of the margin only; ``"quadratic"`` repeats this until weights and machine agree,
+        which minimises ``C * errors + |u|^2 + b^2``. ``"smooth"`` is the smooth SVM [2]_, squared
+        errors by Newton's method. Only the linear program selects among its candidates: the
+        others make every candidate a center.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of a class.
     validation_fraction : float, default=0.15
@@ -459,8 +153,9 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     stages_ : list of tuples of RunRecord
         One tuple per stage, the last stage being the single run on all rows.
     gap_ : float or None
-        Largest relative duality gap of the linear programs of the last stage; None for the
-        quadratic solver. A gap above 1e-6, in any stage, is warned of.
+        Bound on the relative distance of the last stage from its optimum: the duality gap of
+        the linear programs, half the squared gradient of the smooth SVM, None for closed forms.
+        A gap above 1e-6, in any stage, is warned of.
     n_iter_ : int
         Stages.
     n_features_in_, feature_names_in_ : see L1KernelClassifier
@@ -477,6 +172,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     ----------
     .. [1] F. J. Gonzalez-Castano and R. R. Meyer, "Chunking-synthetic approaches to
        large-scale kernel machines", Data Mining Institute, University of Wisconsin, 2000.
+    .. [2] Y.-J. Lee and O. L. Mangasarian, "SSVM: a smooth support vector machine for
+       classification", Computational Optimization and Applications 20, 2001.
 
     Examples
     --------
@@ -487,6 +184,15 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     >>> machine.n_centers_ <= 5
     True
     >>> machine.score(X, y) > 0.95
+    True
+
+    The other problems, the paper's box, and the time of step (c):
+
+    >>> boxed = ChunkingSyntheticClassifier(5, n_runs=3, box="all", random_state=0).fit(X, y)
+    >>> all(0 < run.seconds_c < run.seconds for stage in boxed.stages_ for run in stage)
+    True
+    >>> smooth = ChunkingSyntheticClassifier(5, n_runs=3, solver="smooth", random_state=0)
+    >>> smooth.fit(X, y).gap_ < 1e-6
     True
     """
 
@@ -499,8 +205,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         "C": [Interval(Real, 0, None, closed="neither"), "array-like"],
         **KERNEL_CONSTRAINTS,
         "two_sets": ["boolean"],
-        "box": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions({"lp", "quadratic"})],
+        "box": [Interval(Real, 0, None, closed="neither"), StrOptions({"all"}), None],
+        "solver": [StrOptions(_SOLVERS)],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "checkpoint": [str, Path, None],
@@ -522,7 +228,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         two_sets: bool = False,
-        box: float | None = None,
+        box: float | str | None = None,
         solver: str = "lp",
         class_weight: Any = None,
         validation_fraction: float = 0.15,
@@ -614,7 +320,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         Cs = tuple(float(C) for C in np.atleast_1d(self.C))
         if not Cs or not all(np.isfinite(C) and C > 0 for C in Cs):
             raise ValueError(f"C={self.C!r} must be positive, or several positive numbers.")
-        return Plan(kernel, self.classes_, Cs, self.n_points, self.two_sets, self.box, self.solver)
+        box: Any = PAPER_BOX if self.box == "all" else self.box
+        return Plan(kernel, self.classes_, Cs, self.n_points, self.two_sets, box, self.solver)
 
     def _sizes(self, n_rows: int) -> list[int]:
         if isinstance(self.stage_sizes, str):
@@ -676,14 +383,14 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
 
 
 def _warn_of_gaps(records: list[RunRecord]) -> None:
-    """Warn of linear programs that were not solved to their optimum."""
+    """Warn of problems that were not solved to their optimum."""
     gaps = [record.gap for record in records if record.gap is not None]
-    missed = [gap for gap in gaps if not gap <= _LP_TOL]
+    missed = [gap for gap in gaps if not gap <= GAP_TOL]
     if missed:
         warn_user(
-            f"Linear programs of {len(missed)} of {len(gaps)} runs ended at a relative duality gap "
-            f"of up to {np.max(missed):.1e} (tol={_LP_TOL:.1e}): kernel values times C leave no "
-            "more digits. Scale the features, or lower C."
+            f"Steps (b) or (d) of {len(missed)} of {len(gaps)} runs ended at a relative gap of up "
+            f"to {np.max(missed):.1e} (tol={GAP_TOL:.1e}): kernel values times C leave no more "
+            "digits. Scale the features, or lower C."
         )
 
 

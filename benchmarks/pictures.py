@@ -93,20 +93,31 @@ def draw_digits() -> Figure:
 
 SIZES = (5, 10, 20, 40, 80)
 _CELL = re.compile(r"([\d.]+) / ([\d.]+) ± ([\d.]+)")
-_SHOWN = {"full": "s", "iterative removal": "v", "drop once, train on these": "^", "1-norm": "*"}
+_SHOWN = {
+    "full": "s",
+    "iterative removal": "v",
+    "drop once, train on these": "^",
+    "1-norm machine": "*",
+    "compact": "P",
+    "Forgetron": "x",
+    "Projectron++": "+",
+    "BSGD, merging": "d",
+}
 
 
-def removal_points(table: Path) -> dict[str, dict[str, tuple[float, float]]]:
-    """Centers and accuracy by data set and method."""
-    lines = [
-        line.split("|") for line in table.read_text(encoding="utf-8").splitlines() if "|" in line
-    ]
-    header = [cell.strip() for cell in lines[0]]
-    points: dict[str, dict[str, tuple[float, float]]] = {}
-    for line in lines[2:]:
-        for method, cell in zip(header, line, strict=True):
-            if match := _CELL.search(cell):
-                points.setdefault(line[1].strip(), {})[method] = float(match[1]), float(match[2])
+def removal_points(tables: str) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """Centers and accuracy by data set and method, from all tables of a page."""
+    points: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for line in tables.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if cells[1:2] == ["set"]:
+            header = cells
+        for k, match in enumerate(map(_CELL.search, cells)):
+            if match:
+                pair = float(match[1]), float(match[2])
+                pairs = points.setdefault(cells[1], {}).setdefault(header[k], [])
+                if pair not in pairs:  # a method may stand in several tables
+                    pairs.append(pair)
     return points
 
 
@@ -122,16 +133,16 @@ def k_means_curve(name: str) -> list[float]:
 
 def draw_removal() -> Figure:
     """Accuracy against centers: removal, other methods, and k-means centers."""
-    points = removal_points(Path("docs/results/hull-removal.md"))
+    points = removal_points(Path("docs/results/hull-removal.md").read_text(encoding="utf-8"))
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     for axes, name in zip(figure.subplots(2, 3).flat, REDUCTION, strict=True):
         axes.plot(
             SIZES, k_means_curve(name), ".-", color="#2b6cb0", label="k-means centers, refit on all"
         )
-        for method, (centers, accuracy) in points[name].items():
+        for method, pairs in points[name].items():
             marks = [mark for shown, mark in _SHOWN.items() if method.startswith(shown)]
             if marks:
-                axes.plot(centers, accuracy, marks[0], markersize=8, label=method)
+                axes.plot(*zip(*pairs, strict=True), marks[0], markersize=8, label=method)
         axes.set(xscale="log", title=name)
     axes.figure.supxlabel("centers")
     axes.figure.supylabel("accuracy, ten folds")

@@ -440,3 +440,95 @@ def relevance_evidence(Phi, y, alpha):
     values = np.where(y, 1.0, -1.0) * (Phi[:, kept] @ w)
     likelihood = -np.log1p(np.exp(-values)).sum() - 0.5 * alpha[kept] @ w**2
     return likelihood + 0.5 * np.log(alpha[kept]).sum() + 0.5 * np.linalg.slogdet(covariance)[1]
+
+
+# --- machines on a budget of support vectors -----------------------------------------------------
+
+
+def forgetron(K, signs, order, budget):
+    """Weights by row of the self-tuned Forgetron, and the deviation and mistakes it has summed."""
+    stored = []  # pairs of row and weight, the oldest first
+    total, mistakes = 0.0, 0
+
+    def value(x):
+        return sum(weight * signs[i] * K[i][x] for i, weight in stored)
+
+    for t in order:
+        if signs[t] * value(t) > 0:
+            continue
+        mistakes += 1
+        stored.append((t, 1.0))
+        if len(stored) <= budget:
+            continue
+        r, weight = stored[0]
+        margin = signs[r] * value(r)
+
+        def cost(x, w=weight, m=margin):
+            return (x * w) ** 2 + 2 * x * w - 2 * (x * w) * (x * m)
+
+        low, high = 0.0, 1.0
+        if cost(1.0) + total > 15 / 32 * mistakes:
+            for _ in range(100):
+                middle = (low + high) / 2
+                if cost(middle) + total <= 15 / 32 * mistakes:
+                    low = middle
+                else:
+                    high = middle
+            high = low
+        total += cost(high)
+        stored = [(i, high * weight) for i, weight in stored][1:]
+    return stored, total, mistakes
+
+
+def projectron(K, signs, order, budget, threshold, margin_updates):
+    """Support and coefficients of Projectron (or ++), a linear system solved at each step."""
+    support, coef = [], np.zeros(0)
+    for t in order:
+        k = K[support, t]
+        value = signs[t] * (coef @ k)
+        if value >= 1 or (value > 0 and not margin_updates):
+            continue
+        d = np.linalg.solve(K[np.ix_(support, support)], k)
+        distance = math.sqrt(max(K[t, t] - k @ d, 0.0))
+        if value <= 0 and distance > threshold and len(support) < budget:
+            support.append(t)
+            coef = np.append(coef, signs[t])
+        elif value <= 0:
+            coef = coef + signs[t] * d
+        elif 1 - value > distance / threshold:
+            loss, norm = 1 - value, k @ d
+            step = min(loss / norm, 2 * (loss - distance / threshold) / norm, 1.0)
+            coef = coef + step * signs[t] * d
+    return support, coef
+
+
+def kernel_perceptron(K, signs, order):
+    """How often each row was a mistake."""
+    counts = np.zeros(len(K))
+    for t in order:
+        counts[t] += signs[t] * (K[t] @ (counts * signs)) <= 0
+    return counts
+
+
+def pegasos(K, signs, order, regularization):
+    """Coefficients and intercept after a step on each row of ``order``."""
+    coef, intercept = np.zeros(len(K)), 0.0
+    for t, i in enumerate(order, 1):
+        is_violated = signs[i] * (K[i] @ coef + intercept) < 1
+        coef, intercept = (1 - 1 / t) * coef, (1 - 1 / t) * intercept
+        if is_violated:
+            coef[i] += signs[i] / (regularization * t)
+            intercept += signs[i] / (regularization * t)
+    return coef, intercept
+
+
+def golden_section(function, low, high, tol=1e-9):
+    """Where a function with one maximum is largest."""
+    ratio = (math.sqrt(5) - 1) / 2
+    while high - low > tol:
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if function(left) < function(right):
+            low = left
+        else:
+            high = right
+    return (low + high) / 2

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
+import click
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from benchmarks import budget
+from benchmarks.budget import Training
 from benchmarks.tables import Table
 from benchmarks.timing import measure
-from kernlet import HullPerceptronClassifier, KernelExpansion, L1KernelClassifier, Removal
+from kernlet import (
+    CompactKernelClassifier,
+    HullPerceptronClassifier,
+    KernelExpansion,
+    L1KernelClassifier,
+    Removal,
+)
 from kernlet.compression.refit import refit, remove
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.rbf import RBF
 from kernlet.squared.mdm import find_nearest_point
 from kernlet.squared.problem import SquaredMargin
 from papers import tasks
+from papers.cache import timed
 from papers.garcia2006 import EVOLUTION, GAMMA, REDUCTION, C, scaled_fold, signed_rows
 
 N_CENTERS = 20
@@ -166,25 +176,43 @@ def folds(name: str) -> Iterator[tuple[Any, Any, Any, Any]]:
         yield scaled_fold(name, None, fold)
 
 
+class Cell(NamedTuple):
+    """A machine on a fold: its size, test accuracy, CPU seconds, and those to choose settings."""
+
+    n_centers: int
+    accuracy: float
+    seconds: float
+    choice_seconds: float = 0.0
+
+
+#: Cells of all folds by data set and column.
+Cells = dict[str, dict[str, list[Cell]]]
+
+
 def removal(quick: bool) -> Iterator[Table]:
-    """Removal against other methods with few centers."""
+    """Removal against other methods with few centers, and against algorithms with a budget."""
+    cells: Cells = {name: _measure_set(name) for name in _names(quick)}
     table = Table(
         "Centers / test accuracy by ten folds: ways to fewer centers (C=10, sigma^2=50)",
         ["set", "paper at the end", *METHODS],
     )
-    for name in _names(quick):
-        support = REDUCTION[name][2]
-        cells: dict[str, list[Any]] = {way: [] for way in METHODS}
-        for fold in folds(name):
-            full = _perceptron(tol=1e-3).fit(fold[0], fold[1])
-            for way, make in METHODS.items():
-                cells[way].append(_cell(make(full, fold[0], fold[1]), fold))
-        table.add(
-            name,
-            f"{support} / {_paper_accuracy(name)}",
-            *[_mean(cells[way]) for way in METHODS],
-        )
+    for name, by_column in cells.items():
+        paper = f"{REDUCTION[name][2]} / {_paper_accuracy(name)}"
+        table.add(name, paper, *[_mean(by_column[way]) for way in METHODS])
     yield table
+    yield _budget_table(
+        cells,
+        "Budgets of as many support vectors as iterative removal ends with, fold by fold",
+        [REMOVAL],
+        AS_REMOVAL,
+    )
+    yield _budget_table(
+        cells,
+        f"Budgets of {N_CENTERS}",
+        [LARGEST, K_MEANS, COMPACT],
+        AS_FEW,
+    )
+    yield _cpu_table(cells)
 
 
 def _names(quick: bool) -> list[str]:
@@ -200,20 +228,25 @@ def _perceptron(**parameters: Any) -> HullPerceptronClassifier:
     return HullPerceptronClassifier(C, gamma=GAMMA, **parameters)
 
 
-def _iterative(full: Any, X: Any, signs: Any) -> Any:
-    return _perceptron(removal=Removal()).fit(X, signs)
+class Start(NamedTuple):
+    """The training rows of a fold, and the full and the reduced machine on them."""
+
+    X: Any
+    signs: Any
+    full: HullPerceptronClassifier
+    removed: HullPerceptronClassifier
 
 
-def _drop_once(full: Any, X: Any, signs: Any) -> Any:
+def _drop_once(start: Start) -> Any:
     """Keep only the rows with the largest alphas, as many as the rounds leave, and retrain."""
-    count = _iterative(full, X, signs).removal_path_[-1].n_rows
-    rows = full.support_indices_[np.argsort(-full.alpha_[0], kind="stable")[:count]]
-    return _perceptron().fit(X[rows], signs[rows])
+    count = start.removed.removal_path_[-1].n_rows
+    rows = start.full.support_indices_[np.argsort(-start.full.alpha_[0], kind="stable")[:count]]
+    return _perceptron().fit(start.X[rows], start.signs[rows])
 
 
-def _largest(full: Any, X: Any, signs: Any) -> KernelExpansion:
-    count = min(N_CENTERS, full.n_centers_)
-    return remove(full.expansion_, count, X, signs[None, :], C=2 * C)
+def _largest(start: Start) -> KernelExpansion:
+    count = min(N_CENTERS, start.full.n_centers_)
+    return remove(start.full.expansion_, count, start.X, start.signs[None, :], C=2 * C)
 
 
 def k_means_refit(X: Any, signs: Any, n_centers: int) -> KernelExpansion:
@@ -221,46 +254,130 @@ def k_means_refit(X: Any, signs: Any, n_centers: int) -> KernelExpansion:
     return refit(RBF(GAMMA), centers, X, signs[None, :], C=2 * C)
 
 
-def _k_means(full: Any, X: Any, signs: Any) -> KernelExpansion:
-    return k_means_refit(X, signs, N_CENTERS)
+def _random(start: Start) -> KernelExpansion:
+    rows = np.random.RandomState(0).permutation(len(start.X))[:N_CENTERS]
+    return refit(RBF(GAMMA), start.X[rows], start.X, start.signs[None, :], C=2 * C)
 
 
-def _random(full: Any, X: Any, signs: Any) -> KernelExpansion:
-    rows = np.random.RandomState(0).permutation(len(X))[:N_CENTERS]
-    return refit(RBF(GAMMA), X[rows], X, signs[None, :], C=2 * C)
+def _one_norm(start: Start) -> Any:
+    machine = L1KernelClassifier(C, gamma=GAMMA, candidates=None, random_state=0)
+    return machine.fit(start.X, start.signs)
 
 
-def _one_norm(full: Any, X: Any, signs: Any) -> Any:
-    return L1KernelClassifier(C, gamma=GAMMA, candidates=None, random_state=0).fit(X, signs)
+def _compact(start: Start) -> Any:
+    return CompactKernelClassifier(N_CENTERS, random_state=0).fit(start.X, start.signs)
 
 
-METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "full": lambda full, X, signs: full,
-    "iterative removal": _iterative,
-    "drop once, train on these": _drop_once,
-    f"{N_CENTERS} largest, refit on all": _largest,
-    f"{N_CENTERS} by k-means, refit on all": _k_means,
+FULL, REMOVAL, DROP = "full", "iterative removal", "drop once, train on these"
+LARGEST = f"{N_CENTERS} largest, refit on all"
+K_MEANS, COMPACT = f"{N_CENTERS} by k-means, refit on all", f"compact, {N_CENTERS} trained centers"
+METHODS: dict[str, Callable[[Start], Any]] = {
+    FULL: lambda start: start.full,
+    REMOVAL: lambda start: start.removed,
+    DROP: _drop_once,
+    LARGEST: _largest,
+    K_MEANS: lambda start: k_means_refit(start.X, start.signs, N_CENTERS),
     f"{N_CENTERS} at random, refit on all": _random,
     "1-norm machine": _one_norm,
+    COMPACT: _compact,
 }
+#: Columns of budget methods: with as many support vectors as removal leaves, and with N_CENTERS.
+AS_REMOVAL, AS_FEW = "{}", f"{{}}, {N_CENTERS}"
 
 
-def _cell(machine: Any, fold: Any) -> tuple[int, float, float]:
-    """Centers, test accuracy and gap of a classifier, which is fitted if necessary."""
-    X, signs, X_test, signs_test = fold
+def _measure_set(name: str) -> dict[str, list[Cell]]:
+    """Every method on ten folds."""
+    cells: dict[str, list[Cell]] = defaultdict(list)
+    for number, (X, signs, X_test, signs_test) in enumerate(folds(name)):
+        click.echo(f"measuring {name}, fold {number}", err=True)
+        test = Training(X_test, signs_test, GAMMA)
+        full, full_seconds = timed(_perceptron(tol=1e-3).fit, X, signs)
+        removed, removal_seconds = timed(_perceptron(removal=Removal()).fit, X, signs)
+        start = Start(X, signs, full, removed)
+        before = {REMOVAL: removal_seconds} | dict.fromkeys((FULL, DROP, LARGEST), full_seconds)
+        for way, make in METHODS.items():
+            machine, seconds = timed(make, start)
+            seconds += before.get(way, 0.0)
+            cells[way].append(Cell(*_size_and_accuracy(machine, test), seconds))
+        for column, n in ((AS_REMOVAL, len(removed.support_indices_)), (AS_FEW, N_CENTERS)):
+            for title in budget.METHODS:
+                cells[column.format(title)].append(_budget_cell(title, X, signs, n, test))
+    return cells
+
+
+def _size_and_accuracy(machine: Any, test: Training) -> tuple[int, float]:
+    """Support vectors or centers of a classifier or an expansion, and its accuracy."""
     if isinstance(machine, KernelExpansion):
-        right = np.where(machine.decision_values(X_test)[:, 0] > 0, 1.0, -1.0) == signs_test
-        return machine.n_centers, float(right.mean()), np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        machine = machine if hasattr(machine, "expansion_") else machine.fit(X, signs)
-    support = getattr(machine, "support_indices_", machine.center_indices_)
-    return len(support), machine.score(X_test, signs_test), getattr(machine, "gap_", np.nan)
+        return machine.n_centers, test.accuracy(machine)
+    n_centers = len(getattr(machine, "support_indices_", range(machine.n_centers_)))
+    return n_centers, machine.score(test.X, test.signs)
 
 
-def _mean(cells: list[tuple[int, float, float]]) -> str:
-    counts, accuracies, _ = np.array(cells).T
+def _budget_cell(title: str, X: Any, signs: Any, n: int, test: Training) -> Cell:
+    choice, choice_seconds = timed(budget.choose, title, Training(X, signs, GAMMA), n)
+    machine, seconds = timed(budget.train, title, Training(X, signs, GAMMA), n, choice)
+    return Cell(machine.n_centers, test.accuracy(machine), seconds, choice_seconds)
+
+
+def _mean(cells: list[Cell]) -> str:
+    counts, accuracies = np.array([cell[:2] for cell in cells]).T
     return f"{counts.mean():.1f} / {accuracies.mean():.3f} ± {accuracies.std():.3f}"
+
+
+def _budget_table(cells: Cells, title: str, ours: list[str], column: str) -> Table:
+    """Budget methods beside ours, and on how many sets each is ahead, tied or behind."""
+    peers = [column.format(peer) for peer in budget.METHODS]
+    table = Table(title, ["set", *ours, *budget.METHODS])
+    for name, by_column in cells.items():
+        table.add(name, *[_mean(by_column[key]) for key in (*ours, *peers)])
+    for reference in ours:
+        line = []
+        for key in (*ours, *peers):
+            verdicts = [_verdict(of[key], of[reference]) for of in cells.values()]
+            counts = " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS)
+            line.append("-" if key == reference else counts)
+        table.add(f"{' / '.join(VERDICTS)} {reference}", *line)
+    return table
+
+
+VERDICTS = ("ahead of", "tied with", "behind")
+
+
+def _verdict(cells: list[Cell], reference: list[Cell]) -> str:
+    """Whether the mean difference over folds is beyond one standard error of it."""
+    pairs = zip(cells, reference, strict=True)
+    differences = np.array([cell.accuracy - other.accuracy for cell, other in pairs])
+    error = differences.std(ddof=1) / np.sqrt(len(differences))
+    if abs(differences.mean()) <= error:
+        return "tied with"
+    return "ahead of" if differences.mean() > 0 else "behind"
+
+
+def _cpu_table(cells: Cells) -> Table:
+    """Medians over folds, as multiples of iterative removal."""
+    table = Table(
+        "CPU time as a multiple of iterative removal's (medians of ten folds); of budget methods: "
+        "one training / with the choice of settings",
+        ["method", *cells],
+    )
+    removal = {name: _median(by_column[REMOVAL]) for name, by_column in cells.items()}
+    table.add(f"{REMOVAL}, s", *[f"{seconds:.2f}" for seconds in removal.values()])
+    for key in dict.fromkeys(key for by_column in cells.values() for key in by_column):
+        if key == REMOVAL:
+            continue
+        line = []
+        for name, by_column in cells.items():
+            once, whole = (
+                f"{_median(by_column[key], *more) / removal[name]:.2g}x"
+                for more in ((), ("choice_seconds",))
+            )
+            line.append(once if once == whole else f"{once} / {whole}")
+        table.add(key, *line)
+    return table
+
+
+def _median(cells: list[Cell], *more: str) -> float:
+    return median(sum(getattr(cell, key) for key in ("seconds", *more)) for cell in cells)
 
 
 BENCHMARKS = {

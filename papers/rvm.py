@@ -30,6 +30,7 @@ from kernlet._typing import Floats
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import kernel_matrix
+from kernlet.sampling import spread_candidates
 from kernlet.sklearn_base import KERNEL_CONSTRAINTS, ExpansionClassifier, one_vs_rest_signs
 
 
@@ -44,7 +45,9 @@ class RelevanceVectorClassifier(ExpansionClassifier):
     ----------
     kernel, gamma, degree, coef0 : see L1KernelClassifier
     n_candidates : int or None, default=None
-        Random rows that may become centers; None for all.
+        Rows that may become centers; None for all.
+    spread : bool, default=False
+        Take the rows nearest to the means of k-means as candidates, not random rows.
     tol : float, default=1e-3
         Stop when no single change gains more log marginal likelihood (in nats).
     max_iter : int, default=10000
@@ -90,6 +93,7 @@ class RelevanceVectorClassifier(ExpansionClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KERNEL_CONSTRAINTS,
         "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
+        "spread": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -103,6 +107,7 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         n_candidates: int | None = None,
+        spread: bool = False,
         tol: float = 1e-3,
         max_iter: int = 10_000,
         random_state: Any = None,
@@ -112,6 +117,7 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.n_candidates = n_candidates
+        self.spread = spread
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -131,7 +137,7 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         """
         data = self._check_training_data(X, y, None)
         kernel = self._make_kernel(data)
-        rows = _candidates(len(data.y), self.n_candidates, self.random_state)
+        rows = _candidates(data.X, self.n_candidates, self.spread, self.random_state)
         design = Design(kernel_matrix(kernel, data.X, data.X[rows], dtype=np.float32))
         signs = one_vs_rest_signs(data.y, self.classes_)
         solutions = [find_relevance(design, sign > 0, self.tol, self.max_iter) for sign in signs]
@@ -153,10 +159,14 @@ class RelevanceVectorClassifier(ExpansionClassifier):
         return self
 
 
-def _candidates(n_rows: int, count: int | None, random_state: Any) -> Any:
+def _candidates(X: Any, count: int | None, spread: bool, random_state: Any) -> Any:
+    """Rows that may become centers."""
+    n_rows, random = X.shape[0], check_random_state(random_state)
     if count is None or count >= n_rows:
         return np.arange(n_rows)
-    return np.sort(check_random_state(random_state).permutation(n_rows)[:count])
+    if spread:
+        return spread_candidates(X, count, random).rows
+    return np.sort(random.permutation(n_rows)[:count])
 
 
 class Design:

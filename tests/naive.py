@@ -113,6 +113,42 @@ def pound_machine(K, signs, C, mu, alpha, n_lps=50):
     return objective
 
 
+def pound_supports(K, signs, C):
+    """Problem (18) by trying every set of centers and every set of rows with an error.
+
+    Yields the objective f of linear program (10) and the count g = C errors + centers for each
+    pair of sets that allows any machine; the minimum of f + mu g is that of (18).
+    """
+    m, s = K.shape
+    for mask in range(2 ** (m + s)):
+        chosen = np.array([mask >> k & 1 for k in range(m + s)], dtype=bool)
+        rows, centers = chosen[:m], chosen[m:]
+        margin = -signs[:, None] * np.hstack([K, -K, np.ones((m, 1)), -np.ones((m, 1))])
+        answer = linprog(
+            np.concatenate([np.ones(2 * s), [0.0, 0.0], np.full(m, C)]),
+            A_ub=np.hstack([margin, -np.eye(m)]),
+            b_ub=-np.ones(m),
+            bounds=[(0, None if used else 0) for used in (*centers, *centers, 1, 1, *rows)],
+            method="highs",
+        )
+        if answer.status == 0:
+            yield answer.fun, C * rows.sum() + centers.sum()
+
+
+def greedy_rows(K, n_points):
+    """Row after row, the one whose span with those before leaves the least trace of K."""
+    rows, traces = [], []
+    for _ in range(n_points):
+        left = {}
+        for row in set(range(len(K))) - set(rows):
+            basis = [*rows, row]
+            inverse = np.linalg.pinv(K[np.ix_(basis, basis)])
+            left[row] = np.trace(K - K[:, basis] @ inverse @ K[basis])
+        rows.append(min(left, key=left.get))
+        traces.append(left[rows[-1]] / np.trace(K))
+    return rows, traces
+
+
 # --- the nearest point of a hull: its products, and the steps on whole lists -----------------
 
 

@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
+import naive
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import make_checkerboard
 from kernlet.kernels.gram import Gram
@@ -501,3 +502,18 @@ def test_chosen_candidates_cover_better_than_random_ones():
         for each in (spread, drawn)
     )
     assert of_spread >= of_drawn - 0.005
+
+
+@pytest.mark.parametrize("C", [0.05, 1.0])
+def test_unit_vectors_as_candidates_are_the_linear_1_norm_svm(C):
+    """Problems (5) and (6), against a plain call of an LP solver: K is X itself."""
+    random = np.random.RandomState(0)
+    X = random.randn(80, 6)
+    signs = np.where(X[:, 0] - X[:, 1] + 0.5 * random.randn(80) > 0, 1.0, -1.0)
+    plane = L1KernelClassifier(C, kernel="linear", candidates=np.eye(6)).fit(X, signs)
+    objective, w, intercept = naive.l1_margin_primal(X, signs, np.full(80, C), np.ones(6))
+    assert plane.objective_ == pytest.approx([objective], rel=1e-9)
+    expected = np.zeros(6)
+    expected[plane.center_indices_] = plane.expansion_.coef[0]
+    np.testing.assert_allclose(expected, w, atol=1e-8)
+    assert plane.expansion_.intercept == pytest.approx([intercept], abs=1e-8)

@@ -7,6 +7,7 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
+import naive
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import load, make_checkerboard
 
@@ -236,3 +237,84 @@ def test_no_row_left_is_told():
     (X, _), _ = make_blocks(2)
     with pytest.warns(UserWarning, match="No row is kept"):
         blockwise().partial_fit(X, np.full(100, "same"), classes=["other", "same"])
+
+
+# -- The discontinuous objective (18), and Proposition 4.1 --
+
+
+def step_value(machine, X, signs, C, mu):
+    values = machine.decision_function(X)
+    slacks = np.maximum(0.0, 1.0 - signs * values)
+    coef = np.abs(machine.expansion_.coef)
+    counts = C * np.count_nonzero(slacks > 1e-6) + np.count_nonzero(coef)
+    return C * slacks.sum() + coef.sum() + mu * counts
+
+
+@pytest.mark.parametrize("solver", ["generation", "streaming"])
+def test_pound_objective_is_that_of_the_machine(solver):
+    X, y = make_moons(150, noise=0.3, random_state=0)
+    machine = MinimalKernelClassifier(
+        2.0, mu=3.0, candidates=X[:40], gamma=1.0, solver=solver, random_state=0
+    ).fit(X, y)
+    expected = step_value(machine, X, np.where(y == 1, 1.0, -1.0), 2.0, 3.0)
+    assert machine.pound_objective_ == pytest.approx([expected], rel=1e-8)
+
+
+def test_pound_objective_of_weights_and_classes():
+    X, y = make_moons(60, noise=0.3, random_state=0)
+    y[X[:, 0] > 1.5] = 2
+    twice = MinimalKernelClassifier(random_state=0).fit(X, y, np.full(60, 2.0))
+    repeated = MinimalKernelClassifier(candidates=X, gamma=twice.expansion_.kernel.gamma)
+    repeated.fit(np.vstack([X, X]), np.concatenate([y, y]))
+    assert twice.pound_objective_.shape == (3,)
+    np.testing.assert_allclose(twice.pound_objective_, repeated.pound_objective_, rtol=1e-6)
+    none = MinimalKernelClassifier(mu=0.0, random_state=0).fit(X, y)
+    np.testing.assert_allclose(none.pound_objective_, none.objective_, rtol=1e-8)
+
+
+def degenerate_problem(seed):
+    """Rows with their mirror images, so that (1, 1) and (2, 0) with (0, 2) do equally well."""
+    random = np.random.RandomState(seed)
+    X, signs = random.randint(-2, 3, (3, 2)).astype(float), np.array([1.0, -1.0, 1.0])
+    return np.vstack([X, X[:, ::-1]]), np.tile(signs, 2), np.array([[2.0, 0], [0, 2.0], [1.0, 1.0]])
+
+
+@pytest.mark.parametrize(("seed", "C"), [(0, 1.0), (4, 0.4), (7, 1.0)])
+def test_proposition_4_1_small_mu_picks_the_sparsest_solution_of_the_linear_program(seed, C):
+    X, signs, Z = degenerate_problem(seed)
+    f, g = np.array(list(naive.pound_supports(X @ Z.T, signs, C))).T
+    optimal = f <= f.min() + 1e-9
+    for points in (Z[:2], Z[2:]):  # two solutions, one of which has a center more
+        costs = np.full(len(X), C), np.ones(len(points))
+        assert naive.l1_margin_primal(X @ points.T, signs, *costs)[0] == pytest.approx(f.min())
+    for mu in (1e-2, 1e-4):
+        best = f + mu * g <= (f + mu * g).min() + 1e-9
+        assert optimal[best].all()  # a solution of (10) ...
+        np.testing.assert_allclose(g[best], g[optimal].min())  # ... of the smallest count
+        machine = MinimalKernelClassifier(C, mu=mu, kernel="linear", candidates=Z, random_state=0)
+        machine.fit(X, signs)
+        # The algorithm ends at a solution of (10) too, but at any that is stationary.
+        presence = step_value(machine, X, signs, C, 1.0) - step_value(machine, X, signs, C, 0.0)
+        assert machine.pound_objective_[0] - mu * presence == pytest.approx(f.min(), abs=1e-7)
+        assert machine.pound_objective_[0] >= (f + mu * g).min() - 1e-7
+
+
+def test_a_large_mu_leaves_the_solutions_of_the_linear_program():
+    X, signs, Z = degenerate_problem(0)
+    f, g = np.array(list(naive.pound_supports(X @ Z.T, signs, 0.4))).T
+    best = np.argmin(f + 10.0 * g)
+    assert f[best] > f.min() + 1e-6
+    assert g[best] < g[f <= f.min() + 1e-9].min()
+
+
+def test_a_stationary_point_need_not_be_the_sparsest_solution():
+    """The example of the documentation: one center (1, 1), or (2, 0) and (0, 2) at half of it."""
+    X, y = np.array([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0], [0.0, -2.0]]), [1, 1, 0, 0]
+    options = {"kernel": "linear", "mu": 0.01, "random_state": 0}
+    one = MinimalKernelClassifier(candidates=[[1.0, 1.0]], **options).fit(X, y)
+    two = MinimalKernelClassifier(candidates=X[:2], **options).fit(X, y)
+    both = MinimalKernelClassifier(candidates=[*X[:2], [1.0, 1.0]], **options).fit(X, y)
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-9)
+    assert one.pound_objective_[0] == pytest.approx(0.5 + 0.01)
+    assert two.pound_objective_[0] == pytest.approx(0.5 + 0.02)
+    assert 0.51 - 1e-9 <= both.pound_objective_[0] <= 0.52 + 1e-9

@@ -26,7 +26,8 @@ class LinearizationPath:
 
     ``problem`` is the last of them, with its costs, and ``solution`` its certified solution, whose
     ``n_iter`` counts all programs; ``first`` is the solution of the first, the 1-norm machine.
-    ``objectives`` are the concave objective after each program and never increase.
+    ``objectives`` are the concave objective after each program and never increase;
+    ``step_objective`` is the discontinuous one (18) of the solution, None without a pound loss.
     """
 
     problem: L1Margin
@@ -34,6 +35,7 @@ class LinearizationPath:
     first: Solution
     objectives: tuple[float, ...] = ()
     is_stationary: bool = False
+    step_objective: float | None = None
 
     @property
     def n_lps(self) -> int:
@@ -98,7 +100,7 @@ def linearize(
             path = replace(path, objectives=(*path.objectives, value))
             if not path.is_open(max_lps):
                 last = solver.certified(path.solution, tol, max_iter)
-                path = replace(path, solution=last)
+                path = _finished(path, last, pound, problem.outputs(int(number)))
             paths[number] = path
         is_open = [place for place, n in enumerate(outputs) if paths[n].is_open(max_lps)]
         if not is_open:
@@ -117,6 +119,15 @@ def linearize(
                 solution=replace(solution, n_iter=n_iter),
                 is_stationary=before - solution.objective <= _STATIONARY * before,
             )
+
+
+def _finished(
+    path: LinearizationPath, last: Solution, pound: PoundLoss, problem: L1Margin
+) -> LinearizationPath:
+    """A path with its certified solution and the discontinuous objective of that."""
+    coef = _coefficients([last], problem.shape[1])[:-1, 0]
+    value = pound.step_objective(problem, last.slacks, np.abs(coef))
+    return replace(path, solution=last, step_objective=value)
 
 
 def _coefficients(solutions: list[Solution], n_candidates: int) -> Floats:

@@ -121,6 +121,11 @@ class L1Margin:
         return float(duals.sum() / excess)
 
 
+# A row on the margin has the slack 0, but for the tolerance of the simplex method, 1e-7, and the
+# round-off of its decision value.
+_ZERO_SLACK = 1e-6
+
+
 @dataclass(frozen=True)
 class PoundLoss:
     """x + mu (1 - exp(-alpha x)) for x >= 0, the smooth form of x + mu [x > 0].
@@ -143,6 +148,13 @@ class PoundLoss:
     def objective(self, problem: L1Margin, slacks: Floats, absolute_coef: Floats) -> float:
         """The objective of one output with this loss in place of absolute values, (25)."""
         return problem.objective(self.value(slacks), self.value(absolute_coef))
+
+    def step_objective(self, problem: L1Margin, slacks: Floats, absolute_coef: Floats) -> float:
+        """The objective of one output with the step itself, x + mu [x > 0], (18) and (19)."""
+        presence = problem.objective(
+            np.where(slacks > _ZERO_SLACK, 1.0, 0.0), np.where(absolute_coef > 0, 1.0, 0.0)
+        )
+        return problem.objective(slacks, absolute_coef) + self.mu * presence
 
     def linearized(self, problem: L1Margin, slacks: Floats, absolute_coef: Floats) -> L1Margin:
         """The linear program (26) at a point: ``problem`` with its costs scaled by the slopes."""

@@ -146,6 +146,30 @@ def test_the_norm_carried_along_is_the_true_one_after_10000_steps():
     np.testing.assert_allclose(working.margins, hull.margins(working.alpha), rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("method", ["mdm", "sk"])
+def test_rounding_does_not_choose_the_row_to_start_from(method):
+    """All norms of an rbf kernel are equal; the first row starts, and as many support vectors."""
+    hull = overlapping(m=150, d=10, spread=False)
+    random, X = np.random.RandomState(0), np.asarray(hull.gram.x.X)
+    least, counts = set(), set()
+    for _ in range(5):
+        noisy = X * (1 + np.finfo(float).eps * random.randint(-1, 2, X.shape))
+        problem = SquaredMargin(Gram(RBF(0.3), noisy, hold=True), hull.signs, hull.costs)
+        least.add(int(problem.diagonal.argmin()))
+        start = find_nearest_point(problem, method=method, max_iter=0)
+        assert start.rows.tolist() == [0]
+        solution = find_nearest_point(problem, method=method, tol=0.0, max_iter=300)
+        counts.add((len(solution.rows), *solution.rows))
+    assert len(least) > 1
+    assert len(counts) == 1
+
+
+def test_a_row_that_is_nearer_starts():
+    hull = overlapping(m=40, n_directions=2)
+    start = find_nearest_point(hull, method="sk", max_iter=0)
+    assert start.rows.tolist() == [hull.diagonal.argmin()]
+
+
 @pytest.mark.parametrize(("steps", "twin"), [(sk_steps, "sk_step"), (mdm_steps, "mdm_step")])
 def test_steps_are_those_of_the_twin(steps, twin):
     hull = overlapping(25)

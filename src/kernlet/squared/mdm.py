@@ -64,6 +64,7 @@ _IDLE_INTERVALS = 20  # intervals without a smaller norm to wait: the gap can st
 _PREFETCH_SIZE = 2**20  # numbers in X beyond which one column alone wastes memory bandwidth
 _PREFETCH_COLUMNS = 24  # columns computed at once then
 _BATCH = 64  # columns completed at a time when rows return
+_EQUAL_NORMS = 1e-9  # relative difference of squared norms that counts as round-off
 _LEAST_ENTERING, _ENTERING_SHARE = 10, 5  # rows that enter the active set: ten, or a fifth of it
 
 
@@ -338,10 +339,10 @@ def find_nearest_point(
 ) -> Solution:
     """Find the point of the hull nearest the origin, to a relative gap of ``tol``.
 
-    ``start`` are weights to start from, by default those of the row nearest the origin, where "sk"
-    always starts, as in the paper. ``max_bytes`` limits the columns of Q that are kept,
-    ``max_columns`` those that are computed, checked now and then. ``report`` is called now and then
-    and may end the steps.
+    ``start`` are weights to start from, by default those of the row nearest the origin (the first
+    row, where several are equally near), where "sk" always starts. ``max_bytes`` limits the columns
+    of Q that are kept, ``max_columns`` those that are computed, checked now and then. ``report`` is
+    called now and then and may end the steps.
     """
     if not problem.n_rows:
         raise ValueError("A hull without rows has no nearest point; give at least one row.")
@@ -364,10 +365,14 @@ def find_nearest_point(
 
 
 def _start(problem: SquaredMargin, start: Floats | None) -> Floats:
-    """Weights of sum 1."""
+    """Weights of sum 1; without ``start``, the first row among those of least norm."""
     if start is None:
+        # The norms of an rbf kernel are equal but for round-off, which is not to choose the row:
+        # SK steps that are cut short depend on it.
+        lengths = problem.diagonal
+        is_least = lengths - _EQUAL_NORMS * problem.squared_lengths <= lengths.min()
         alpha = np.zeros(problem.n_rows)
-        alpha[problem.diagonal.argmin()] = 1.0
+        alpha[is_least.argmax()] = 1.0
         return alpha
     alpha = np.array(start, dtype=float)
     if alpha.shape != (problem.n_rows,) or alpha.min() < 0 or not 0 < alpha.sum() < np.inf:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import (
@@ -59,7 +59,8 @@ class Removal:
     """How :class:`HullPerceptronClassifier` removes support vectors.
 
     After training k = 0, 1, ... the rows with alpha below (start + k step) / N are removed and the
-    others are trained on again.
+    others are trained on again. ``Removal(size="current", which="support", cv=10)`` is the reading
+    of [1]_ that fits its tables, and ``stop="fall"`` the rule to add to it.
 
     Parameters
     ----------
@@ -68,11 +69,26 @@ class Removal:
     rounds : int, default=20
         Removals at most.
     size : {"initial", "current"}, default="initial"
-        Whether N counts all rows or those left; ``"current"`` removes far more.
+        Whether N counts all rows or those left. With those left 1 / N is the mean alpha in
+        every round, and more rows are removed.
     cv : int or None, default=None
-        When to stop: a number of folds for the paper's rule, by which the accuracy on removed
-        rows changes by more than its standard deviation over folds; None for the same rule in a
-        single training, with the binomial standard deviation.
+        Folds over which the rule to stop takes mean and standard deviation, as in the paper;
+        None for a single training, with the binomial standard deviation.
+    which : {"rows", "support"}, default="rows"
+        What is removed: all rows below the threshold, or support vectors only, so that rows of
+        zero alpha stay and can become support vectors later. With ``"rows"`` little is left to
+        remove after the first round.
+    stop : {"change", "fall"}, default="change"
+        When to stop, by the accuracy a_k on the rows removed up to round k and its deviation
+        sigma_k. ``"change"``, the paper's rule: |a_(k-1) - a_k| > sigma_(k-1). ``"fall"``:
+        a_k < a_j - sigma_j for an earlier round j, which a slow decline meets too, and an
+        increase does not; over folds, sigma_j is then at least the binomial deviation, as no
+        error in any fold would otherwise count as certain.
+
+    References
+    ----------
+    .. [1] D. Garcia, A. Gonzalez and J. R. Dorronsoro, "Optimal support vector selection for
+       kernel perceptrons", Learning 2006.
 
     Examples
     --------
@@ -90,6 +106,8 @@ class Removal:
     rounds: int = 20
     size: Literal["initial", "current"] = "initial"
     cv: int | None = None
+    which: Literal["rows", "support"] = "rows"
+    stop: Literal["change", "fall"] = "change"
 
     def __post_init__(self) -> None:
         constraints = {
@@ -98,6 +116,8 @@ class Removal:
             "rounds": [Interval(Integral, 1, None, closed="left")],
             "size": [StrOptions({"initial", "current"})],
             "cv": [Interval(Integral, 2, None, closed="left"), None],
+            "which": [StrOptions({"rows", "support"})],
+            "stop": [StrOptions({"change", "fall"})],
         }
         validate_parameter_constraints(constraints, vars(self), caller_name="Removal")
 
@@ -131,6 +151,9 @@ class RemovalRound:
         a few rows does not count as certain); nan where there are none.
     gap : float
         Relative gap of the training.
+    stop : float
+        By how much the rule to stop is exceeded: the first positive number stops; nan before the
+        second removal. With ``Removal(cv=...)`` it is that of the folds.
     """
 
     output: int
@@ -143,6 +166,7 @@ class RemovalRound:
     validation_accuracy: float
     deviation: float
     gap: float
+    stop: float = np.nan
 
 
 def removal_rounds(
@@ -150,23 +174,26 @@ def removal_rounds(
 ) -> Iterator[tuple[Solution, RemovalRound]]:
     """Train, remove, train on the rows left, and so on; solutions over the rows of ``problem``.
 
-    The threshold applies to all rows, so that rows of zero alpha leave too. A row of sample weight
-    w counts as w rows. The rounds end early where a removal would leave one class only.
+    A row of sample weight w counts as w rows. The rounds end early where a removal would leave one
+    class only.
     """
     rows, factor, threshold = np.arange(problem.n_rows), 0.0, 0.0
     solution = solve(problem, rows, None)
     for k in range(1 + removal.rounds):
         if k:
             factor = removal.factor(k - 1)
+            alpha = solution.spread(solution.alpha, len(rows))
             total = weights.sum() if removal.size == "initial" else weights[rows].sum()
             threshold = factor / total
-            alpha = solution.spread(solution.alpha, len(rows))
             kept = alpha >= threshold * weights[rows]
+            if removal.which == "support":
+                kept |= alpha == 0
             if len(np.unique(problem.signs[rows[kept]])) < len(np.unique(problem.signs)):
                 return
             if not kept.all():
                 rows = rows[kept]
-                solution = solve(problem.subset(rows), rows, alpha[kept])
+                start = alpha[kept] if alpha[kept].any() else None
+                solution = solve(problem.subset(rows), rows, start)
         whole = replace(solution, rows=rows[solution.rows])
         alpha = whole.spread(whole.alpha, problem.n_rows)
         is_right = problem.margins(alpha) - problem.ridge * alpha > 0
@@ -199,9 +226,28 @@ def _accuracy(is_right: NDArray[np.bool_], weights: Floats) -> tuple[float, floa
     return right / n, float(np.sqrt(share * (1 - share) / n))
 
 
-def accuracy_changed(accuracy: Sequence[float], deviation: Sequence[float]) -> bool:
-    """The paper's rule to stop: |a_(k-1) - a_k| > sigma_(k-1) for the last two accuracies."""
-    return len(accuracy) > 1 and abs(accuracy[-2] - accuracy[-1]) > deviation[-2]
+def stop_criteria(rule: str, accuracy: ArrayLike, deviation: ArrayLike) -> Floats:
+    """By how much each removal exceeds a rule to stop, see :class:`Removal`; nan for the first.
+
+    Accuracies on removed rows, and their binomial deviations, by round or by fold and round.
+    """
+    mean, sigma = np.array(accuracy, dtype=float), np.array(deviation, dtype=float)
+    if mean.ndim == 2:
+        spread = mean.std(axis=0)
+        sigma = spread if rule == "change" else np.maximum(spread, sigma.mean(axis=0))
+        mean = mean.mean(axis=0)
+    criteria = np.full(len(mean), np.nan)
+    if rule == "change":
+        criteria[1:] = np.abs(mean[:-1] - mean[1:]) - sigma[:-1]
+    elif len(mean) > 1:
+        criteria[1:] = np.fmax.accumulate(mean[:-1] - sigma[:-1]) - mean[1:]
+    return criteria
+
+
+def first_stop(criteria: Floats) -> int:
+    """The number of the removal that a rule stops after, from 1; the last, where none does."""
+    is_past = criteria > 0
+    return int(is_past.argmax()) + 1 if is_past.any() else len(criteria)
 
 
 @dataclass(eq=False)
@@ -248,23 +294,27 @@ class _Training:
     def _remove(self, removal: Removal) -> tuple[Solution, list[RemovalRound]]:
         """The last training of a removal, and the records of all, up to where a rule stops it."""
         weights, n_rounds = self.data.sample_weight, removal.rounds
+        of_folds: Floats = np.empty(0)
         if removal.cv is not None:
-            n_rounds = self._n_rounds_by_folds(removal, removal.cv)
+            of_folds = self._criteria_by_folds(removal, removal.cv)
+            n_rounds = first_stop(of_folds)
         path: list[RemovalRound] = []
         rounds = removal_rounds(self.problem, weights, removal, self.solve, self.output)
-        for last, record in rounds:
+        for solution, record in rounds:  # noqa: B007  the last one is returned
             path.append(record)
-            solution = last
-            if self.was_stopped or record.round == n_rounds:
-                break
-            accuracy = [record.validation_accuracy for record in path[1:]]
-            deviation = [record.deviation for record in path[1:]]
-            if removal.cv is None and accuracy_changed(accuracy, deviation):
+            if record.round and removal.cv is None:
+                accuracy = [record.validation_accuracy for record in path[1:]]
+                deviation = [record.deviation for record in path[1:]]
+                stop = stop_criteria(removal.stop, accuracy, deviation)[-1]
+                path[-1] = replace(record, stop=float(stop))
+            elif record.round:
+                path[-1] = replace(record, stop=float(of_folds[record.round - 1]))
+            if self.was_stopped or record.round == n_rounds or path[-1].stop > 0:
                 break
         return solution, path
 
-    def _n_rounds_by_folds(self, removal: Removal, n_folds: int) -> int:
-        """Rounds after which the paper stops, with accuracy and deviation over folds."""
+    def _criteria_by_folds(self, removal: Removal, n_folds: int) -> Floats:
+        """The criteria of the rule to stop, with accuracy and deviation over folds."""
         weights, random_state = self.data.sample_weight, np.random.RandomState(self.seed)
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
         paths = []
@@ -276,17 +326,15 @@ class _Training:
                 return self.solve(problem, kept[rows], start)
 
             fold = self.problem.subset(kept)
-            accuracy = []
+            path = []
             for _, record in removal_rounds(fold, weights[kept], removal, solve):
-                accuracy.append(record.validation_accuracy)
+                path.append((record.validation_accuracy, record.deviation))
                 if self.was_stopped:
-                    return 0
-            paths.append(accuracy[1:])
+                    return np.empty(0)
+            paths.append(path[1:])
         n_rounds = min(len(path) for path in paths)
-        table = np.array([path[:n_rounds] for path in paths]).reshape(n_folds, n_rounds)
-        mean, deviation = table.mean(axis=0), table.std(axis=0)
-        stops = (k for k in range(2, n_rounds + 1) if accuracy_changed(mean[:k], deviation[:k]))
-        return next(stops, n_rounds)
+        table = np.array([path[:n_rounds] for path in paths]).reshape(n_folds, n_rounds, 2)
+        return stop_criteria(removal.stop, table[..., 0], table[..., 1])
 
 
 def _find_within_limits(

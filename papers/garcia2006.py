@@ -230,6 +230,14 @@ class _Paths:
         ends = last_round(self.ours), last_round(self.sk), last_round(self.literal)
         return self._measurement(ends, column, reason)
 
+    def last_factor(self, rule: str) -> Measurement:
+        """The factor where a rule stops."""
+        ours, sk, literal = (
+            _factor(last_round(path, rule)) for path in (self.ours, self.sk, self.literal)
+        )
+        alternative = f"10,000 SK steps {sk:g}; N the {LITERAL} {literal:g}"
+        return Measurement([ours], alternative=alternative)
+
     def _measurement(self, rounds: tuple[int, int, int], column: int, reason: str) -> Measurement:
         unit = 1 if column == SUPPORT else 100
         paths = self.ours, self.sk, self.literal
@@ -273,52 +281,34 @@ def _have(results: Results, name: str) -> bool:
     return results.have(*(f"{name} {reading} {solver}" for reading, solver in _RUNS))
 
 
+_END = "support vectors at the end", "test accuracy at the end, %"
+
+
+def _paper_end(name: str) -> tuple[float | None, float | None]:
+    """Factor and test accuracy in percent where the paper stops; it has none of two data sets."""
+    rounds = EVOLUTION.get(name)
+    return (max(rounds), 100 * rounds[max(rounds)][1]) if rounds else (None, None)
+
+
 def build_reduction(results: Results, quick: bool) -> PaperTable:
     """Support vectors at the start and where the rule stops."""
     figures = []
     for name, (_, first, last) in REDUCTION.items():
         if not _have(results, name):
             continue
-        paths = _Paths(results, name)
-        rounds = EVOLUTION.get(name)
-        paper_factor = None if rounds is None else max(rounds)
-        accuracy = None if paper_factor is None or rounds is None else 100 * rounds[paper_factor][1]
+        paths, (factor, accuracy) = _Paths(results, name), _paper_end(name)
         start = paths.measurement(0, SUPPORT, _START_REASON)
-        elsewhere = "" if rounds is None else f"judged in {name}"
-        end, shares = last_round(paths.ours), paths.ours[:, :, SUPPORT] / paths.ours[:, :1, SUPPORT]
-        factors = (
-            Measurement([_factor(last_round(paths.ours, rule))]) for rule in ("fall", "change")
-        )
+        end, right = paths.at_the_end(SUPPORT, _COUNT_REASON), paths.at_the_end(TEST)
+        shares = (100 * np.array(end.values) / start.values).tolist()
+        elsewhere = f"judged in {name}" if name in EVOLUTION else ""
+        quantity = "support vectors at the start"
         figures += [
-            Figure(
-                name,
-                "support vectors at the start",
-                "size",
-                first,
-                start,
-                "equal",
-                unjudged=elsewhere,
-            ),
-            Figure(
-                name,
-                "support vectors at the end",
-                "size",
-                last,
-                paths.at_the_end(SUPPORT, _COUNT_REASON),
-                "smaller",
-            ),
-            Figure(
-                name, "test accuracy at the end, %", "accuracy", accuracy, paths.at_the_end(TEST)
-            ),
-            Figure(
-                name,
-                "share kept, %",
-                "other",
-                100 * last / first,
-                Measurement((100 * shares[:, end]).tolist()),
-            ),
-            Figure(name, "last factor", "other", paper_factor, next(factors)),
-            Figure(name, "last factor by the paper's rule", "other", paper_factor, next(factors)),
+            Figure(name, quantity, "size", first, start, "equal", unjudged=elsewhere),
+            Figure(name, _END[0], "size", last, end, "smaller"),
+            Figure(name, _END[1], "accuracy", accuracy, right),
+            Figure(name, "share kept, %", "other", 100 * last / first, Measurement(shares)),
+            Figure(name, "last factor", "other", factor, paths.last_factor("fall")),
+            Figure(name, "last factor by stop c > 0", "other", factor, paths.last_factor("change")),
         ]
     title = "Support vectors before and after removal"
     return PaperTable(PAPER, "reduction", title, figures, _NOTES + _REDUCTION_NOTES)
@@ -362,45 +352,21 @@ def build_readings(results: Results, quick: bool) -> PaperTable:
     """Where removal ends by the other readings of the paper."""
     figures = []
     for name, (_, _, last) in REDUCTION.items():
-        rounds = EVOLUTION.get(name)
-        accuracy = None if rounds is None else 100 * rounds[max(rounds)][1]
+        factor, accuracy = _paper_end(name)
         for reading in READINGS:
-            if not results.have(f"{name} {reading} exact"):
+            run = f"{name} {reading} exact"
+            if not results.have(run):
                 continue
-            path = _path(results, name, reading, "exact")
-            end = path[:, last_round(path)]
-            seconds = results.seconds(f"{name} {reading} exact")
-            support = Measurement(end[:, SUPPORT].tolist(), None, seconds)
-            right = Measurement((100 * end[:, TEST]).tolist(), None, seconds)
-            row, unjudged = f"{name}, N the {reading}", "judged in reduction"
-            if reading != OURS:
-                unjudged = "another reading"
-            last_factor = Measurement([_factor(last_round(path))])
+            path, seconds = _path(results, name, reading, "exact"), results.seconds(run)
+            k = last_round(path)
+            support = Measurement(path[:, k, SUPPORT].tolist(), None, seconds)
+            right = Measurement((100 * path[:, k, TEST]).tolist(), None, seconds)
+            row = f"{name}, N the {reading}"
+            verdict = "judged in reduction" if reading == OURS else "another reading"
             figures += [
-                Figure(
-                    row,
-                    "support vectors at the end",
-                    "size",
-                    last,
-                    support,
-                    "smaller",
-                    unjudged=unjudged,
-                ),
-                Figure(
-                    row,
-                    "test accuracy at the end, %",
-                    "accuracy",
-                    accuracy,
-                    right,
-                    unjudged=unjudged,
-                ),
-                Figure(
-                    row,
-                    "last factor",
-                    "other",
-                    None if rounds is None else max(rounds),
-                    last_factor,
-                ),
+                Figure(row, _END[0], "size", last, support, "smaller", unjudged=verdict),
+                Figure(row, _END[1], "accuracy", accuracy, right, unjudged=verdict),
+                Figure(row, "last factor", "other", factor, Measurement([_factor(k)])),
             ]
     title = "What N counts, and what leaves"
     notes = [
@@ -422,8 +388,8 @@ def draw_evolution(name: str, path: Any) -> Picture:
         axes.errorbar(
             factors, mean[:, column], deviation[:, column], color=color, label=label, capsize=2
         )
+    axes.axvline(max(EVOLUTION[name]), color="#cbd5e0", linewidth=4, label="the paper's stop")
     axes.axvline(_factor(last_round(path)), color="#1a202c", linestyle=":", label="stop")
-    axes.axvline(max(EVOLUTION[name]), color="#a0aec0", linestyle="--", label="the paper's stop")
     counts = axes.twinx()
     counts.plot(factors, mean[:, SUPPORT], ".-", color="#718096", markersize=3)
     counts.set_ylabel("support vectors (grey)")

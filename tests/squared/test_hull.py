@@ -1,5 +1,7 @@
 """The hull perceptron, and removal against the rule applied by hand."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -400,6 +402,16 @@ def test_sk_steps_of_the_paper():
     ).fit(X, y)
     assert max(record.gap for record in machine.removal_path_) <= 0.05
     assert machine.n_centers_ < machine.removal_path_[0].n_support
+
+
+def test_steps_cut_short_are_the_same_whatever_the_number_of_processes():
+    X, y = load_iris(return_X_y=True)
+    machine = HullPerceptronClassifier(solver="sk", max_iter=200, removal=Removal(rounds=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        one, two = (clone(machine).set_params(n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.support_indices_, two.support_indices_)
+    np.testing.assert_array_equal(one.alpha_, two.alpha_)
 
 
 def noisy_rows(n_rows):

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 import naive
+from kernlet.kernels import gram as gram_module
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.rbf import RBF
+from kernlet.squared import problem as problem_module
 from kernlet.squared.mdm import (
     LARGEST_ACTIVE_SET,
     ColumnPool,
@@ -162,6 +164,16 @@ def test_rounding_does_not_choose_the_row_to_start_from(method):
         counts.add((len(solution.rows), *solution.rows))
     assert len(least) > 1
     assert len(counts) == 1
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 100])
+def test_block_sizes_do_not_choose_the_row_to_start_from(n_rows, monkeypatch):
+    expected = find_nearest_point(overlapping(spread=False), method="sk", tol=0.0, max_iter=300)
+    monkeypatch.setattr(problem_module, "_DIAGONAL_ROWS", n_rows)
+    monkeypatch.setattr(gram_module, "BLOCK_BYTES", 8 * 80 * n_rows)
+    solution = find_nearest_point(overlapping(spread=False), method="sk", tol=0.0, max_iter=300)
+    np.testing.assert_array_equal(solution.rows, expected.rows)
+    np.testing.assert_allclose(solution.alpha, expected.alpha, rtol=1e-9)
 
 
 def test_a_row_that_is_nearer_starts():

@@ -448,7 +448,7 @@ class HullPerceptronClassifier(ExpansionClassifier):
         Steps, of all outputs and trainings.
     removal_path_ : list of RemovalRound
         With ``removal``, one record per training: threshold, rows left, support vectors,
-        accuracies, gap.
+        accuracies, gap, and ``stop``, the criterion of the rule to stop.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names for all its columns, and all are strings.

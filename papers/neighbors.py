@@ -1,4 +1,4 @@
-"""k-NN on condensed training sets: accuracy for all k at once, and k by cross-validation."""
+"""k-NN on condensed training sets: accuracy for all k at once, k by cross-validation, baselines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import NearestNeighbors
 
@@ -30,13 +31,23 @@ def accuracies(X: Any, y: Any, X_test: Any, y_test: Any) -> Any:
 
 def choose_k(condense: Condense, X: Any, y: Any, n_folds: int = 5) -> int:
     """The best k by cross-validation, the largest of equals; held-out rows are not condensed."""
+    return best_k(validate(condense, X, y, n_folds))
+
+
+def best_k(by_k: Any) -> int:
+    """The k of the best accuracy, the largest of equals."""
+    return int(KS[len(KS) - 1 - int(np.argmax(by_k[::-1]))])
+
+
+def validate(condense: Condense, X: Any, y: Any, n_folds: int = 5) -> Any:
+    """Percentages for each k, by cross-validation; held-out rows are not condensed."""
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y)
     totals = np.zeros(len(KS))
     for number, (train, test) in enumerate(folds):
         rows, labels = condense(X[train], y[train], number)
         totals += accuracies(rows, labels, X[test], y[test])
     # Rounded, so that equal sums are equal whatever the order of their terms.
-    return int(KS[len(KS) - 1 - int(np.argmax(totals[::-1].round(6)))])
+    return (totals / n_folds).round(6)
 
 
 def all_rows(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
@@ -51,6 +62,58 @@ def random_subset(share: float) -> Condense:
         count = max(1, round(share * len(X)))
         rows = np.random.RandomState(seed).permutation(len(X))[:count]
         return X[rows], y[rows]
+
+    return condense
+
+
+def in_sequence(*condensers: Condense) -> Condense:
+    """One after the other, each on what the last one kept."""
+
+    def condense(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
+        for each in condensers:
+            X, y = each(X, y, seed)
+        return X, y
+
+    return condense
+
+
+def bootstrapped(n_neighbors: int) -> Condense:
+    """Replaces each row by the mean of its nearest rows of the same class, itself included.
+
+    One of the bootstrap samples of Hamamoto, Uchimura and Tomita (1997), the one without random
+    numbers: every row once, with equal weights.
+    """
+
+    def condense(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
+        means = np.empty(X.shape)
+        for label in np.unique(y):
+            own = X[y == label]
+            n_nearest = min(n_neighbors, len(own))
+            nearest = NearestNeighbors(n_neighbors=n_nearest).fit(own).kneighbors(own)[1]
+            means[y == label] = own[nearest].mean(axis=1)
+        return means, y
+
+    return condense
+
+
+def without_atypical(share: float) -> Condense:
+    """Deletes a share of the rows: those closest to another class.
+
+    A row is atypical if another class is among its h nearest neighbours; h grows until the share
+    is reached. Among rows of the same h, those with the nearest neighbour of another class go
+    first.
+    """
+
+    def condense(X: Any, y: Any, seed: int) -> tuple[Any, Any]:
+        first, distance = np.empty(len(y), dtype=int), np.empty(len(y))
+        for label in np.unique(y):
+            is_own = y == label
+            others = NearestNeighbors(n_neighbors=1).fit(X[~is_own])
+            nearest = others.kneighbors(X[is_own])[0]
+            first[is_own] = (pairwise_distances(X[is_own]) < nearest).sum(axis=1)
+            distance[is_own] = nearest[:, 0]
+        kept = np.sort(np.lexsort((distance, first))[round(share * len(y)) :])
+        return X[kept], y[kept]
 
     return condense
 

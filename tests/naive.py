@@ -380,6 +380,32 @@ def eliminate_boundary(X, y, T, M, C, *, nested, balanced=True, floor=1):
     return kept
 
 
+def bootstrapped_rows(X, y, n_neighbors):
+    """Each row becomes the mean of its nearest rows of the same class, itself included."""
+    means = []
+    for i in range(len(X)):
+        own = [j for j in range(len(X)) if y[j] == y[i]]
+        own.sort(key=lambda j: squared_distance(X[i], X[j]))
+        means.append(sum(X[j] for j in own[:n_neighbors]) / min(n_neighbors, len(own)))
+    return np.array(means)
+
+
+def eliminate_atypical(X, y, count):
+    """Rows kept; h grows until ``count`` rows have another class among h neighbours."""
+    kept = list(range(len(X)))
+    for h in range(1, len(X)):
+        found = []
+        for i in kept:
+            nearest = sorted((squared_distance(X[i], X[j]), j) for j in range(len(X)) if j != i)
+            others = [d for d, j in nearest[:h] if y[j] != y[i]]
+            if others:
+                found.append((min(others), i))
+        for _, i in sorted(found):
+            if len(X) - len(kept) < count:
+                kept.remove(i)
+    return kept
+
+
 def take_away(kept, out, y, floor):
     """Take rows away in the order given, while their class has more than its floor."""
     left = list(kept)

@@ -46,6 +46,8 @@ def run_command(*words, status=0):
         ("gonzalez2000", "1"),
         ("garcia2006", "cleveland"),
         ("vishwanathan2002", "3"),
+        ("vishwanathan2002", "atypical"),
+        ("vishwanathan2002", "bootstrap"),
         pytest.param("tsang2006", "4", marks=pytest.mark.slow),
     ],
 )

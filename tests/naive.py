@@ -4,6 +4,7 @@ import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from scipy.linalg import eigh
@@ -147,6 +148,34 @@ def greedy_rows(K, n_points):
         rows.append(min(left, key=left.get))
         traces.append(left[rows[-1]] / np.trace(K))
     return rows, traces
+
+
+def fewest_centers(K, signs, C, budget):
+    """The size of the smallest subset of candidates within the budget: every subset in turn."""
+    m, s = K.shape
+    for size in range(s + 1):
+        for subset in combinations(range(s), size):
+            columns = list(subset)
+            value, _, _ = l1_margin_primal(K[:, columns], signs, np.full(m, C), np.ones(size))
+            if value <= budget:
+                return size
+    return None
+
+
+def fewest_linear_errors(points, signs):
+    """The fewest rows to leave out until a plane separates the rest: every subset in turn."""
+    n = len(signs)
+    rows = np.hstack([points, np.ones((n, 1))]) * -signs[:, None]
+    for size in range(n + 1):
+        for gone in combinations(range(n), size):
+            kept = [i for i in range(n) if i not in gone]
+            bounds = [(None, None)] * rows.shape[1]
+            answer = linprog(
+                np.zeros(rows.shape[1]), A_ub=rows[kept], b_ub=-np.ones(len(kept)), bounds=bounds
+            )
+            if not kept or answer.status == 0:
+                return size
+    return n
 
 
 # --- the nearest point of a hull: its products, and the steps on whole lists -----------------

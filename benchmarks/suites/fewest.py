@@ -17,6 +17,7 @@ import highspy
 import numpy as np
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
+from benchmarks import least_errors
 from benchmarks.fewest import Certificate, Dual, Machine, Program, eliminate, prove
 from benchmarks.tables import Table
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
@@ -159,6 +160,44 @@ def folds(quick: bool) -> Iterator[Table]:
     yield table
 
 
+def training_errors(quick: bool) -> Iterator[Table]:
+    """Centers needed for the training errors of the minimal machine: exact up to two centers."""
+    table = Table(
+        "Centers needed for as few training errors as the minimal machine, first fold, "
+        "coefficients of any size: fewest errors of 0, 1 and 2 of 100 centers over all machines",
+        [
+            *("set", "rows", "minimal", "its errors", "0 centers", "1 center", "2 centers"),
+            *("proved >=", "found", "minimal %", "found %", "CPU s"),
+        ],
+    )
+    for name in ("cleveland",) if quick else ("cleveland", "ionosphere", "bupa"):
+        instance = Instance(name, 0)
+        K, signs = instance.program.K[:, : 20 if quick else None], instance.task.signs
+        begin = time.process_time()
+        wrong = _n_errors(instance.program.K, signs, instance.minimal)
+        two, coef, intercept = least_errors.of_two_centers(K, signs)
+        fewest = [least_errors.of_constant(signs), least_errors.of_one_center(K, signs), two]
+        lower = next((size for size, errors in enumerate(fewest) if errors <= wrong), 3)
+        coef, intercept = least_errors.add_centers(
+            K, signs, coef, intercept, wrong, instance.minimal.n_centers
+        )
+        padded = np.append(coef, np.zeros(len(instance.points) - len(coef)))
+        machine = Machine(padded, intercept, instance.program.value(padded, intercept))
+        if _n_errors(instance.program.K, signs, machine) > wrong:
+            machine = instance.minimal
+        table.add(
+            name,
+            *(len(signs), instance.minimal.n_centers, wrong, *fewest, lower, machine.n_centers),
+            *(_pair(instance.accuracies(m)) for m in (instance.minimal, machine)),
+            f"{time.process_time() - begin:.0f}",
+        )
+    yield table
+
+
+def _n_errors(K: Floats, signs: Floats, machine: Machine) -> int:
+    return int(np.count_nonzero(signs * (K @ machine.coef + machine.intercept) <= 0))
+
+
 # Other formulations ------------------------------------------------------------------------------
 
 
@@ -249,4 +288,5 @@ BENCHMARKS = {
     "fewest-centers": certificates,
     "fewest-formulations": formulations,
     "fewest-folds": folds,
+    "fewest-errors": training_errors,
 }

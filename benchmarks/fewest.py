@@ -31,6 +31,7 @@ selection hits all sets: a program of zeros and ones.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,13 +187,15 @@ class Dual:
         return values[: self.shape[0]], np.maximum(values[self.shape[0] :], 0.0)
 
 
-def eliminate(dual: Dual, subset: Any) -> Machine:
-    """Remove the center whose loss costs least, again and again, within the budget.
+def elimination_path(dual: Dual, subset: Any) -> Iterator[Machine]:
+    """The best machine over a subset, then machines with ever fewer centers within the budget.
 
-    Each step solves the linear programs of the ``_NARROW`` centers of least |beta| left out.
+    A step removes the center whose loss costs least, of the ``_NARROW`` with the least |beta|: it
+    solves the linear program without each of them.
     """
-    machine = dual.best_machine(subset)
-    while True:
+    machine: Machine | None = dual.best_machine(subset)
+    while machine is not None:
+        yield machine
         best = None
         centers = np.flatnonzero(machine.coef)
         for j in centers[np.argsort(np.abs(machine.coef[centers]), kind="stable")][:_NARROW]:
@@ -201,9 +204,13 @@ def eliminate(dual: Dual, subset: Any) -> Machine:
             other = dual.best_machine(fewer)
             if other.value <= dual.program.budget and (best is None or other.value < best.value):
                 best = other
-        if best is None:
-            return machine
         machine = best
+
+
+def eliminate(dual: Dual, subset: Any) -> Machine:
+    """The last machine of the path: no center that it tries to remove can be spared."""
+    *_, machine = elimination_path(dual, subset)
+    return machine
 
 
 def exchange(dual: Dual, machine: Machine, until: float) -> Machine:

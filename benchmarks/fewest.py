@@ -137,12 +137,7 @@ class Dual:
     def __init__(self, program: Program) -> None:
         self.program = program
         n, s = self.shape = program.K.shape
-        self._highs = _new_highs(
-            presolve="off",
-            solver="simplex",
-            primal_feasibility_tolerance=1e-9,
-            dual_feasibility_tolerance=1e-9,
-        )
+        self._highs = _new_highs(presolve="off", solver="simplex")
         upper = np.concatenate([np.full(n, program.C), np.full(2 * s, _INF)])
         _add_columns(self._highs, np.zeros(n + 2 * s), np.zeros(n + 2 * s), upper)
         rows = np.arange(n, dtype=np.int32)
@@ -160,17 +155,28 @@ class Dual:
         self._highs.changeColsCost(len(columns), columns, costs)
         self._highs.changeColsBounds(len(slacks), slacks, np.zeros(2 * s), slack_upper)
         self._highs.changeRowBounds(s + 1, least_sum, _INF)
-        self._highs.run()
-        is_optimal = self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        return self._highs.getSolution() if is_optimal else None
+        for tolerance in (1e-9, 1e-9, 1e-7):  # after trouble: without a basis, then more loosely
+            self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self._highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+            self._highs.run()
+            status = self._highs.getModelStatus()
+            if status == highspy.HighsModelStatus.kOptimal:
+                return self._highs.getSolution()
+            if status == highspy.HighsModelStatus.kInfeasible:
+                return None
+            self._highs.clearSolver()
+        return None
 
     def best_machine(self, subset: Any) -> Machine:
-        """The machine of least value with centers in a subset of the candidates (a mask)."""
+        """The machine of least value with centers in a subset of the candidates (a mask).
+
+        Its value is infinite where HiGHS does not solve the linear program.
+        """
         n, s = self.shape
         costs = np.concatenate([-np.ones(n), np.zeros(2 * s)])
         solution = self._run(costs, np.tile(np.where(subset, 0.0, _INF), 2), -_INF)
-        if solution is None:
-            raise RuntimeError("HiGHS did not solve a linear program of the elimination.")
+        if solution is None:  # HiGHS failed: a machine that nobody has is within no budget
+            return Machine(np.zeros(s), 0.0, np.inf)
         coef = -np.array(solution.row_dual[:s])
         coef[~subset | (np.abs(coef) < 1e-9)] = 0.0
         intercept = -solution.row_dual[s]
@@ -202,7 +208,8 @@ def elimination_path(dual: Dual, subset: Any) -> Iterator[Machine]:
             fewer = machine.coef != 0
             fewer[j] = False
             other = dual.best_machine(fewer)
-            if other.value <= dual.program.budget and (best is None or other.value < best.value):
+            is_within = np.isfinite(other.value) and other.value <= dual.program.budget
+            if is_within and (best is None or other.value < best.value):
                 best = other
         machine = best
 

@@ -86,6 +86,15 @@ def test_elimination_stays_within_the_budget():
     assert machine.value == program.value(machine.coef, machine.intercept)
 
 
+def test_a_failed_linear_program_is_within_no_budget(monkeypatch):
+    program, optimum = tiny(1)
+    dual = Dual(with_budget(program, np.inf))
+    machine = dual.best_machine(np.ones(7, dtype=bool))
+    monkeypatch.setattr(dual, "_run", lambda *arguments: None)
+    assert dual.best_machine(machine.coef != 0).value == np.inf
+    assert dual.separate(np.ones(14), np.ones(14, dtype=bool)) is None
+
+
 def test_big_m_agrees():
     program, optimum = tiny(2)
     program = with_budget(program, 1.05 * optimum)

@@ -87,7 +87,7 @@ def test_elimination_stays_within_the_budget():
 
 
 def test_a_failed_linear_program_is_within_no_budget(monkeypatch):
-    program, optimum = tiny(1)
+    program, _ = tiny(1)
     dual = Dual(with_budget(program, np.inf))
     machine = dual.best_machine(np.ones(7, dtype=bool))
     monkeypatch.setattr(dual, "_run", lambda *arguments: None)

@@ -277,8 +277,11 @@ _NOTES = [
 _ATYPICAL_NOTES = [
     "The paper quotes this baseline on OCR, which is not public, and does not define an atypical "
     "row. Here a row is atypical if another class is among its h nearest neighbours, and h grows "
-    "until the same share of the rows is removed as from OCR. As in the paper, this costs far more "
-    "than the same number of typical rows, and than random ones.",
+    "until the same share of the rows is removed as from OCR; a thesis of the same institute on "
+    "reduction for digits (Pattern representation and prototype selection for handwritten digit "
+    "recognition, Indian Institute of Science) also tells boundary rows by their nearest "
+    "neighbours. As in the paper, this costs far more than the same number of typical rows, and "
+    "than random ones.",
 ]
 _BOOTSTRAP_NOTES = [
     "The paper's future work: each row is replaced by the mean of its nearest rows of the same "

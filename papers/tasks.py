@@ -11,10 +11,16 @@ from kernlet.datasets import load
 from kernlet.kernels.bandwidth import resolve_gamma
 from papers.generators import make_shifted_digits
 
+SHIFTS = 121  # rows per image of the extended USPS, one after the other
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Training and test rows, with the parameters they are used with."""
+    """Training and test rows, with the parameters they are used with.
+
+    ``groups`` and ``test_groups`` number what rows were made of, such as the image that a shifted
+    one shows; None where rows are independent.
+    """
 
     X: Any
     y: Any
@@ -22,6 +28,8 @@ class Task:
     y_test: Any
     gamma: float = 1.0
     C: float = 1.0
+    groups: Any = None
+    test_groups: Any = None
 
     @property
     def signs(self) -> Any:
@@ -32,6 +40,33 @@ class Task:
     def n_classes(self) -> int:
         """Number of different labels."""
         return len(np.unique(self.y))
+
+
+def fold(task: Task, number: int, n_folds: int = 5, most: int = 10_000) -> Task:
+    """One of the folds of at most ``most`` random training rows as test rows, the others to train.
+
+    A group of rows is in one fold.
+    """
+    rows = np.random.RandomState(0).permutation(len(task.y))[:most]
+    groups = rows if task.groups is None else task.groups[rows]
+    names, places = np.unique(groups, return_inverse=True)
+    is_test = np.random.RandomState(1).permutation(len(names))[places] % n_folds == number
+    train, test = rows[~is_test], rows[is_test]
+    return Task(task.X[train], task.y[train], task.X[test], task.y[test], task.gamma, task.C)
+
+
+def cluster_error(is_correct: Any, groups: Any) -> float:
+    """Standard error of an accuracy in percentage points, where only groups are independent.
+
+    >>> cluster_error([True, True, False, False], [0, 0, 1, 1])
+    50.0
+    """
+    _, places, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    sums = np.bincount(places, weights=np.asarray(is_correct, dtype=float))
+    # Of a ratio of two sums over the groups, which may differ in size.
+    excess = sums - sums.sum() / sizes.sum() * sizes
+    n = len(sizes)
+    return float(100 * np.sqrt(n / (n - 1) * np.square(excess).sum()) / sizes.sum())
 
 
 def checkerboard(n_rows: int = 1000) -> Task:
@@ -62,13 +97,20 @@ def mnist_eight(n_rows: int | None = None) -> Task:
 
 
 def official(name: str, n_rows: int | None = None, n_test: int | None = None) -> Task:
-    """An official split, unscaled (mnist in [0, 1]), gamma = 1 / mean squared distance."""
+    """An official split, unscaled (mnist in [0, 1]), gamma = 1 / mean squared distance.
+
+    ``n_rows`` and ``n_test`` are random rows of it: some training sets are sorted by class.
+    """
     data: Any = load(name)
     scale = 255.0 if name == "mnist" else 1.0
-    X = np.asarray(data.X[:n_rows], dtype=float) / scale
-    X_test = np.asarray(data.X_test[:n_test], dtype=float) / scale
-    y, y_test = data.y[:n_rows], data.y_test[:n_test]
-    return Task(X, y, X_test, y_test, resolve_gamma("mean_distance", X))
+    train, test = _drawn(data.y, n_rows), _drawn(data.y_test, n_test)
+    X = np.asarray(data.X[train], dtype=float) / scale
+    X_test = np.asarray(data.X_test[test], dtype=float) / scale
+    return Task(X, data.y[train], X_test, data.y_test[test], resolve_gamma("mean_distance", X))
+
+
+def _drawn(y: Any, n_rows: int | None) -> Any:
+    return slice(None) if n_rows is None else np.random.RandomState(0).permutation(len(y))[:n_rows]
 
 
 def covertype(n_rows: int | None = None) -> Task:
@@ -91,13 +133,18 @@ def extended_usps(every: int = 1) -> Task:
     rows = (A if every == 1 else A[::every] for A in (digits.X, digits.X_test))
     X, X_test = (np.asarray(A, np.float32) for A in rows)
     gamma = resolve_gamma("mean_distance", X)
-    return Task(X, digits.y[::every], X_test, digits.y_test[::every], gamma)
+    groups, test_groups = (np.arange(len(y))[::every] // SHIFTS for y in (digits.y, digits.y_test))
+    return Task(
+        *(X, digits.y[::every], X_test, digits.y_test[::every], gamma),
+        groups=groups,
+        test_groups=test_groups,
+    )
 
 
 def extended_usps_validation() -> Task:
     """Every fifth image held out of the shifted training digits, a third of its shifts to test."""
     digits = make_shifted_digits()
-    held_out = np.arange(len(digits.y)) // 121 % 5 == 0  # 121 shifts per image
+    held_out = np.arange(len(digits.y)) // SHIFTS % 5 == 0
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)[::3]
     X, X_test = digits.X[train], digits.X[test]
     gamma = resolve_gamma("mean_distance", X)

@@ -34,6 +34,18 @@ def test_it_is_the_optimum_and_says_so(n_directions, C):
     np.testing.assert_allclose(found.values, kernel @ coef, atol=1e-9 * max(1, C))
 
 
+def test_a_start_by_half_of_the_rows_leads_to_the_same_optimum(monkeypatch):
+    problem = overlapping(90, C=3.0, n_directions=2)
+    K = kernel_matrix_of(problem)
+    cold = minimize_matrix(problem, K)
+    monkeypatch.setattr("kernlet.squared.newton._FEW_ROWS", 20)
+    warm = minimize_matrix(problem, K)
+    assert max(cold.gap, warm.gap) <= 1e-8
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-8)
+    np.testing.assert_allclose(warm.values, cold.values, atol=1e-3)
+    assert warm.n_iter < cold.n_iter
+
+
 def test_matrix_sums_that_overflow_get_a_sentence():
     problem = overlapping(30, C=1e200)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="overflow"):

@@ -216,7 +216,7 @@ def _correct(model: Any, pair: tuple[Any, Any], task: Task) -> Any:
 def _cross_validated(make: Callable[[], Any], X: Any, task: Task) -> float:
     """Percentage of held-out training rows that are classified correctly, five folds.
 
-    On a large data set they are folds of 10,000 random rows.
+    On a large data set they are folds of 5,000 random rows.
     """
     is_correct = []
     for number in range(N_FOLDS):

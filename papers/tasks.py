@@ -42,7 +42,7 @@ class Task:
         return len(np.unique(self.y))
 
 
-def fold(task: Task, number: int, n_folds: int = 5, most: int = 10_000) -> Task:
+def fold(task: Task, number: int, n_folds: int = 5, most: int = 5000) -> Task:
     """One of the folds of at most ``most`` random training rows as test rows, the others to train.
 
     A group of rows is in one fold.

@@ -400,3 +400,14 @@ def test_an_outlier_whose_kernel_values_hide_the_other_rows_is_warned_of():
     model = MMDA(C=503, kernel="poly", gamma=0.243, degree=4, coef0=10, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"error_bound_ is 1\.0e\+00.*Scale the features"):
         model.fit(X, [0, 0, 0, 1])
+
+
+def test_exact_features_are_sums_over_support_vectors():
+    y = np.arange(600) % 2
+    X = np.random.RandomState(0).randn(600, 2) + 2.0 * y[:, None]
+    features = MMDA(2, solver="exact", gamma=0.05).fit(X, y)
+    first, second = np.count_nonzero(features.components_, axis=1)
+    K = features.expansion_.kernel(X, X)
+    alpha = naive.margin_feature(K, np.where(y == 1, 1.0, -1.0), np.ones(600), np.zeros((600, 0)))
+    assert first == np.count_nonzero(alpha > 1e-8)
+    assert first < second < 500  # the second also has the points of the first

@@ -35,6 +35,7 @@ from kernlet.squared.problem import Solution, SquaredMargin, kernel_diagonal
 
 _ROUNDOFF_SHARE = 1e-20  # a squared norm below this share of that of its summands is round-off
 _CANCELLATION_SHARE = 1e-4  # below this share coefficients are replaced by the shortest ones
+_UNCORRELATED_SHARE = 1e-3  # likewise, of what summands without correlation would add up to
 _INTERCEPT_SHARE = 1e-6  # values below this share of the intercept are recomputed without it
 _UNDERFLOW_SQUARED = 1e-290  # squared norms below this have lost digits to underflow
 
@@ -69,6 +70,14 @@ class MatrixProducts:
         """K coef."""
         return np.asarray(self.K @ coef)
 
+    def cancels(self, coef: Floats, squared_norm: float, size: float) -> bool:
+        """Whether the summands of a vector cancel, so that shorter coefficients are worth it.
+
+        The shortest need all rows, support vectors or not. So a sum is not judged by its largest
+        possible ``size``, which grows with the square of the number of its summands.
+        """
+        return not squared_norm > _UNCORRELATED_SHARE * float(np.square(coef * self.lengths).sum())
+
     def shortest(self, coef: Floats) -> Floats:
         """The shortest coefficients of the same vector: K^+ K coef."""
         return np.asarray(self._map @ (self._map.T @ self.image(coef)))
@@ -89,6 +98,10 @@ class ColumnProducts:
         """K coef."""
         rows = np.flatnonzero(coef)
         return self.columns.combine(rows, coef[rows, None])[0]
+
+    def cancels(self, coef: Floats, squared_norm: float, size: float) -> bool:
+        """Whether a vector is much shorter than its summands together."""
+        return not squared_norm > _CANCELLATION_SHARE * size
 
     def shortest(self, coef: Floats) -> Floats:
         """The shortest coefficients of the same vector, over the same rows."""
@@ -123,7 +136,7 @@ class OrthonormalRows:
         size = max(size, self._summand_norm(coef))
         if not size > _UNDERFLOW_SQUARED:
             return False
-        cancels = not float(coef @ image) > _CANCELLATION_SHARE * size
+        cancels = self.products.cancels(coef, float(coef @ image), size)
         for _ in range(3):  # each round leaves less of the round-off of the one before
             if cancels:
                 coef = self.products.shortest(coef)

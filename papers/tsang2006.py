@@ -411,8 +411,8 @@ def build_points(results: Results, quick: bool) -> PaperTable:
         "Section 4.4: if all rows lie within 1 + eps radii of the center of a core set's ball, the "
         "square of the optimal radius is at most (1 + eps)^2 that of the ball. The true eps over "
         "all rows is the certificate `ball_gap_`. It is larger than 0.001, as a sample of 59 rows "
-        "without a row outside ends the search. The radius has a large constant part: relative to "
-        "the objective of the classifier, gaps (`gap_`) are much larger.",
+        "without a row outside ends the search. The radius has a large constant part: the duality "
+        "gap relative to the classifier's objective (`gap_`) reaches 0.9 or more at late features.",
         _GENERAL_NOTE,
     ]
     title = "Table 6: kernel evaluations per feature"
@@ -420,17 +420,17 @@ def build_points(results: Results, quick: bool) -> PaperTable:
 
 
 def _ball_figures(results: Results) -> Iterator[Figure]:
-    """The ratio that section 4.4 bounds by (1 + eps)^2, at the worst feature."""
+    """What section 4.4 bounds by (1 + eps)^2 - 1, at the worst feature."""
     for name in SETS[:-1]:
         experiment = f"{name} core"
         if not results.have(experiment):
             continue
-        certificates = [answer["certificates"] for answer in results.answers(experiment)]
-        ratios = [(1 + values["ball_gap"]) ** 2 for values in certificates]
-        gap = max(values["gap"] for values in certificates)
-        ours = Measurement(ratios, parameters=f"largest relative duality gap {gap:.2f}")
-        quantity = "squared radius, optimal over found, at most"
-        yield Figure(f"{name}, MMDA(CVM)", quantity, "other", 1.001**2, ours)
+        gaps = [answer["certificates"]["ball_gap"] for answer in results.answers(experiment)]
+        ours = Measurement([100 * ((1 + eps) ** 2 - 1) for eps in gaps], parameters="solver=core")
+        quantity = "squared radius below the optimum, at most, %"
+        yield Figure(
+            *(f"{name}, MMDA(CVM)", quantity, "other", 100 * (1.001**2 - 1), ours), target="smaller"
+        )
 
 
 def _points_reason(name: str, key: Any) -> str:
@@ -487,13 +487,14 @@ def build_growth(results: Results, quick: bool) -> PaperTable:
     figures, rows = [], []
     for (times, accuracies), name in zip(grid.T, names, strict=True):
         for method in _GROWING:
-            curves = _curves(results.answers(f"{name} {method}"))
+            answers = results.answers(f"{name} {method}")
+            curves = _curves(answers)
             style = _STYLES.get(method, "-")
             for axes, values in zip((times, accuracies), curves, strict=True):
                 axes.plot(ALL_COUNTS, values, style, marker=".", label=METHODS[method])
             cells = [f"{a:.2f} / {s:.1f}" for s, a in zip(*curves, strict=True)]
             rows.append([name, METHODS[method], *cells])
-            figures.append(_last_point(f"{name}, {METHODS[method]}", curves[1][-1]))
+            figures.append(_last_point(f"{name}, {METHODS[method]}", answers))
         times.set(title=name, ylabel="CPU seconds of the features", yscale="log")
         accuracies.set(xlabel="features per class", ylabel="network, test accuracy, %")
     grid[0, 0].legend(fontsize=7)
@@ -504,6 +505,8 @@ def build_growth(results: Results, quick: bool) -> PaperTable:
         "The paper's curves are not printed as numbers: nothing to judge. KFD has one feature "
         "fewer than classes, whatever the number of the others. The time of KPCA is that of the "
         "randomized solver, one fit for each number of features.",
+        "KFD is ahead of margin features on optdigits and pendigits, and KPCA, with five features "
+        "per class, on pendigits.",
         _NETWORK_NOTE,
     ]
     pictures = {"tsang2006-figure2.png": picture}
@@ -512,15 +515,22 @@ def build_growth(results: Results, quick: bool) -> PaperTable:
 
 def _curves(answers: list[Any]) -> tuple[list[float], list[float]]:
     """Mean CPU seconds and accuracies of the network for all numbers of features per class."""
-    keys = [str(k) if str(k) in answers[0]["fit"] else "0" for k in ALL_COUNTS]
+    keys = [_count_key(answers[0], k) for k in ALL_COUNTS]
     seconds = [float(np.mean([a["fit"][key] for a in answers])) for key in keys]
     accuracies = [float(np.mean([a["accuracy"][f"ANN {key}"] for a in answers])) for key in keys]
     return seconds, accuracies
 
 
-def _last_point(row: str, accuracy: float) -> Figure:
-    quantity = f"network, {ALL_COUNTS[-1]} features per class, %"
-    return Figure(row, quantity, "other", None, Measurement([accuracy]))
+def _count_key(answer: dict[str, Any], k: int) -> str:
+    """The name of so many features per class in an answer; KFD has but one number of them."""
+    return str(k) if str(k) in answer["fit"] else "0"
+
+
+def _last_point(row: str, answers: list[Any]) -> Figure:
+    k = ALL_COUNTS[-1]
+    name = f"ANN {_count_key(answers[0], k)}"
+    ours = Measurement([answer["accuracy"][name] for answer in answers])
+    return Figure(row, f"network, {k} features per class, %", "other", None, ours)
 
 
 TABLES: dict[str, Recipe] = {

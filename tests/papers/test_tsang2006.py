@@ -72,7 +72,9 @@ def test_errors_of_shifted_digits_are_those_of_digits(results):
 
 def test_what_the_exact_solver_leaves_out_says_so(results):
     tables = [build(results, False) for build in (build_trees, build_accuracies, build_seconds)]
-    figures = [f for table in tables for f in table.figures if f.row.startswith("letter, MMDA(SVM)")]
+    figures = [
+        f for table in tables for f in table.figures if f.row.startswith("letter, MMDA(SVM)")
+    ]
     missing = [f for f in figures if f.ours == NOT_EXACT]
     assert len(figures) == 10
     assert {"1 per class" in f.row for f in missing} == {False}

@@ -464,6 +464,25 @@ def test_the_quadratic_solver_beats_the_majority():
     assert machine.score(X[500:], y[500:]) > 1 - y[500:].mean() + 0.03
 
 
+@pytest.mark.parametrize("final", ["synthetic", "union"])
+@pytest.mark.parametrize("noise", [0.0, 0.2], ids=["nothing left", "turned round"])
+def test_one_step_weights_that_spoil_the_machine_are_warned_of(noise, final):
+    X, y = make_moons(120, noise=noise, random_state=0)
+    machine = classifier(solver="one-step", C=100.0, final=final, gamma=4.0)
+    with pytest.warns(UserWarning, match=r"'one-step' is right for \d+% .*no more than a constant"):
+        machine.fit(X, y)
+    assert machine.score(X, y) <= 0.5
+
+
+def test_smooth_svm_of_kernel_values_that_leave_no_digits():
+    X, y = make_moons(120, noise=0.2, random_state=0)
+    machine = classifier(solver="smooth", kernel="linear", C=5.0)
+    with pytest.warns(ConvergenceWarning, match="Scale the features"):
+        large = clone(machine).fit(1e8 * X, y)
+    assert large.score(1e8 * X, y) >= machine.fit(X, y).score(X, y) - 0.05
+    assert all(record.gap <= 1.0 for stage in large.stages_ for record in stage)
+
+
 @pytest.mark.parametrize("solver", ["lp", "quadratic", "one-step", "unconstrained", "smooth"])
 @pytest.mark.parametrize("kernel", [{"gamma": 1.0}, {"kernel": "linear"}], ids=str)
 def test_features_whose_squares_overflow_get_a_sentence(solver, kernel, recwarn):

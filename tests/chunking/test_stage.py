@@ -14,6 +14,7 @@ from sklearn.datasets import make_blobs, make_moons
 
 import naive
 from kernlet import L1KernelClassifier
+from kernlet.chunking import problem as chunking_problem
 from kernlet.chunking import stage
 from kernlet.chunking.problem import (
     QuadraticMargin,
@@ -539,6 +540,14 @@ def test_smooth_svm_is_the_minimum_a_search_finds(kernel, seed):
     # The Hessian is at least I: an excess of the objective bounds the distance.
     away = math.sqrt(2 * max(0.0, found.fun - value) + 1e-9)
     assert np.linalg.norm(point - found.x) <= away
+
+
+def test_smooth_gap_is_that_of_the_point_where_the_steps_end(monkeypatch):
+    monkeypatch.setattr(chunking_problem, "_MAX_STEPS", 2)
+    problem = _smooth_problem()
+    point, gap = problem.solve(tol=0.0)
+    gradient = problem.derivatives(point)[0]
+    assert gap == min(1.0, 0.5 * gradient @ gradient / problem.value(point)) > 0
 
 
 @pytest.mark.parametrize("case", [(PLAN, moons), (THREE, three_blobs)], indirect=True)

@@ -124,11 +124,11 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     solver : {"lp", "quadratic", "one-step", "unconstrained", "smooth"}, default="lp"
         Problem of steps (b) and (d). ``"lp"`` is the linear program. ``"unconstrained"`` is
         model (6) of the paper, which rewards rows beyond the margin and has a closed form;
-        ``"one-step"`` is model (7) as printed, with weights for the rows that model (6) leaves
-        short of the margin only; ``"quadratic"`` repeats this until weights and machine agree,
-        which minimises ``C * errors + |u|^2 + b^2``. ``"smooth"`` is the smooth SVM [2]_, squared
-        errors by Newton's method. Only the linear program selects among its candidates: the
-        others make every candidate a center.
+        ``"one-step"`` is model (7) as printed, trained on the rows that model (6) leaves short of
+        the margin only, which with the usual C can invert the classes; ``"quadratic"`` repeats
+        this until weights and machine agree, which minimises ``C * errors + |u|^2 + b^2``.
+        ``"smooth"`` is the smooth SVM [2]_, squared errors by Newton's method. Only the linear
+        program selects among its candidates: the others make every candidate a center.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for the rows of a class.
     validation_fraction : float, default=0.15
@@ -312,7 +312,19 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
             self.gap_ = last.record.gap
             self.n_iter_ = len(self.stages_)
             _warn_of_gaps([record for stage in self.stages_ for record in stage])
+            self._warn_of_chance(last.record)
         return self
+
+    def _warn_of_chance(self, record: RunRecord) -> None:
+        """Warn of row weights that have turned the machine round, or left nothing of it."""
+        right = record.train_d if self.final == "synthetic" else record.train_b
+        is_chance = not self.n_centers_ or right * len(self.classes_) <= 1.0
+        if record.gap is None and is_chance:
+            warn_user(
+                f"The machine of solver={self.solver!r} is right for {right:.0%} of its training "
+                'rows, no more than a constant one. Lower C, or use solver="lp".',
+                UserWarning,
+            )
 
     def _plan(self, data: TrainingData) -> Plan:
         kernel = self._make_kernel(data)

@@ -124,12 +124,15 @@ class SmoothMargin:
         """The minimiser (u, b), and a bound on the relative excess of its objective."""
         point = np.zeros(self.features.shape[1])
         value = self.value(point)
-        for _ in range(_MAX_STEPS):
+        for n_steps in range(_MAX_STEPS + 1):
             gradient, hessian = self.derivatives(point)
-            gap = 0.5 * float(gradient @ gradient) / value
-            if gap <= tol:
+            gap = min(1.0, 0.5 * float(gradient @ gradient) / value)  # the minimum is not below 0
+            if gap <= tol or n_steps == _MAX_STEPS:
                 break
-            step = -jittered_solve(hessian, gradient, 0.0)
+            # Large kernel values times C leave no digits for the identity in the Hessian: a ridge
+            # of their round-off keeps it positive definite, and the step one of descent.
+            round_off = np.finfo(float).eps * float(hessian.diagonal().max())
+            step = -jittered_solve(hessian, gradient, round_off)
             slope = float(gradient @ step)
 
             def is_lower(t: float) -> bool:

@@ -135,8 +135,9 @@ class MinimalKernelClassifier(L1KernelClassifier):
         Value of the discontinuous problem (18) of [1]_ for each output,
         ``C sum_i (y_i + mu [y_i > 0]) + sum_j (|beta_j| + mu [beta_j != 0])``, weights of rows
         included: what the exponentials stand for, and a number to compare machines of the same
-        C and mu by. Less ``mu`` times the weighted count of errors and centers it is the objective
-        of the 1-norm machine.
+        rows, C and mu by. After :meth:`partial_fit` it is over the rows of that call and those
+        kept before. Less ``mu`` times the weighted count of errors and centers it is the value
+        of the 1-norm problem.
     retained_ : RetainedRows
         After :meth:`partial_fit`: the rows that are kept, the block each came with, and how
         many rows were seen and dropped.

@@ -219,14 +219,19 @@ def _digits_basis(gamma: float, residual: float, n_rows: int | None, part: str) 
 
 
 def fit_digits_sgma(
-    gamma: float, residual: float, ridge: float, n_rows: int | None, part: str
+    gamma: float,
+    residual: float,
+    ridge: float,
+    n_rows: int | None,
+    part: str,
+    max_points: int = MAX_BASIS,
 ) -> dict[str, Any]:
     """Least squares on a greedy basis, which the ten outputs share."""
     task = _digits(n_rows, part)
     # Settings of held-out rows share the basis of the smallest residual.
     least = residual if part == "test" else min(s["residual"] for s in SGMA_SETTINGS)
     basis, seconds = timed(_digits_basis, gamma, least, n_rows, part)
-    basis = basis.prefix(residual)
+    basis = basis.prefix(residual, max_points)
     classes = np.unique(task.y)
     signs = np.where(task.y == classes[:, None], 1.0, -1.0)
     (coef, intercepts), more = timed(least_squares, basis, signs, ridge)
@@ -266,7 +271,8 @@ _DIGITS_SELECTION = {
 _DIGITS_REASON = {
     "MKC": "none of the settings with at most the paper's 376 centers is more accurate",
     "SVM": "the paper quotes another study, whose parameters it does not state",
-    "SGMA": "the paper quotes another study, whose parameters it does not state",
+    "SGMA": "where the search stops in the study that the paper quotes is not stated; on held-out "
+    f"rows ours still gains from points up to the {MAX_BASIS} allowed",
     "RVM": "the paper quotes another study, whose parameters it does not state",
 }
 _DIGITS_NOTES = [
@@ -355,6 +361,14 @@ def _final_digits(
             f"the most accurate setting of any size, {_listed(setting)}: "
             f"{final['used']} centers, {final['error']:.2f} % error"
         )
+    if name == "SGMA":
+        size = {"max_points": int(_METHODS[name][2])}
+        fewer = results.get_or_run(
+            "SGMA, the paper's points", Experiment(fit_digits_sgma, parameters | size)
+        )
+        if fewer is not None:
+            answer = fewer["answer"]
+            alternative = f"stopped at {answer['used']} points: {answer['error']:.2f} % error"
     return final, {
         "seconds": seconds,
         "parameters": f"{_listed(setting)}; {final['distinct']} distinct points",
@@ -540,15 +554,15 @@ _RULE = (
     "in each fold by three times three inner folds: of the settings as accurate as the best, to "
     "one standard error of the difference, the smoothest"
 )
-_FOLDS_REASON = (
-    "sizes are limited to the paper's in the inner folds, on fewer rows, and parameters are "
-    "selected inside each fold, while the paper tuned once per data set"
+_TUNED_REASON = (
+    "parameters are selected inside each fold, and smoother settings are preferred to slightly more "
+    "accurate ones; the paper tuned once per data set"
 )
+_SIZES_REASON = "no setting of the grid is as small on the inner folds; the smallest is taken"
 _SAVED_REASON = (
     "a quotient of m2, which is judged by itself, and of the SVM's support vectors: our SVM has "
     "far fewer of these than the paper's figures imply"
 )
-_SVM_REASON = "parameters are selected inside each fold, while the paper tuned once per data set"
 _FOLDS_NOTES = [
     "Means and standard deviations of ten folds, the same for both classifiers. Smoothest: the "
     "smallest gamma, then the smallest C, then the largest mu. The paper prints no training "
@@ -591,17 +605,17 @@ def _set_figures(results: Results, name: str, paper: tuple[Any, ...]) -> list[Fi
         + _most_frequent([fold["parameters"] for fold in ours]),
         "selection": f"{_RULE}; only settings with at most the paper's m1 and m2",
         "alternative": f"by the same rule, settings of any size: {sizes_and_test}",
-        "reason": _FOLDS_REASON,
+        "reason": _TUNED_REASON,
     }
     by_svm: dict[str, Any] = {
         "seconds": results.seconds(f"{name}, SVM"),
         "parameters": "SVC, standardised; " + _most_frequent([fold["parameters"] for fold in svm]),
         "selection": _RULE + ("; on 2,000 random rows" if name == "mushroom" else ""),
-        "reason": _SVM_REASON,
+        "reason": _TUNED_REASON,
     }
     measured: list[tuple[list[float], dict[str, Any]]] = [
-        ([fold["m1"] for fold in ours], by_mkc),
-        ([fold["m2"] for fold in ours], by_mkc),
+        ([fold["m1"] for fold in ours], by_mkc | {"reason": _SIZES_REASON}),
+        ([fold["m2"] for fold in ours], by_mkc | {"reason": _SIZES_REASON}),
         ([fold["test"] for fold in ours], by_mkc),
         ([fold["test"] for fold in svm], by_svm),
         (

@@ -31,9 +31,10 @@ class GreedyBasis:
     factor: Floats
     residuals: Floats
 
-    def prefix(self, residual: float) -> GreedyBasis:
-        """The basis when at most this share was left; all of it if that was never reached."""
+    def prefix(self, residual: float, max_points: int) -> GreedyBasis:
+        """The basis of a search that stops at this share, or at this number of points."""
         size = int(np.argmax(np.append(self.residuals, 0.0) <= residual)) + 1
+        size = min(size, max_points)
         return GreedyBasis(self.rows[:size], self.factor[:size], self.residuals[:size])
 
 

@@ -43,10 +43,11 @@ def test_stops_at_the_share_of_the_trace_and_prefixes_are_shorter_runs():
     whole = greedy_basis(K, 0.01, 100, np.random.RandomState(0))
     assert whole.residuals[-1] <= 0.01 < whole.residuals[-2]
     part = greedy_basis(K, 0.2, 100, np.random.RandomState(0))
-    prefix = whole.prefix(0.2)
+    prefix = whole.prefix(0.2, 100)
     np.testing.assert_array_equal(prefix.rows, part.rows)
     np.testing.assert_array_equal(prefix.factor, part.factor)
-    assert len(whole.prefix(0.0).rows) == len(whole.rows)
+    assert len(whole.prefix(0.0, 100).rows) == len(whole.rows)
+    assert len(whole.prefix(0.0, 5).rows) == 5
 
 
 def test_equal_rows_end_the_search():

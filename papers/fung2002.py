@@ -555,7 +555,7 @@ _RULE = (
     "one standard error of the difference, the smoothest"
 )
 _TUNED_REASON = (
-    "parameters are selected inside each fold, and smoother settings are preferred to slightly more "
+    "parameters are selected inside each fold, smooth settings preferred to slightly more "
     "accurate ones; the paper tuned once per data set"
 )
 _SIZES_REASON = "no setting of the grid is as small on the inner folds; the smallest is taken"

@@ -142,7 +142,7 @@ SVM_SETTINGS = [
 ] + [
     {"C": C, "gamma": 1 / 128, "degree": degree} for degree in (2, 3, 4) for C in (1.0, 10.0, 100.0)
 ]
-RVM_SETTINGS = [{"gamma": 1 / width, "n_candidates": 500} for width in (512, 256, 128)]
+RVM_SETTINGS = [{"gamma": 1 / width, "n_candidates": 1000} for width in (512, 256, 128)]
 SGMA_SETTINGS = [
     {"gamma": 1 / width, "residual": residual, "ridge": ridge}
     for width in (256, 128, 64)
@@ -265,7 +265,7 @@ _DIGITS_SELECTION = {
     "rows; of equally accurate ones that with the fewest support vectors",
     "SGMA": "on a fifth of the training rows: the fewest points within one standard error of the "
     f"most accurate of 54 settings, with at most {MAX_BASIS} points",
-    "RVM": "the most accurate of three widths on a fifth of 2,000 training rows; 500 rows near "
+    "RVM": "the most accurate of three widths on a fifth of the training rows; 1,000 rows near "
     "the means of k-means are candidates",
 }
 _DIGITS_REASON = {
@@ -285,16 +285,11 @@ _DIGITS_NOTES = [
 ]
 
 
-def _digits_parameters(name: str, quick: bool, part: str) -> dict[str, Any]:
-    """Training rows; the RVM is selected on 2,000 of them."""
-    n_rows = 1000 if quick else 2000 if (name, part) == ("RVM", "held out") else None
-    return {"n_rows": n_rows, "part": part}
-
-
 def _digits_experiments(quick: bool) -> NamedExperiments:
+    rows = {"n_rows": 1000 if quick else None, "part": "held out"}
     return {
         name: [
-            Experiment(function, {**setting, **_digits_parameters(name, quick, "held out")})
+            Experiment(function, {**setting, **rows})
             for setting in settings[: 2 if quick else None]
         ]
         for name, (function, settings, _, _) in _METHODS.items()
@@ -349,7 +344,7 @@ def _final_digits(
     """
     seconds, alternative = results.seconds(name), ""
     for setting in _ordered_settings(results, name):
-        parameters = {**setting, **_digits_parameters(name, quick, "test")}
+        parameters = {**setting, "n_rows": 1000 if quick else None, "part": "test"}
         experiment = Experiment(_METHODS[name][0], parameters)
         result = results.get_or_run(f"{name}, all rows", experiment)
         if result is None:

@@ -565,7 +565,9 @@ _FOLDS_NOTES = [
     "(ionosphere), 245 of 267 (cleveland), 650 of 691 (pima), 309 of 310 (bupa) and 841 of 862 "
     "(tictactoe). Its SVM ran out of memory on mushroom; ours has 2,000 random training rows "
     "there. The letters of mushroom are coded as numbers, 22 columns as in the paper. The compact "
-    f"machine has default settings and {COMPACT_CENTERS} centers that are trained, not rows. "
+    f"machine has default settings and {COMPACT_CENTERS} centers that are trained, not rows; "
+    "rows as few as the paper's m2 are found by elimination, see `make bench "
+    "ARGS=fewest-tictactoe`. "
     "CPU seconds include parameter selection; the paper's times are of a Pentium II with 400 MHz."
 ]
 

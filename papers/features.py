@@ -82,6 +82,19 @@ class _RoundClock:
         """Nothing to release."""
 
 
+def fit_by_rounds(machine: Any, X: Any, y: Any) -> list[float]:
+    """Fit MMDA; CPU seconds until each round of features was found.
+
+    Without callbacks, which scikit-learn has since 1.9, there is one fit for each number of rounds.
+    """
+    if hasattr(machine, "set_callbacks"):
+        clock = _RoundClock()
+        machine.set_callbacks(clock).fit(X, y)
+        return clock.seconds
+    counts = range(1, machine.n_features_per_class + 1)
+    return [timed(machine.set_params(n_features_per_class=k).fit, X, y)[1] for k in counts]
+
+
 def _raw_columns(task: Task, seed: int) -> Features:
     """No features: the columns as they are."""
     return Features({0: (task.X, task.X_test)}, {0: 0.0}, {}, 0)
@@ -102,8 +115,7 @@ def _margin_features(
         cache_size=2500,  # MB; the kernel matrix of letter has 2,050
         random_state=seed,
     )
-    clock = _RoundClock()
-    machine.set_callbacks(clock).fit(task.X, task.y)
+    seconds = fit_by_rounds(machine, task.X, task.y)
     train, test = _transformed(machine, task)
     n_points = np.count_nonzero(machine.components_, axis=1)
     counts = [k for k in ALL_COUNTS if k <= n_per_class]
@@ -112,7 +124,7 @@ def _margin_features(
         certificates["ball_gap"] = machine.ball_gap_
     return Features(
         {k: (train[:, : k * n], test[:, : k * n]) for k in counts},
-        {k: clock.seconds[k * n_rounds - 1] for k in counts},
+        {k: seconds[k * n_rounds - 1] for k in counts},
         {k: float(n_points[: k * n].mean()) for k in counts},
         machine.n_centers_,
         f"{machine.n_centers_} landmarks" if solver == "landmarks" else f"solver={solver}",

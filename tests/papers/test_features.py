@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from kernlet.datasets import Dataset
-from papers.features import score_features
+from papers.features import fit_by_rounds, score_features
 from papers.tasks import Task, cluster_error, fold, official
 
 
@@ -93,3 +93,19 @@ def test_an_experiment_measures_all_numbers_of_features(
     assert ("ball_gap" in facts["certificates"]) == (options.get("solver") == "core")
     if method == "mmda":
         assert all(n <= facts["distinct"] for n in facts["points"].values())
+
+
+def test_without_callbacks_every_number_of_rounds_is_a_fit():
+    class Machine:
+        n_features_per_class, fits = 3, ()
+
+        def set_params(self, n_features_per_class):
+            self.n_features_per_class = n_features_per_class
+            return self
+
+        def fit(self, X, y):
+            self.fits += (self.n_features_per_class,)
+
+    machine = Machine()
+    assert len(fit_by_rounds(machine, None, None)) == 3
+    assert machine.fits == (1, 2, 3)

@@ -3,6 +3,7 @@
 import math
 import pickle
 from dataclasses import asdict, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,15 @@ from kernlet.chunking.problem import (
     weigh_rows,
     weigh_rows_once,
 )
-from kernlet.chunking.stage import Plan, Sample, choose_cost, run_stage, train
+from kernlet.chunking.stage import (
+    Plan,
+    Sample,
+    choose_machine,
+    smallest_within_error,
+    pruned,
+    run_stage,
+    train,
+)
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
@@ -344,13 +353,46 @@ def test_a_run_travels_between_processes(case):
     np.testing.assert_array_equal(again.points, run.points)
 
 
-def test_the_smallest_machine_within_one_standard_error_is_chosen():
-    plan = replace(PLAN, rule="smallest")
-    scores, sizes = (0.70, 0.79, 0.80, 0.78), [3, 20, 30, 8]
-    assert choose_cost(scores, sizes, 400, plan) == 3  # 0.80 less 0.02
-    assert choose_cost(scores, sizes, 4000, plan) == 2  # 0.80 less 0.006
-    assert choose_cost(scores, sizes, 400, replace(plan, rule="best")) == 2
-    assert choose_cost((np.nan, np.nan), [5, 3], 0, plan) == 0
+def test_the_smallest_within_error_within_one_standard_error_of_the_difference():
+    best = np.r_[np.ones(90), np.zeros(10)] > 0
+    swapped, worse = best.copy(), best.copy()
+    swapped[:4], swapped[90:93] = False, True  # one error more, of seven rows that differ
+    worse[:4] = False  # four errors more, of four rows that differ: error 1.96
+    assert smallest_within_error(np.array([best, swapped, worse]), [20, 9, 8]) == 1
+    assert smallest_within_error(np.array([best, worse]), [20, 8]) == 0
+    assert smallest_within_error(np.array([best, best]), [20, 20]) == 0
+
+
+def test_pruned_machines_drop_the_smallest_coefficients():
+    rows, random = moons(200), np.random.RandomState(0)
+    plan = replace(PLAN, kernel=RBF(5.0), n_points=3)
+    (solution,) = train(plan, rows, None, (3.0,), random)
+    machines = [solution, *pruned(plan, rows, solution, 3.0, random)]
+    sizes = [machine.expansion.n_centers for machine in machines]
+    assert sizes[0] > 10
+    assert sizes[-1] <= 4
+    for before, after in pairwise(machines):
+        n_kept = max(4, int(0.85 * before.expansion.n_centers))
+        heaviest = np.argsort(-np.abs(before.expansion.coef[0]))[:n_kept]
+        over = before.expansion.centers[heaviest]
+        same_function(after.expansion, one_norm(3.0, rows, over, plan.kernel), rows.X)
+        assert after.expansion.n_centers < before.expansion.n_centers
+
+
+def test_the_rule_of_the_smallest_within_error():
+    rows, validation, random = moons(200), moons(300, seed=1), np.random.RandomState(0)
+    plan = replace(PLAN, kernel=RBF(5.0), n_points=3, Cs=(0.5, 3.0))
+    C, best, scores = choose_machine(plan, rows, validation, None, random)
+    assert plan.Cs[int(np.argmax(scores))] == C
+    small = replace(plan, rule="pruned")
+    _, fewest, same_scores = choose_machine(small, rows, validation, None, random)
+    assert same_scores == scores
+    assert fewest.expansion.n_centers < best.expansion.n_centers
+    assert plan.accuracy(fewest.expansion, validation) > max(scores) - 0.03
+    run = run_stage(small, rows, validation, None, None, 0)
+    assert run.record.n_centers_b == fewest.expansion.n_centers
+    first, _, none = choose_machine(small, rows, rows.take(NONE), None, random)
+    assert (first, none) == (0.5, ())
 
 
 KERNELS = [RBF(0.7), Polynomial(0.5, 2, 1.0), Linear(), Sigmoid(0.3, 0.1)]

@@ -18,7 +18,6 @@ from kernlet.kernels.gram import Gram, as_dense
 from kernlet.lp.generation import ColumnGeneration
 from kernlet.lp.problem import L1Margin
 from kernlet.lp.streaming import StreamingL1Solver, is_tall
-from kernlet.selection import one_standard_error
 from kernlet.sklearn_base import join_centers, one_vs_rest_signs
 
 # How this works
@@ -39,6 +38,7 @@ from kernlet.sklearn_base import join_centers, one_vs_rest_signs
 
 GAP_TOL = 1e-6  # relative gap of the linear programs, and of the smooth problem
 PAPER_BOX = 1.25  # the paper's limit on the coefficients of step (c)
+_KEPT_SHARE = 0.85  # of the centers in each round of pruning
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,9 @@ class Sample:
 class Plan:
     """What all runs of a fit share.
 
-    ``rule`` chooses among ``Cs``: "best", the one whose machine of step (b) validates best, or
-    "smallest", the one with the fewest centers within one standard error of the best.
+    ``rule`` chooses the machine of step (b): "best", the C that validates best, or "pruned", the
+    fewest centers, over all C and smaller machines (:func:`pruned`), whose validation errors
+    exceed those of the best by at most one standard error of the difference.
     """
 
     kernel: Kernel
@@ -120,11 +121,15 @@ class Plan:
     solver: str
     rule: str = "best"
 
-    def accuracy(self, expansion: KernelExpansion, sample: Sample) -> float:
-        """Share of rows that are classified as labelled."""
+    def is_right(self, expansion: KernelExpansion, sample: Sample) -> Any:
+        """Whether each row is classified as labelled."""
         values = expansion.decision_values(sample.X)
         codes = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
-        return float(np.mean(self.classes[codes] == sample.y))
+        return self.classes[codes] == sample.y
+
+    def accuracy(self, expansion: KernelExpansion, sample: Sample) -> float:
+        """Share of rows that are classified as labelled."""
+        return float(np.mean(self.is_right(expansion, sample)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,12 +161,8 @@ def run_stage(
     """
     began = time.thread_time()
     random = np.random.RandomState(seed)
-    solutions = train(plan, sample, candidates, plan.Cs, random)
+    C, b, scores = choose_machine(plan, sample, validation, candidates, random)
     n_validation = len(validation.y)
-    scored = solutions if n_validation else []
-    scores = tuple(plan.accuracy(solution.expansion, validation) for solution in scored)
-    best = choose_cost(scores, [s.expansion.n_centers for s in solutions], n_validation, plan)
-    C, b = plan.Cs[best], solutions[best]
     began_c = time.thread_time()
     has_start = start is not None and len(start) == plan.n_points
     inits = [start if has_start else "kmeans", *(["members"] if plan.two_sets else [])]
@@ -195,13 +196,53 @@ def run_stage(
     return Run(b.expansion, first.expansion, d.expansion, points, record)
 
 
-def choose_cost(scores: tuple[float, ...], sizes: list[int], n_rows: int, plan: Plan) -> int:
-    """Number of the C to continue with, by accuracy on ``n_rows`` rows and by size."""
-    best = int(np.argmax(scores)) if n_rows else 0
-    if plan.rule == "best" or not n_rows:
-        return best
-    error = np.sqrt(scores[best] * (1 - scores[best]) / n_rows)
-    return one_standard_error(scores, error, [(s, -a) for s, a in zip(sizes, scores, strict=True)])
+def choose_machine(
+    plan: Plan, sample: Sample, validation: Sample, candidates: Any, random: np.random.RandomState
+) -> tuple[float, Solution, tuple[float, ...]]:
+    """C and machine by the rule of the plan, and the validation accuracy per C given."""
+    tried = list(zip(plan.Cs, train(plan, sample, candidates, plan.Cs, random), strict=True))
+    if not len(validation.y):
+        return *tried[0], ()
+    if plan.rule == "pruned":
+        for C, solution in list(tried):
+            tried += [(C, smaller) for smaller in pruned(plan, sample, solution, C, random)]
+    is_right = np.array([plan.is_right(solution.expansion, validation) for _, solution in tried])
+    scores = is_right.mean(axis=1)
+    sizes = [solution.expansion.n_centers for _, solution in tried]
+    chosen = (
+        smallest_within_error(is_right, sizes) if plan.rule == "pruned" else int(np.argmax(scores))
+    )
+    return *tried[chosen], tuple(map(float, scores[: len(plan.Cs)]))
+
+
+def pruned(
+    plan: Plan, sample: Sample, solution: Solution, C: float, random: np.random.RandomState
+) -> Iterator[Solution]:
+    """Machines over fewer and fewer centers: the smallest coefficients leave, the others train.
+
+    The last one has just more centers than step (c) makes points.
+    """
+    expansion = solution.expansion
+    least = plan.n_points + 1
+    while expansion.n_centers > least:
+        kept = max(least, int(_KEPT_SHARE * expansion.n_centers))
+        order = np.argsort(-np.abs(expansion.coef).max(axis=0), kind="stable")[:kept]
+        (solution,) = train(plan, sample, expansion.centers[np.sort(order)], (C,), random)
+        expansion = solution.expansion
+        yield solution
+
+
+def smallest_within_error(is_right: Any, sizes: list[int]) -> int:
+    """The smallest machine within one standard error of the best, on the same rows.
+
+    ``is_right`` has a line per machine. The standard error is that of the difference in accuracy:
+    machines that agree on most rows are told apart by fewer rows than their accuracies suggest.
+    """
+    scores = is_right.mean(axis=1)
+    excess = is_right[int(np.argmax(scores))].astype(float) - is_right
+    errors = excess.std(axis=1) / np.sqrt(is_right.shape[1])
+    within = np.flatnonzero(excess.mean(axis=1) <= errors)
+    return int(min(within, key=lambda k: (sizes[k], -scores[k])))
 
 
 def train(

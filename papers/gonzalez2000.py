@@ -404,9 +404,10 @@ _NOTES = [
     "on the test rows. Here one half of the digits is for training and validation and the other "
     "for testing: no selection and no synthetic point depends on a test row. Errors are two-way "
     "clustered, by run and by test row, because the ten runs of a stage share their pool of test "
-    "rows. All rows and 100 random rows as candidates are pruned by the same rule as step b; the 10 "
-    "rows of largest weight are taken at once, as in the paper, with the best C. Support vectors are the paper's "
-    "measure of robustness, and training correctness is not a goal: both are shown, not judged."
+    "rows. All rows and 100 random rows as candidates are pruned by the same rule as step b; the "
+    "10 rows of largest weight are taken at once, as in the paper, with the best C. Support "
+    "vectors are the paper's measure of robustness, and training correctness is not a goal: both "
+    "are shown, not judged."
 ]
 _NOISY_NOTE = (
     "The paper does not specify the generator of its noisy set; `make_noisy_digits` is calibrated "

@@ -27,9 +27,9 @@ from kernlet.chunking.stage import (
     Plan,
     Sample,
     choose_machine,
-    smallest_within_error,
     pruned,
     run_stage,
+    smallest_within_error,
     train,
 )
 from kernlet.kernels.gram import Gram

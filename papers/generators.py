@@ -288,6 +288,9 @@ def make_noisy_digits(
         1000    73.6 (73.3)    68.6 (68.5)    55.5 (55.6)
         2000    75.9 (75.5)    70.4 (70.8)    59.1 (57.7)
 
+    The paper calls its set about 77 % separable by Gaussian kernels: `ChunkingSyntheticClassifier`
+    with C = 10 has 78.8 % of the 8000 training points right.
+
     References
     ----------
     .. [1] F. J. González-Castaño and R. R. Meyer, "Chunking-synthetic approaches to

@@ -680,7 +680,7 @@ def build_5(results: Results, quick: bool) -> PaperTable:
         "linear kernel as future work and has no figures: nothing is judged. With the linear "
         "kernel step c is exact with one point per run, and its question is whether these few "
         "points classify well: as well as all rows as candidates. Models (6) and (7) as printed "
-        "predict the larger class, to which 92.6 % of the rows belong."
+        "predict the larger class, to which 92.6 % of the test rows belong."
     ]
     return PaperTable(PAPER, "proposals", "Proposals of section 5, USPS", figures, notes)
 

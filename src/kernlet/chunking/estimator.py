@@ -322,7 +322,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         if record.gap is None and is_chance:
             warn_user(
                 f"The machine of solver={self.solver!r} is right for {right:.0%} of its training "
-                'rows, no more than a constant one. Lower C, or use solver="lp".',
+                'rows, no more than a constant one. Use solver="lp" or "smooth".',
                 UserWarning,
             )
 

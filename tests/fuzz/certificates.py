@@ -418,7 +418,7 @@ def hull_removal(rng, folder: Path) -> str:
     problem = draw_problem(rng, MERCER)
     machine = kernlet.HullPerceptronClassifier(
         problem.C,
-        removal=Removal(rounds=2),
+        removal=Removal(rounds=2, which=str(rng.choice(["rows", "support"]))),
         class_weight=problem.class_weight,
         **problem.kernel,
     )
@@ -647,7 +647,7 @@ def fisher(rng, folder: Path) -> str:
 
 
 def check_stages(machine, problem, has_warned):
-    """Linear programs of all stages have certificates or a warning."""
+    """The problems of all stages have certificates or a warning."""
     for record in (record for stage in machine.stages_ for record in stage):
         check_gap(record.gap, 1e-6, has_warned)
     assert np.isfinite(machine.decision_function(problem.X)).all()
@@ -660,6 +660,7 @@ def chunking(rng, folder: Path) -> str:
         C=problem.C,
         n_runs=1,
         n_points=3,
+        solver=str(rng.choice(["lp", "smooth"])),
         class_weight=problem.class_weight,
         random_state=0,
         **problem.kernel,

@@ -208,7 +208,7 @@ def _special() -> dict[str, tuple[Any, ...]]:
         "candidates": (None, 1, 3, 0.5, 1.0, 0, -1, 10**30, 2.0, points, points[:0], "union"),
         "landmarks": (None, 1, 3, 0.5, 1.0, 0, -1, 10**30, 2.0, points, points[:0]),
         "stage_sizes": ("auto", [5, 10], [10, 5], [0], [10**30], ["a"], [], (2.5,), [[5]]),
-        "removal": (kernlet.Removal(), "yes"),
+        "removal": (kernlet.Removal(), kernlet.Removal(which="support", stop="fall", cv=2), "yes"),
         "device": ("cpu", "cuda", "nonsense"),
         "n_epochs": (1, 2, 8),
         "n_centers": ("auto", 1, 2, 20, 10**30, 0.3),

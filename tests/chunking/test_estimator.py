@@ -474,6 +474,16 @@ def test_one_step_weights_that_spoil_the_machine_are_warned_of(noise, final):
     assert machine.score(X, y) <= 0.5
 
 
+@pytest.mark.parametrize("solver", ["unconstrained", "one-step"])
+def test_a_closed_form_that_predicts_the_larger_class_is_warned_of(solver, recwarn):
+    X, y = make_classification(300, weights=[0.9], random_state=0)
+    with pytest.warns(UserWarning, match=r"\d+% .*no more than a constant one"):
+        machine = classifier(solver=solver).fit(X, y)
+    assert machine.score(X, y) <= 1 - y.mean()
+    classifier(solver="lp", C=1e-6).fit(X, y)  # a constant is the optimum, and has a certificate
+    assert not [warning for warning in recwarn if "constant" in str(warning.message)]
+
+
 def test_smooth_svm_of_kernel_values_that_leave_no_digits():
     X, y = make_moons(120, noise=0.2, random_state=0)
     machine = classifier(solver="smooth", kernel="linear", C=5.0)

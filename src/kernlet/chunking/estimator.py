@@ -119,8 +119,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         the paper's alternate algorithm.
     box : float, "all" or None, default=None
         Limit on the coefficients in step (c) of every stage, as a multiple of those of step (b).
-        ``"all"`` is the paper's, 1.25 in all stages. It makes step (c) much worse, and step (d)
-        hardly.
+        ``"all"`` is the paper's, 1.25 in all stages. A limit leaves a larger residual in step (c)
+        and hardly changes step (d).
     solver : {"lp", "quadratic", "one-step", "unconstrained", "smooth"}, default="lp"
         Problem of steps (b) and (d). ``"lp"`` is the linear program. ``"unconstrained"`` is
         model (6) of the paper, which rewards rows beyond the margin and has a closed form;
@@ -312,14 +312,20 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
             self.gap_ = last.record.gap
             self.n_iter_ = len(self.stages_)
             _warn_of_gaps([record for stage in self.stages_ for record in stage])
-            self._warn_of_chance(last.record)
+            self._warn_of_chance(last.record, data.y, weights)
         return self
 
-    def _warn_of_chance(self, record: RunRecord) -> None:
+    def _warn_of_chance(self, record: RunRecord, y: Any, weights: Floats) -> None:
         """Warn of row weights that have turned the machine round, or left nothing of it."""
         right = record.train_d if self.final == "synthetic" else record.train_b
-        is_chance = not self.n_centers_ or right * len(self.classes_) <= 1.0
-        if record.gap is None and is_chance:
+        # With unequal weights a good machine may be right for fewer rows than the larger class has.
+        is_plain = weights.min() == weights.max()
+        chance = (
+            np.unique(y, return_counts=True)[1].max() / len(y)
+            if is_plain
+            else 1.0 / len(self.classes_)
+        )
+        if record.gap is None and (right <= chance or not self.n_centers_):
             warn_user(
                 f"The machine of solver={self.solver!r} is right for {right:.0%} of its training "
                 'rows, no more than a constant one. Use solver="lp" or "smooth".',

@@ -1,9 +1,10 @@
 """How few of at most 100 candidates reach a value of the 1-norm objective: bounds with a proof.
 
 Rules, fixed before these tables were run (figures of the first fold had been seen during
-development): the sets, folds and scaling of Table 2 of Fung et al. (2002); 96 candidates for tic-tac-toe as in the paper, otherwise 100, drawn from the
-training rows; kernel width, C and mu by accuracy in three inner folds of the training rows. Values
-to reach: that of the minimal machine so selected, and 5 % above the optimum of objective (10).
+development): the sets, folds and scaling of Table 2 of Fung et al. (2002); 96 candidates for tic-
+tac-toe as in the paper, otherwise 100, drawn from the training rows; kernel width, C and mu by
+accuracy in three inner folds of the training rows. Values to reach: that of the minimal machine so
+selected, and 5 % above the optimum of objective (10).
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class _Recorder:
         key = f"{self.size} {step}"
         lists = self.values.setdefault(key, {})
         for name, value in figures.items():
-            lists.setdefault(name, []).append(round(float(value), 4))
+            lists.setdefault(name, []).append(float(f"{float(value):.6g}"))  # C may be 1e-6
         self.tested.setdefault(key, []).append((rows, is_right))
 
     def add_test_errors(self) -> None:

@@ -182,9 +182,10 @@ def pool_error(rows: Any, is_right: Any) -> float:
     Runs that draw test rows from one pool share most of them. The two-way clustered variance of
     the mean, with clusters by row and by run, is rows + runs - cells. The middle term is the
     deviation over the runs; this is the root of the others, the covariance of runs on the same
-    row:: sum_i sum_{r != s} e_ri e_si / n^2, e = is_right - mean, n cells in all.
+    row:: sum_i sum_{r != s} e_ri e_si / n^2, e = is_right - mean, n cells in all. It is biased,
+    see ``_test_error``.
 
-    >>> round(pool_error(np.array([0, 1, 0, 1]), np.array([1, 0, 1, 0])), 2)  # one binomial draw
+    >>> round(pool_error(np.array([0, 1, 0, 1]), np.array([1, 0, 1, 0])), 2)
     25.0
     """
     e = is_right - np.mean(is_right)
@@ -557,8 +558,25 @@ def _measurement(
         _selection(data, key, values),
         "; ".join(alternatives),
         _reason(data, key, name),
-        test_error=ours["test_error"][0] if is_test and "test_error" in ours else None,
+        test_error=_test_error(ours) if is_test else None,
     )
+
+
+def _test_error(values: Values) -> float | None:
+    """The error of the shared test rows, without bias; None on the official test set.
+
+    Of R runs, R (R - 1) pairs of different ones are in ``pool_error``, where the variance has all
+    R^2. The deviation over the runs does not make up for it, as what the runs have in common
+    cancels there. With R / (R - 1) runs that agree have the binomial variance of the pool.
+
+    >>> values = {"test": [50.0, 50.0], "test_error": [25.0]}  # of two rows
+    >>> round(_test_error(values), 3)  # the root of 0.5 * 0.5 / 2
+    35.355
+    """
+    if "test_error" not in values:
+        return None
+    n_runs = len(values["test"])
+    return values["test_error"][0] * float(np.sqrt(n_runs / (n_runs - 1)))
 
 
 def _reason(data: str, key: str, name: str) -> str:
@@ -654,15 +672,14 @@ def build_5(results: Results, quick: bool) -> PaperTable:
         if not results.have(name):
             return
         values = results.answers(name)[0][f"{size} {step}"]
-        test_error, columns = values["test_error"][0], ["points", "test"]
-        for column in columns:
+        for column in ("points", "test"):
             quantity, kind, target = _COLUMNS[column]
             measurement = Measurement(
                 values[column],
                 seconds=results.seconds(name),
                 parameters=f"{parameters}, C={_counted(values['C'])}",
                 selection="the C that is best on validation rows; no pruning",
-                test_error=test_error if column == "test" else None,
+                test_error=_test_error(values) if column == "test" else None,
             )
             figures.append(Figure(row, quantity, kind, None, measurement, target))
 

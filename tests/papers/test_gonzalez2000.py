@@ -14,8 +14,10 @@ from papers.gonzalez2000 import (
     Pool,
     Setting,
     _figure,
+    _test_error,
     pool_error,
 )
+from papers.tables import Measurement
 
 
 def naive_error(runs):
@@ -44,9 +46,26 @@ def test_error_of_a_shared_pool(runs):
 def test_runs_on_the_same_rows_have_the_binomial_error():
     """Ten equal machines on the same 400 rows know no more than one."""
     is_right = np.arange(400) % 10 > 0
-    error = pool_error(np.tile(np.arange(400), 100), np.tile(is_right, 100))
-    assert error == pytest.approx(100 * np.sqrt(0.9 * 0.1 / 400), rel=0.01)
+    error = pool_error(np.tile(np.arange(400), 10), np.tile(is_right, 10))
+    unbiased = _test_error({"test": [90.0] * 10, "test_error": [error]})
+    assert unbiased == pytest.approx(100 * np.sqrt(0.9 * 0.1 / 400))
     assert pool_error(np.arange(400), is_right) == 0.0  # no row is shared
+
+
+def test_error_of_a_pool_and_of_runs_is_that_of_their_mean():
+    """Over many pools: the deviation of the mean is what one of them says of itself."""
+    random = np.random.RandomState(0)
+    means, variances = [], []
+    for _ in range(500):
+        easiness = 1.9 + 2.2 * random.randn(200)
+        rows = np.array([random.permutation(200)[:120] for _ in range(5)])
+        is_right = easiness[rows] + 0.2 * random.randn(5, 1) + 0.8 * random.randn(5, 120) > 0
+        tests = 100 * is_right.mean(axis=1)
+        error = pool_error(rows.ravel(), is_right.ravel())
+        test_error = _test_error({"test": tests.tolist(), "test_error": [error]})
+        means.append(tests.mean())
+        variances.append(Measurement(tests.tolist(), test_error=test_error).standard_error ** 2)
+    assert np.sqrt(np.mean(variances)) == pytest.approx(np.std(means), rel=0.1)
 
 
 def test_draws_of_halves_never_test_on_rows_of_an_earlier_stage():

@@ -35,6 +35,7 @@ from papers.tables import (
     PaperTable,
     Recipe,
     Results,
+    Role,
     Target,
 )
 
@@ -332,8 +333,11 @@ def build_evolution(name: str, results: Results, quick: bool) -> PaperTable:
                 Figure(row, "accuracy on removed rows, %", "other", 100 * validation, ours)
             )
         ours = paths.measurement(k, TEST)
+        # The paper proposes the removal; the machine before it is what it compares with.
+        role: Role = "own" if factor else "baseline"
+        quantity = "test accuracy, %"
         figures.append(
-            Figure(row, "test accuracy, %", "accuracy", 100 * test, ours, unjudged=unjudged)
+            Figure(row, quantity, "accuracy", 100 * test, ours, role=role, unjudged=unjudged)
         )
         reason = _IONOSPHERE_REASON if name == "ionosphere" else _COUNT_REASON
         ours = paths.measurement(k, SUPPORT, reason if factor else _START_REASON)

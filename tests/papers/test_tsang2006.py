@@ -48,9 +48,12 @@ def results(tmp_path):
     return Results(named, cache, lambda name, seconds: None, cached_only=True)
 
 
-def test_margin_features_are_own_and_the_rest_baselines(results):
+def test_core_sets_are_own_and_the_rest_baselines(results):
+    """The paper proposes core sets; MMDA(SVM) is the original, with which it compares them."""
     for figure in build_accuracies(results, False).figures:
-        assert (figure.role == "own") == ("MMDA" in figure.row)
+        assert (figure.role == "own") == (
+            "MMDA(CVM)" in figure.row or "MMDA by landmarks" in figure.row
+        )
         assert (figure.unjudged == OTHER_METHOD) == ("landmarks" in figure.row)
         assert figure.target == "larger"
 
@@ -94,3 +97,8 @@ def test_curves_have_all_methods_and_numbers_of_features(results):
     (axes, *_) = table.pictures["tsang2006-figure2.png"].axes
     assert [len(line.get_xdata()) for line in axes.lines] == [5] * 5
     assert table.notes[1].count("90.00 / 1.5") == 3 * 5 * 5
+
+
+def test_points_of_the_exact_solver_are_descriptions(results):
+    for figure in build_points(results, False).figures:
+        assert (figure.target == "equal") == ("MMDA(SVM)" in figure.row)

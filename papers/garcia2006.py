@@ -301,7 +301,7 @@ def build_reduction(results: Results, quick: bool) -> PaperTable:
         start = paths.measurement(0, SUPPORT, _START_REASON)
         end, right = paths.at_the_end(SUPPORT, _COUNT_REASON), paths.at_the_end(TEST)
         shares = (100 * np.array(end.values) / start.values).tolist()
-        elsewhere = f"judged in {name}" if name in EVOLUTION else ""
+        elsewhere = "judged in the evolution" if name in EVOLUTION else ""
         quantity = "support vectors at the start"
         figures += [
             Figure(name, quantity, "size", first, start, "equal", unjudged=elsewhere),

@@ -223,7 +223,7 @@ def few_centers(quick: bool) -> Iterator[Table]:
         cells = [f"{value:.2f}" for value in accuracies]
         seconds = f"{time.process_time() - begin:.1f}"
         table.add(fold, f"{width:g}, {C:g}", machine.n_centers, *cells, seconds)
-    means, deviations = np.mean(results, axis=0), np.std(results, axis=0)
+    means, deviations = np.mean(results, axis=0), np.std(results, axis=0, ddof=1)
     cells = [f"{mean:.2f} ({d:.2f})" for mean, d in zip(means, deviations, strict=True)]
     table.add("mean (sd)", "", *cells, "")
     yield table

@@ -31,7 +31,7 @@ from papers.tables import (
     Target,
     mean_and_deviation,
 )
-from papers.tasks import usps_eight
+from papers.tasks import pool_error, usps_eight
 
 PAPER = "gonzalez2000"
 GAMMA = 1 / 128
@@ -174,24 +174,6 @@ class _Recorder:
         for key, tested in self.tested.items():
             rows, is_right = (np.concatenate(parts) for parts in zip(*tested, strict=True))
             self.values[key]["test_error"] = [round(pool_error(rows, is_right), 4)]
-
-
-def pool_error(rows: Any, is_right: Any) -> float:
-    """Standard error of a mean accuracy that comes from test rows shared by runs, in points.
-
-    Runs that draw test rows from one pool share most of them. The two-way clustered variance of
-    the mean, with clusters by row and by run, is rows + runs - cells. The middle term is the
-    deviation over the runs; this is the root of the others, the covariance of runs on the same
-    row:: sum_i sum_{r != s} e_ri e_si / n^2, e = is_right - mean, n cells in all. It is biased,
-    see ``_test_error``.
-
-    >>> round(pool_error(np.array([0, 1, 0, 1]), np.array([1, 0, 1, 0])), 2)
-    25.0
-    """
-    e = is_right - np.mean(is_right)
-    by_row = np.bincount(np.unique(rows, return_inverse=True)[1], weights=e)
-    variance = (by_row @ by_row - e @ e) / len(e) ** 2
-    return 100 * float(np.sqrt(max(0.0, variance)))
 
 
 @dataclass(frozen=True, eq=False)

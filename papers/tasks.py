@@ -69,6 +69,24 @@ def cluster_error(is_correct: Any, groups: Any) -> float:
     return float(100 * np.sqrt(n / (n - 1) * np.square(excess).sum()) / sizes.sum())
 
 
+def pool_error(rows: Any, is_right: Any) -> float:
+    """Standard error of a mean accuracy that comes from test rows shared by runs, in points.
+
+    Runs that draw test rows from one pool share most of them. The two-way clustered variance of
+    the mean, with clusters by row and by run, is rows + runs - cells. The middle term is the
+    deviation over the runs; this is the root of the others, the covariance of runs on the same
+    row:: sum_i sum_{r != s} e_ri e_si / n^2, e = is_right - mean, n cells in all. These are
+    R (R - 1) pairs of R runs, where the variance has R^2: the square needs a factor R / (R - 1).
+
+    >>> round(pool_error(np.array([0, 1, 0, 1]), np.array([1, 0, 1, 0])), 2)
+    25.0
+    """
+    e = is_right - np.mean(is_right)
+    by_row = np.bincount(np.unique(rows, return_inverse=True)[1], weights=e)
+    variance = (by_row @ by_row - e @ e) / len(e) ** 2
+    return 100 * float(np.sqrt(max(0.0, variance)))
+
+
 def checkerboard(n_rows: int = 1000) -> Task:
     """The 4 x 4 board, scaled to [-1, 1]."""
     board: Any = load("checkerboard_generated")

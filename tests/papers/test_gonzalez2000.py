@@ -15,9 +15,9 @@ from papers.gonzalez2000 import (
     Setting,
     _figure,
     _test_error,
-    pool_error,
 )
 from papers.tables import Measurement
+from papers.tasks import pool_error
 
 
 def naive_error(runs):

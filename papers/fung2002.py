@@ -393,7 +393,7 @@ SETS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _fold(name: str, fold: int) -> Task:
+def fold_task(name: str, fold: int) -> Task:
     """Training and test rows of a fold, standardised."""
     data = load(name)
     X, y = np.asarray(data.X, dtype=float), data.y
@@ -450,7 +450,7 @@ def fit_fold_mkc(
     "sized": of those with at most the paper's m1 and m2 (``most``), or the smallest if all are
     larger; "any size": of all.
     """
-    task = _fold(name, fold)
+    task = fold_task(name, fold)
     machine = MinimalKernelClassifier(candidates=n_candidates, random_state=0)
     counts = {"centers": count_centers, "rows": _count_margin_rows}
     scores = _search(machine, grid, n_repeats, task.X, task.y, **counts)
@@ -483,7 +483,7 @@ def fit_fold_svm(
     name: str, fold: int, n_rows: int | None, grid: dict[str, list[float]], n_repeats: int
 ) -> dict[str, Any]:
     """The SVM on a fold, or on ``n_rows`` random rows of it, selected as MKC is."""
-    task = _fold(name, fold)
+    task = fold_task(name, fold)
     rows = np.random.RandomState(fold).permutation(len(task.y))[:n_rows]
     X, y = task.X[rows], task.y[rows]
     parameters = _smoothest(_search(SVC(), grid, n_repeats, X, y))
@@ -499,7 +499,7 @@ def fit_fold_svm(
 
 def fit_fold_compact(name: str, fold: int, n_centers: int) -> dict[str, Any]:
     """The compact machine on a fold, with its default settings."""
-    task = _fold(name, fold)
+    task = fold_task(name, fold)
     machine = CompactKernelClassifier(n_centers, random_state=0).fit(task.X, task.y)
     return {"m2": machine.n_centers_, "test": 100 * machine.score(task.X_test, task.y_test)}
 

@@ -32,7 +32,7 @@ from benchmarks.tables import Table
 from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet._typing import Floats
 from kernlet.kernels.rbf import RBF
-from papers.fung2002 import _fold
+from papers.fung2002 import fold_task
 from papers.tasks import Task
 
 SETS = {"tictactoe": 96, "ionosphere": 100, "cleveland": 100, "bupa": 100, "pima": 100}
@@ -46,7 +46,7 @@ class Instance:
     """A fold with its candidates, the setting selected on its training rows, and two machines."""
 
     def __init__(self, name: str, fold: int) -> None:
-        task: Task = _fold(name, fold)
+        task: Task = fold_task(name, fold)
         rows = np.random.RandomState(0).permutation(len(task.y))[: SETS[name]]
         self.task, self.points = task, task.X[np.sort(rows)]
         search = GridSearchCV(
@@ -203,7 +203,7 @@ def few_centers(quick: bool) -> Iterator[Table]:
     results = []
     for fold in range(n_folds):
         begin = time.process_time()
-        task: Task = _fold(name, fold)
+        task: Task = fold_task(name, fold)
         rows = np.random.RandomState(0).permutation(len(task.y))[: SETS[name]]
         points, n_features = task.X[np.sort(rows)], task.X.shape[1]
         width, C = max(

@@ -48,7 +48,7 @@ def test_sizes_within_the_limits_or_else_the_smallest():
 def test_the_rows_of_the_svm_are_drawn_at_random(monkeypatch):
     X, y = make_moons(300, noise=0.1, random_state=0)
     order = np.argsort(y, kind="stable")
-    monkeypatch.setattr(fung2002, "_fold", lambda name, fold: Task(X[order], y[order], X, y))
+    monkeypatch.setattr(fung2002, "fold_task", lambda name, fold: Task(X[order], y[order], X, y))
     grid = {"C": [10], "width": [2.0]}
     answer = fung2002.fit_fold_svm("moons", 0, 60, grid, n_repeats=1)
     assert answer["test"] > 90

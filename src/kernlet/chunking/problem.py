@@ -129,8 +129,8 @@ class SmoothMargin:
             gap = min(1.0, 0.5 * float(gradient @ gradient) / value)  # the minimum is not below 0
             if gap <= tol or n_steps == _MAX_STEPS:
                 break
-            # Large kernel values times C leave no digits for the identity in the Hessian: a ridge
-            # of their round-off keeps it positive definite, and the step one of descent.
+            # With large kernel values times C, the identity in the Hessian is below round-off: a
+            # ridge of that size keeps it positive definite, and the step one of descent.
             round_off = np.finfo(float).eps * float(hessian.diagonal().max())
             step = -jittered_solve(hessian, gradient, round_off)
             slope = float(gradient @ step)

@@ -43,7 +43,7 @@ _WIDE_ROWS = 2**22  # features; SciPy's product of sparse matrices then allocate
 _SPARSE_ENTRY_BYTES = 16  # a value and its column number
 # Eigenvalues below this share of the largest are round-off in that precision.
 _LEAST_EIGENVALUE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-7}
-# Eigenvalues below this share of the largest have no digits in float64.
+# Eigenvalues below this share of the largest are only round-off in float64.
 _LEAST_KNOWN_EIGENVALUE = 1e-14
 _CACHE_BYTES = 2**20  # kernel values computed before they are multiplied by the basis
 

@@ -149,7 +149,7 @@ class _Factor:
         return step
 
     def gap_bound(self, half_step: Floats, solution: Floats, objective: float) -> float:
-        """The gap with the rounding errors of the gradient; infinite where T has no digits."""
+        """The gap with the rounding errors of the gradient; infinite where T is round-off only."""
         delta = _SINGLE * self.inverse
         if not delta < 0.5:
             return np.inf

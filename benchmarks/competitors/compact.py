@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.competitors.contract import N_SETTINGS, Shape
 from benchmarks.competitors.expansions import ExpansionMachine
 from kernlet import CompactKernelClassifier
-from kernlet.compact.network import StoragePlan
+from kernlet.compact.plan import StoragePlan
 from kernlet.compact.search import fair_ranks, largest_within, usual_formats
 from kernlet.compact.train import Candidate
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.competitors.contract import Shape
-from kernlet.compact.network import StoragePlan
+from kernlet.compact.plan import StoragePlan
 from kernlet.compact.search import largest_within
 from kernlet.expansion import KernelExpansion
 from kernlet.model.model import Scheme, predicted_codes

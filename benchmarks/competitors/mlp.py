@@ -15,13 +15,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from benchmarks.competitors.contract import Shape, spread_out
-from kernlet.compact.network import (
-    BatchLoader,
-    CrossEntropy,
-    mean_and_deviation,
-    quantize,
-    straight_through_grad,
-)
+from kernlet.compact.batches import BatchLoader, mean_and_deviation
+from kernlet.compact.network import CrossEntropy, quantize, straight_through_grad
 from kernlet.compact.train import (
     NOISE_OFFSETS,
     Adam,

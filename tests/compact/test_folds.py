@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernlet.compact.batches import BatchLoader, TrainingSet
 from kernlet.compact.folds import (
     StackedBatches,
     _initial,
@@ -14,14 +15,8 @@ from kernlet.compact.folds import (
     stratified_folds,
     train_stack,
 )
-from kernlet.compact.network import (
-    STORAGE,
-    BatchLoader,
-    CrossEntropy,
-    RBFNetwork,
-    StoragePlan,
-    TrainingSet,
-)
+from kernlet.compact.network import CrossEntropy, RBFNetwork
+from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import ClassValidation
 from kernlet.compact.train import (
     LATER_RATE,

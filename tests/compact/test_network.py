@@ -13,15 +13,14 @@ from scipy import sparse
 
 import naive
 from kernlet.affine import AffineMap
-from kernlet.compact import network as network_module
+from kernlet.compact import batches as batches_module
+from kernlet.compact.batches import BatchLoader, mean_and_deviation
 from kernlet.compact.network import (
-    BatchLoader,
     CrossEntropy,
     Huber,
     RBFNetwork,
     SquaredError,
     SquaredHingeLoss,
-    mean_and_deviation,
     quantize,
     straight_through_grad,
 )
@@ -398,7 +397,7 @@ def make_batches(rows=X, **changes):
 @pytest.fixture(params=["cached", "not cached"])
 def caching(request, monkeypatch):
     if request.param == "not cached":
-        monkeypatch.setattr(network_module, "CACHED_BYTES", 0)
+        monkeypatch.setattr(batches_module, "CACHED_BYTES", 0)
     return request.param == "cached"
 
 
@@ -417,7 +416,7 @@ def test_rows_are_shifted_scaled_and_float32(caching, container, device, dtype, 
 @every_container
 def test_rows_cached_or_not_are_the_same(container, monkeypatch):
     cached = make_batches(container(X)).rows(BATCH)
-    monkeypatch.setattr(network_module, "CACHED_BYTES", 0)
+    monkeypatch.setattr(batches_module, "CACHED_BYTES", 0)
     np.testing.assert_array_equal(make_batches(container(X)).rows(BATCH), cached)
 
 

@@ -16,8 +16,8 @@ from sklearn.svm import SVC
 import kernlet
 from kernlet import CompactKernelClassifier, CompactKernelRegressor, compress
 from kernlet.affine import ColumnRanges
-from kernlet.compact import network as network_module
-from kernlet.compact.network import BatchLoader, column_scaling
+from kernlet.compact import batches as batches_module
+from kernlet.compact.batches import BatchLoader, column_scaling
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.quantization import PackedArray, encode_columns
 from kernlet.rows import as_rows
@@ -105,7 +105,7 @@ def test_scale_can_be_asked_for():
 @pytest.mark.parametrize("cached_bytes", [2**30, 0])
 @pytest.mark.parametrize("container", [np.float32, sparse.csr_array, as_rows])
 def test_rows_of_every_kind_give_one_machine(container, cached_bytes, monkeypatch):
-    monkeypatch.setattr(network_module, "CACHED_BYTES", cached_bytes)
+    monkeypatch.setattr(batches_module, "CACHED_BYTES", cached_bytes)
     X = np.where(PEOPLE > 8, PEOPLE, 0.0).astype(np.float32)  # the same numbers in every kind
     dense = CompactKernelClassifier(8, **FAST).fit(X.astype(np.float64), LEAVES)
     other = CompactKernelClassifier(8, **FAST).fit(container(X), LEAVES)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from kernlet import CompactKernelClassifier
 from kernlet.compact import machine as machine_module
 from kernlet.compact import search
-from kernlet.compact.network import STORAGE, RBFNetwork, StoragePlan
+from kernlet.compact.network import RBFNetwork
+from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
     Space,

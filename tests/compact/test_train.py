@@ -10,15 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from kernlet.compact.network import (
-    STORAGE,
-    BatchLoader,
-    CrossEntropy,
-    RBFNetwork,
-    SquaredError,
-    StoragePlan,
-    TrainingSet,
-)
+from kernlet.compact.batches import BatchLoader, TrainingSet
+from kernlet.compact.network import CrossEntropy, RBFNetwork, SquaredError
+from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import ClassValidation
 from kernlet.compact.train import (
     RATES,

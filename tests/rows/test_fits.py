@@ -23,7 +23,7 @@ from kernlet import (
     TypicalCondenser,
 )
 from kernlet.chunking import estimator as chunking_estimator
-from kernlet.compact import network as compact_network
+from kernlet.compact import batches as compact_batches
 from kernlet.condense import centroids as centroid_rows
 from kernlet.rows import open_rows, source
 from kernlet.rows.npy import open_npy
@@ -210,7 +210,7 @@ def test_compact_machines_from_a_file(tmp_path, monkeypatch, hold):
     X, y = make_data(3000)
     np.save(tmp_path / "X.npy", X)
     if not hold:
-        monkeypatch.setattr(compact_network, "CACHED_BYTES", 0)
+        monkeypatch.setattr(compact_batches, "CACHED_BYTES", 0)
     machine = CompactKernelClassifier(10, n_epochs=15, random_state=0)
     memory = clone(machine).fit(X, y)
     machine.fit(open_npy(tmp_path / "X.npy"), y)

@@ -10,9 +10,10 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats
+from kernlet.compact.batches import TrainingSet
 from kernlet.compact.initialise import InitialModel, initial_classifier
 from kernlet.compact.machine import CompactMachine
-from kernlet.compact.network import CrossEntropy, SquaredHingeLoss, TrainingSet
+from kernlet.compact.network import CrossEntropy, SquaredHingeLoss
 from kernlet.compact.scoring import ClassValidation
 from kernlet.compact.search import MANY_ROWS
 from kernlet.devices import to_numpy

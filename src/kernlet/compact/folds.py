@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from kernlet._typing import Array, Floats, Indices
+from kernlet.compact.batches import BatchLoader
 from kernlet.compact.initialise import initialise
-from kernlet.compact.network import BatchLoader, RBFNetwork, StoragePlan
+from kernlet.compact.network import RBFNetwork
+from kernlet.compact.plan import StoragePlan
 from kernlet.compact.train import (
     LATER_RATE,
     QUANTIZED_EPOCHS,

@@ -16,7 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernlet import sampling
 from kernlet._typing import Floats, Indices
-from kernlet.compact.network import BatchLoader, RBFNetwork, StoragePlan, TrainingSet
+from kernlet.compact.batches import BatchLoader, TrainingSet
+from kernlet.compact.network import RBFNetwork
+from kernlet.compact.plan import StoragePlan
 from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import Gram, as_dense, dense_centers, row_slices

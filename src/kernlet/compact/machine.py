@@ -19,17 +19,16 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
 from kernlet.affine import ColumnRanges
-from kernlet.compact.folds import Split, stacks_of, stratified_folds, train_stack
-from kernlet.compact.initialise import InitialModel, InitialPoints
-from kernlet.compact.network import (
+from kernlet.compact.batches import (
     FLOAT32_RANGE,
-    STORAGE,
     BatchLoader,
-    StoragePlan,
     TrainingSet,
     column_scaling,
     mean_and_deviation,
 )
+from kernlet.compact.folds import Split, stacks_of, stratified_folds, train_stack
+from kernlet.compact.initialise import InitialModel, InitialPoints
+from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
     MANY_ROWS,

@@ -11,9 +11,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats
+from kernlet.compact.batches import TrainingSet
 from kernlet.compact.initialise import InitialModel, initial_regressor
 from kernlet.compact.machine import CompactMachine
-from kernlet.compact.network import Huber, SquaredError, TrainingSet
+from kernlet.compact.network import Huber, SquaredError
 from kernlet.compact.scoring import NumberValidation
 from kernlet.compact.train import RATES
 from kernlet.quantization import QuantizedExpansion, encode

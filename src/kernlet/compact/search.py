@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernlet._typing import Floats, Indices
 from kernlet.compact.folds import Split
-from kernlet.compact.network import STORAGE, StoragePlan
+from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.train import Candidate, PathPoint, Trial
 from kernlet.extras import require

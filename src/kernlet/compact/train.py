@@ -11,18 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernlet._typing import Array, Floats, Indices
+from kernlet.compact.batches import BatchLoader, TrainingSet
 from kernlet.compact.initialise import InitialModel, initialise
-from kernlet.compact.network import (
-    PACKED,
-    Arrays,
-    BatchLoader,
-    Loss,
-    RBFNetwork,
-    StoragePlan,
-    TrainingSet,
-    quantize,
-    straight_through_grad,
-)
+from kernlet.compact.network import Arrays, Loss, RBFNetwork, quantize, straight_through_grad
+from kernlet.compact.plan import PACKED, StoragePlan
 from kernlet.devices import Function, array_namespace, capture_cuda_graph, to_numpy
 from kernlet.progress import Progress
 from kernlet.quantization import QuantizedExpansion, best_step

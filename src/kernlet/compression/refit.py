@@ -9,13 +9,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernlet._typing import Floats, Indices
-from kernlet.compact.network import (
-    BatchLoader,
-    CrossEntropy,
-    RBFNetwork,
-    SquaredHingeLoss,
-    mean_and_deviation,
-)
+from kernlet.compact.batches import BatchLoader, mean_and_deviation
+from kernlet.compact.network import CrossEntropy, RBFNetwork, SquaredHingeLoss
 from kernlet.compact.train import RATES, TrainingConfig, train_network
 from kernlet.devices import find_device, to_numpy
 from kernlet.expansion import KernelExpansion

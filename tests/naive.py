@@ -25,6 +25,19 @@ def rbf(x, z, gamma):
     return math.exp(-gamma * squared_distance(x, z))
 
 
+def rationalquadratic(x, z, gamma, alpha):
+    return (1 + gamma * squared_distance(x, z) / alpha) ** -alpha
+
+
+def box(x, z, half_widths, slopes):
+    logistic = [
+        1 / (1 + math.exp(-b * (w + side * (a - c))))
+        for a, c, w, b in zip(x, z, half_widths, slopes, strict=True)
+        for side in (1, -1)
+    ]
+    return math.prod(logistic)
+
+
 def polynomial(x, z, gamma, degree, coef0):
     return (gamma * linear(x, z) + coef0) ** degree
 
@@ -275,6 +288,48 @@ def squared_hinge(K, P, signs, costs, w, b):
         f = math.fsum(float(k * weight) for k, weight in zip(row, w, strict=True)) + b
         value += 0.5 * cost * max(0.0, 1.0 - sign * f) ** 2
     return value
+
+
+# --- networks of kernels: one row, one center and one feature at a time ------------------------
+
+
+def network_outputs(
+    X,
+    centers,
+    weights,
+    intercept,
+    log_gamma=None,
+    projection=None,
+    log_feature_scales=None,
+    jumps=(),
+    log_alpha=None,
+    half_widths=None,
+    log_slopes=None,
+    step_matrix=(),
+):
+    """Outputs of rows [u | S], as the docstring of the network states them."""
+    outputs = []
+    for row in np.asarray(X, dtype=float).tolist():
+        n_features = len(row) - len(jumps)
+        h, indicators = row[:n_features], row[n_features:]
+        for is_above, jump, places in zip(indicators, jumps, step_matrix, strict=True):
+            h = [u + is_above * jump * place for u, place in zip(h, places, strict=True)]
+        if log_feature_scales is not None:
+            h = [u * math.exp(s) for u, s in zip(h, log_feature_scales, strict=True)]
+        if projection is not None:
+            h = [linear(direction, h) for direction in projection]
+        values = []
+        for j, z in enumerate(centers):
+            if half_widths is not None:
+                values.append(box(h, z, half_widths[j], [math.exp(b) for b in log_slopes]))
+                continue
+            gamma = math.exp(log_gamma[j if len(log_gamma) > 1 else 0])
+            if log_alpha is None:
+                values.append(rbf(h, z, gamma))
+            else:
+                values.append(rationalquadratic(h, z, gamma, math.exp(log_alpha[0])))
+        outputs.append([linear(w, values) + b for w, b in zip(weights, intercept, strict=True)])
+    return np.array(outputs)
 
 
 # --- machines in packed tables: codes times steps, number by number ---------------------------

@@ -15,7 +15,7 @@ from kernlet.compact.folds import (
     stratified_folds,
     train_stack,
 )
-from kernlet.compact.network import CrossEntropy, RBFNetwork
+from kernlet.compact.network import CrossEntropy, KernelNetwork
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import ClassValidation
 from kernlet.compact.train import (
@@ -179,7 +179,7 @@ def test_a_padded_stack_has_the_outputs_of_its_networks():
     random = np.random.default_rng(0)
     X = random.normal(size=(1, 6, 3)).astype(np.float32)
     networks = [
-        RBFNetwork(
+        KernelNetwork(
             random.normal(size=(n, 3)),
             random.normal(size=(2, n)),
             random.normal(size=2),

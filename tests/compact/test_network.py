@@ -3,6 +3,8 @@
 Gradients are compared with finite differences, values with their formulas by hand.
 """
 
+from dataclasses import replace
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -12,22 +14,20 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 import naive
-from kernlet.affine import AffineMap
 from kernlet.compact import batches as batches_module
+from kernlet.compact import network as network_module
 from kernlet.compact.batches import BatchLoader, mean_and_deviation
 from kernlet.compact.network import (
     CrossEntropy,
     Huber,
-    RBFNetwork,
+    KernelNetwork,
     SquaredError,
     SquaredHingeLoss,
     quantize,
     straight_through_grad,
 )
 from kernlet.devices import NUMPY, Device, to_numpy
-from kernlet.expansion import KernelExpansion
 from kernlet.kernels import gram as gram_module
-from kernlet.kernels.rbf import RBF
 
 # -- Losses ----------------------------------------------------------------------------------
 
@@ -177,6 +177,23 @@ def test_quantized_numbers_are_the_nearest_multiples_within_the_levels(
     np.testing.assert_allclose(np.abs(codes[~inside]), n_levels)
 
 
+def test_steps_of_columns_round_each_column_alone():
+    random = np.random.default_rng(0)
+    values, grad = random.normal(size=(2, 3, 6, 4)), random.normal(size=(2, 3, 6, 4))
+    log_steps = random.normal(size=(2, 3, 1, 4)) - 1
+    rounded = quantize(values, log_steps, 7)
+    grads = straight_through_grad(grad, values, log_steps, 7)
+    assert grads[1].shape == log_steps.shape
+    for place in np.ndindex(2, 3, 4):
+        column = (*place[:2], slice(None), slice(place[2], place[2] + 1))
+        np.testing.assert_array_equal(
+            rounded[column], quantize(values[column], log_steps[column], 7)
+        )
+        alone = straight_through_grad(grad[column], values[column], log_steps[column], 7)
+        np.testing.assert_allclose(grads[0][column], alone[0])
+        np.testing.assert_allclose(grads[1][column], alone[1])
+
+
 @settings(max_examples=60, deadline=None)
 @given(multiples=multiples, log_step=log_steps, n_levels=st.sampled_from([1, 7]))
 def test_derivatives_are_those_of_learned_step_sizes(multiples, log_step, n_levels):
@@ -232,47 +249,70 @@ def test_rounding_of_strict_arrays_is_that_of_numpy(dtype):
 
 # -- The network -----------------------------------------------------------------------------
 
-every_form = pytest.mark.parametrize(
-    ("widths", "projected"),
-    [("one", False), ("many", False), ("one", True), ("many", True)],
-    ids=["plain", "widths", "projected", "projected widths"],
-)
+FORMS = {
+    "plain": {},
+    "widths": {"widths": "many"},
+    "projected": {"projected": True},
+    "projected widths": {"projected": True, "widths": "many"},
+    "rational": {"kernel": "rational"},
+    "rational projected widths": {"kernel": "rational", "projected": True, "widths": "many"},
+    "box": {"kernel": "box"},
+    "feature scales": {"scaled": True},
+    "steps": {"n_steps": 4},
+    "projected steps": {"n_steps": 4, "projected": True},
+    "rational scaled steps": {"kernel": "rational", "n_steps": 4, "scaled": True},
+    "box steps": {"kernel": "box", "n_steps": 4},
+}
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 N_ROWS, N_CENTERS, N_FEATURES = 9, 4, 5
 
 
-def make_network(loss, seed, n_outputs=3, widths="many", projected=True):
+def make_network(
+    loss, seed, n_outputs=3, *, widths="one", projected=False, kernel="rbf", scaled=False, n_steps=0
+):
     random = np.random.default_rng(seed)
     rank = 3 if projected else N_FEATURES
-    network = RBFNetwork(
-        random.normal(size=(N_CENTERS, rank)),
-        random.normal(size=(n_outputs, N_CENTERS)),
-        random.normal(size=n_outputs),
-        random.uniform(-2, 0, N_CENTERS if widths == "many" else 1),
-        random.normal(size=(rank, N_FEATURES)) / 2 if projected else None,
-    )
+    arrays = {
+        "centers": random.normal(size=(N_CENTERS, rank)),
+        "weights": random.normal(size=(n_outputs, N_CENTERS)),
+        "intercept": random.normal(size=n_outputs),
+    }
+    if kernel == "box":
+        arrays["half_widths"] = random.normal(1, 0.5, size=(N_CENTERS, rank))
+        arrays["log_slopes"] = random.normal(size=rank)
+    else:
+        arrays["log_gamma"] = random.uniform(-2, 0, N_CENTERS if widths == "many" else 1)
+    if kernel == "rational":
+        arrays["log_alpha"] = random.normal(size=1)
+    if projected:
+        arrays["projection"] = random.normal(size=(rank, N_FEATURES)) / 2
+    if scaled:
+        arrays["log_feature_scales"] = random.normal(size=N_FEATURES) / 3
     X = random.normal(size=(N_ROWS, N_FEATURES))
+    if n_steps:
+        arrays["jumps"] = random.normal(size=n_steps)
+        arrays["step_matrix"] = np.eye(N_FEATURES)[random.integers(N_FEATURES, size=n_steps)]
+        X = np.hstack([X, random.integers(2, size=(N_ROWS, n_steps))])
     targets = random.normal(size=(N_ROWS, n_outputs))
     if hasattr(loss, "target_table"):
         table = loss.target_table(max(2, n_outputs))
         targets = table[random.integers(len(table), size=N_ROWS)]
-    return network, X, targets, random.uniform(0.1, 2, N_ROWS)
+    return KernelNetwork(**arrays), X, targets, random.uniform(0.1, 2, N_ROWS)
 
 
 @every_loss
 @every_form
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 10_000), n_outputs=st.sampled_from([1, 3]))
-def test_gradient_of_every_array_against_finite_differences(
-    loss, widths, projected, seed, n_outputs
-):
-    network, *data = make_network(loss, seed, n_outputs, widths, projected)
+def test_gradient_of_every_array_against_finite_differences(loss, form, seed, n_outputs):
+    network, *data = make_network(loss, seed, n_outputs, **form)
     _, gradient = network.value_and_grad(loss, *data)
     assert gradient.keys() == network.arrays().keys()
     for name, array in network.arrays().items():
         direction = np.random.default_rng(seed).normal(size=array.shape)
         values = []
         for sign in (1, -1):
-            moved = RBFNetwork(**{**network.arrays(), name: array + sign * 1e-6 * direction})
+            moved = replace(network, **{name: array + sign * 1e-6 * direction})
             values.append(moved.value_and_grad(loss, *data)[0])
         difference = (values[0] - values[1]) / 2e-6
         assert gradient[name].shape == array.shape
@@ -281,17 +321,65 @@ def test_gradient_of_every_array_against_finite_differences(
 
 
 @every_form
-def test_outputs_are_those_of_the_expansion(widths, projected):
-    network, X, *_ = make_network(SquaredError(), 0, 3, widths, projected)
-    gamma = np.exp(network.log_gamma)
-    expansion = KernelExpansion(
-        RBF(float(gamma[0]) if widths == "one" else gamma),
-        network.centers,
-        network.weights,
-        network.intercept,
-        AffineMap(0.0, 1.0, network.projection),
+def test_outputs_are_those_of_the_formula_number_by_number(form):
+    network, X, *_ = make_network(SquaredError(), 0, **form)
+    steps = {"step_matrix": network.step_matrix} if "n_steps" in form else {}
+    expected = naive.network_outputs(X, **network.arrays(), **steps)
+    np.testing.assert_allclose(network.outputs(X), expected, rtol=1e-10)
+
+
+@every_form
+def test_a_stack_has_the_values_and_gradients_of_its_networks(form):
+    """Networks (2 candidates, 3 folds) on rows (3 folds): as each alone."""
+    loss = CrossEntropy()
+    made = [[make_network(loss, 10 * i + j, **form) for j in range(3)] for i in range(2)]
+    names = [*made[0][0][0].arrays(), *(["step_matrix"] if "n_steps" in form else [])]
+    stack = KernelNetwork(
+        **{name: np.array([[getattr(m[0], name) for m in row] for row in made]) for name in names}
     )
-    np.testing.assert_allclose(network.outputs(X), expansion.decision_values(X), rtol=1e-10)
+    data = [np.stack([m[part] for m in made[0]]) for part in (1, 2, 3)]
+    values, gradient = stack.value_and_grad(loss, *data)
+    outputs = stack.outputs(data[0])
+    for i, j in np.ndindex(2, 3):
+        network, own = made[i][j][0], [array[j] for array in data]
+        value, alone = network.value_and_grad(loss, *own)
+        np.testing.assert_allclose(outputs[i, j], network.outputs(own[0]), rtol=1e-10)
+        assert values[i, j] == pytest.approx(value)
+        for name, array in alone.items():
+            np.testing.assert_allclose(gradient[name][i, j], array, rtol=1e-9, atol=1e-13)
+
+
+def test_blocks_of_rows_add_up_to_the_batch(monkeypatch):
+    network, *data = make_network(CrossEntropy(), 3, **FORMS["box steps"])
+    value, gradient = network.value_and_grad(CrossEntropy(), *data)
+    outputs = network.outputs(data[0])
+    monkeypatch.setattr(network_module, "_BOX_NUMBERS", 2 * N_CENTERS * N_FEATURES)
+    assert len(network._blocks(data[0])) == 5
+    np.testing.assert_allclose(network.outputs(data[0]), outputs, rtol=1e-12)
+    parts = network.value_and_grad(CrossEntropy(), *data)
+    assert parts[0] == pytest.approx(value)
+    for name, array in gradient.items():
+        np.testing.assert_allclose(parts[1][name], array, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("form", ["plain", "rational", "box"])
+@pytest.mark.parametrize("far", [1e3, 1e6])
+def test_rows_far_from_every_center_have_small_values_and_no_gradient(form, far):
+    network, X, *rest = make_network(CrossEntropy(), 2, **FORMS[form])
+    network = network.map(lambda a: a.astype(np.float32))
+    data = [a.astype(np.float32) for a in (far * np.sign(X), *rest)]
+    with np.errstate(all="raise", under="ignore"):
+        values = network.kernel_values(data[0])
+        _, gradient = network.value_and_grad(CrossEntropy(), *data)
+    assert np.all((values >= 0) & (values <= 1e-3))
+    assert np.abs(gradient["centers"]).max() < 1e-3
+    assert all(np.isfinite(array).all() for array in gradient.values())
+
+
+def test_a_large_alpha_is_the_gaussian():
+    network, X, *_ = make_network(SquaredError(), 4, **FORMS["projected widths"])
+    rational = replace(network, log_alpha=np.array([np.log(1e6)]))
+    np.testing.assert_allclose(rational.outputs(X), network.outputs(X), atol=1e-5)
 
 
 @every_loss
@@ -304,8 +392,8 @@ def test_value_is_the_weighted_mean_of_the_losses(loss):
 
 @every_loss
 @every_form
-def test_a_weight_of_two_is_the_row_twice(loss, widths, projected):
-    network, X, targets, _ = make_network(loss, 3, 3, widths, projected)
+def test_a_weight_of_two_is_the_row_twice(loss, form):
+    network, X, targets, _ = make_network(loss, 3, **form)
     weights = np.where(np.arange(N_ROWS) < 4, 2.0, 1.0)
     twice = np.r_[np.arange(N_ROWS), np.arange(4)]
     heavy = network.value_and_grad(loss, X, targets, weights)
@@ -319,16 +407,16 @@ def test_a_weight_of_two_is_the_row_twice(loss, widths, projected):
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_gradient_by_one_width_is_the_sum_of_those_by_equal_widths(seed):
-    network, *data = make_network(SquaredError(), seed, widths="one")
-    many = RBFNetwork(**{**network.arrays(), "log_gamma": np.tile(network.log_gamma, N_CENTERS)})
+    network, *data = make_network(SquaredError(), seed, projected=True)
+    many = replace(network, log_gamma=np.tile(network.log_gamma, N_CENTERS))
     one, each = (m.value_and_grad(SquaredError(), *data)[1]["log_gamma"] for m in (network, many))
     np.testing.assert_allclose(one, [each.sum()], rtol=1e-10, atol=1e-13)
 
 
 @every_loss
 @every_form
-def test_gradient_in_float32_stays_float32(loss, widths, projected):
-    network, *data = make_network(loss, 4, 3, widths, projected)
+def test_gradient_in_float32_stays_float32(loss, form):
+    network, *data = make_network(loss, 4, **form)
     short = network.map(lambda a: a.astype(np.float32))
     data = [a.astype(np.float32) for a in data]
     value, gradient = short.value_and_grad(loss, *data)
@@ -336,8 +424,9 @@ def test_gradient_in_float32_stays_float32(loss, widths, projected):
     assert {a.dtype for a in gradient.values()} == {np.dtype(np.float32)}
 
 
-def test_gradient_changes_nothing_that_is_given():
-    network, *data = make_network(SquaredError(), 5)
+@every_form
+def test_gradient_changes_nothing_that_is_given(form):
+    network, *data = make_network(SquaredError(), 5, **form)
     before = [a.copy() for a in [*network.arrays().values(), *data]]
     network.value_and_grad(SquaredError(), *data)
     for array, copy in zip([*network.arrays().values(), *data], before, strict=True):
@@ -347,8 +436,8 @@ def test_gradient_changes_nothing_that_is_given():
 @every_loss
 @every_form
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_strict_arrays_give_the_value_and_gradient_of_numpy(loss, widths, projected, dtype):
-    network, *data = make_network(loss, 6, 3, widths, projected)
+def test_strict_arrays_give_the_value_and_gradient_of_numpy(loss, form, dtype):
+    network, *data = make_network(loss, 6, **form)
     network, data = network.map(lambda a: a.astype(dtype)), [a.astype(dtype) for a in data]
     value, gradient = network.value_and_grad(loss, *data)
     strict_value, strict_gradient = network.map(array_api_strict.asarray).value_and_grad(
@@ -361,9 +450,10 @@ def test_strict_arrays_give_the_value_and_gradient_of_numpy(loss, widths, projec
         np.testing.assert_allclose(np.from_dlpack(array), gradient[name], **tolerance)
 
 
-def test_torch_gives_the_value_and_gradient_of_numpy():
+@every_form
+def test_torch_gives_the_value_and_gradient_of_numpy(form):
     torch = pytest.importorskip("torch")
-    network, *data = make_network(CrossEntropy(), 7)
+    network, *data = make_network(CrossEntropy(), 7, **form)
     value, gradient = network.value_and_grad(CrossEntropy(), *data)
     torch_value, torch_gradient = network.map(torch.asarray).value_and_grad(
         CrossEntropy(), *(torch.asarray(a) for a in data)
@@ -371,6 +461,20 @@ def test_torch_gives_the_value_and_gradient_of_numpy():
     np.testing.assert_allclose(float(torch_value), value, rtol=1e-12)
     for name, array in torch_gradient.items():
         np.testing.assert_allclose(array.numpy(), gradient[name], rtol=1e-10, atol=1e-14)
+
+
+@every_form
+def test_gradient_is_that_of_automatic_differentiation(form):
+    torch = pytest.importorskip("torch")
+    network, *data = make_network(CrossEntropy(), 8, **form)
+    X, targets, weights = (torch.asarray(a) for a in data)
+    leaves = network.map(lambda a: torch.asarray(a).requires_grad_())
+    losses, _ = CrossEntropy().value_and_grad(leaves.outputs(X), targets)
+    (losses * weights).mean().backward()
+    _, gradient = network.value_and_grad(CrossEntropy(), *data)
+    for name, array in gradient.items():
+        expected = getattr(leaves, name).grad.numpy()
+        np.testing.assert_allclose(array, expected, rtol=1e-8, atol=1e-12)
 
 
 # -- Batches ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernlet import CompactKernelClassifier
 from kernlet.compact import machine as machine_module
 from kernlet.compact import search
-from kernlet.compact.network import RBFNetwork
+from kernlet.compact.network import KernelNetwork
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
@@ -54,7 +54,7 @@ def plans(draw):
 def network_of(plan, seed=0):
     random = np.random.default_rng(seed)
     rank = plan.n_features if plan.rank is None else plan.rank
-    return RBFNetwork(
+    return KernelNetwork(
         random.normal(size=(plan.n_centers, rank)),
         random.normal(size=(plan.n_outputs, plan.n_centers)),
         random.normal(size=plan.n_outputs),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from kernlet.compact.batches import BatchLoader, TrainingSet
-from kernlet.compact.network import CrossEntropy, RBFNetwork, SquaredError
+from kernlet.compact.network import CrossEntropy, KernelNetwork, SquaredError
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import ClassValidation
 from kernlet.compact.train import (
@@ -225,7 +225,7 @@ def start(device=NUMPY, *, projected=False, widths=1):
     }
     if projected:
         arrays["projection"] = random.normal(size=(rank, N_FEATURES)) / 2
-    return RBFNetwork(**{name: device.send(array) for name, array in arrays.items()})
+    return KernelNetwork(**{name: device.send(array) for name, array in arrays.items()})
 
 
 def train(config=SHORT, device=NUMPY, random_state=0, form=None, **options):
@@ -367,14 +367,14 @@ def test_hopeless_rates_end_the_training():
 def test_training_goes_on_after_a_halving(monkeypatch):
     """A batch of rows that are not numbers costs one window of steps, and no more."""
     seen = []
-    plain = RBFNetwork.value_and_grad
+    plain = KernelNetwork.value_and_grad
 
     def once_nan(self, loss, X, targets, weights):
         seen.append(len(X))
         value, gradient = plain(self, loss, X, targets, weights)
         return (value * np.nan if len(seen) == 7 else value), gradient
 
-    monkeypatch.setattr(RBFNetwork, "value_and_grad", once_nan)
+    monkeypatch.setattr(KernelNetwork, "value_and_grad", once_nan)
     with pytest.warns(ConvergenceWarning, match="1/2 of what they were"):
         trained = train()
     assert trained.n_halvings == 1

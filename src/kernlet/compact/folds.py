@@ -11,7 +11,7 @@ import numpy as np
 from kernlet._typing import Array, Floats, Indices
 from kernlet.compact.batches import BatchLoader
 from kernlet.compact.initialise import initialise
-from kernlet.compact.network import RBFNetwork
+from kernlet.compact.network import KernelNetwork
 from kernlet.compact.plan import StoragePlan
 from kernlet.compact.train import (
     LATER_RATE,
@@ -154,7 +154,7 @@ def train_stack(
 
 def _initial(
     trainer: Trainer, plan: StoragePlan, noise: float, split: Split, number: int
-) -> RBFNetwork:
+) -> KernelNetwork:
     """The initial network of a plan in a fold."""
     training = replace(trainer.training, train=split[0], held_out=split[1])
     seed = derive_seed(trainer.seed, plan.n_centers, plan.rank or 0, number)
@@ -166,7 +166,7 @@ def _initial(
     return network
 
 
-def _stacked(networks: Sequence[Sequence[RBFNetwork]]) -> tuple[RBFNetwork, Floats]:
+def _stacked(networks: Sequence[Sequence[KernelNetwork]]) -> tuple[KernelNetwork, Floats]:
     """Networks as one, padded with zeros; and 1 for each of its centers that is not padding."""
     arrays = [[network.arrays() for network in row] for row in networks]
     shape = (len(arrays), len(arrays[0]))
@@ -179,7 +179,7 @@ def _stacked(networks: Sequence[Sequence[RBFNetwork]]) -> tuple[RBFNetwork, Floa
             stacked[name][(*place, *map(slice, array.shape))] = array
     sizes = np.array([[len(of["centers"]) for of in row] for row in arrays])
     is_center = np.arange(stacked["centers"].shape[2]) < sizes[:, :, None]
-    return RBFNetwork(**stacked), is_center.astype(np.float32)
+    return KernelNetwork(**stacked), is_center.astype(np.float32)
 
 
 def _best_steps(stack: Array, n_levels: int) -> Floats:
@@ -190,7 +190,7 @@ def _best_steps(stack: Array, n_levels: int) -> Floats:
 
 
 def _held_out_outputs(
-    stack: RBFNetwork, batches: StackedBatches, held_out: Sequence[Indices]
+    stack: KernelNetwork, batches: StackedBatches, held_out: Sequence[Indices]
 ) -> list[list[Floats]]:
     """Outputs of each network for the held-out rows of its fold."""
     longest = max(map(len, held_out))

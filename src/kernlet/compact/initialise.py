@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernlet import sampling
 from kernlet._typing import Floats, Indices
 from kernlet.compact.batches import BatchLoader, TrainingSet
-from kernlet.compact.network import RBFNetwork
+from kernlet.compact.network import KernelNetwork
 from kernlet.compact.plan import StoragePlan
 from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
@@ -199,7 +199,7 @@ def initial_network(
     random: np.random.RandomState,
     noise: float = 0.0,
     points: Floats | None = None,
-) -> RBFNetwork:
+) -> KernelNetwork:
     """A network of k-means centers, or over points; ``noise`` is that of the inputs in training."""
     projection = None if rank is None else principal_directions(sample, rank)
     if projection is not None:
@@ -213,7 +213,7 @@ def initial_network(
     gamma = _best_gamma(sample, centers, initial_gamma(sample, centers, groups, noise))
     weights = ridge_weights(sample, centers, gamma)
     log_gamma = np.log(np.array([gamma]))
-    return RBFNetwork(centers, weights, np.zeros(len(weights)), log_gamma, projection)
+    return KernelNetwork(centers, weights, np.zeros(len(weights)), log_gamma, projection)
 
 
 def _best_gamma(sample: Sample, centers: Floats, gamma: float) -> float:
@@ -253,19 +253,19 @@ def initialise(
     model: InitialModel | None,
     noise: float,
     random: np.random.RandomState,
-) -> RBFNetwork:
+) -> KernelNetwork:
     """The initial network of a plan, as numpy arrays: of the user's model if that has its size."""
     # Drawn even where it is not used, so that training sees the same random numbers.
     sample = _draw_sample(training, batches, plan.n_centers, random)
     points = None
     if isinstance(model, QuantizedExpansion):
-        return RBFNetwork.from_expansion(model)
+        return KernelNetwork.from_expansion(model)
     if model is not None:
         shift, scale = as_numbers(batches.shift), as_numbers(batches.scale)
         is_plan = (plan.n_centers, plan.rank) == (len(model.points), None)
         # Behind a scale per column, the kernel of the user's expansion has another shape.
         if is_plan and model.expansion is not None and np.ndim(scale) == 0:
-            return RBFNetwork.from_expansion(model.expansion, shift, scale)
+            return KernelNetwork.from_expansion(model.expansion, shift, scale)
         points = (model.points - shift) / scale
     return initial_network(sample, plan.n_centers, plan.rank, random, noise, points)
 

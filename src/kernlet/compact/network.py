@@ -1,12 +1,13 @@
-"""A Gaussian RBF network: losses, parameters and gradient.
+"""Networks of kernels over trained centers: losses, parameters and gradient.
 
-f_c(x) = sum_j weights[c, j] exp(-gamma_j |P x - centers[j]|^2) + intercept[c]
+f_c(x) = sum_j weights[c, j] k_j(P h(x)) + intercept[c]
 
 Arrays may be those of numpy or of any library that follows the array API standard.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
@@ -106,7 +107,10 @@ Loss = CrossEntropy | SquaredHingeLoss | SquaredError | Huber
 
 
 def quantize(values: Array, log_step: Array, n_levels: int) -> Array:
-    """The nearest multiples of a step, of shape (..., 1, 1), from -n_levels to n_levels of them."""
+    """The nearest multiples of a step, from -n_levels to n_levels of them.
+
+    A table has one step, of shape (..., 1, 1), or one per column, of shape (..., 1, n_columns).
+    """
     xp = array_namespace(values)
     step = xp.exp(log_step)
     return xp.clip(xp.round(values / step), -float(n_levels), float(n_levels)) * step
@@ -125,31 +129,77 @@ def straight_through_grad(
     multiples = values / step
     codes = xp.clip(xp.round(multiples), -float(n_levels), float(n_levels))
     inside = xp.astype(xp.abs(multiples) <= n_levels, values.dtype)
-    grad_step = xp.sum(grad * (codes - inside * multiples), axis=(-2, -1), keepdims=True)
+    shared = tuple(axis for axis, size in enumerate(log_step.shape) if size == 1)
+    grad_step = xp.sum(grad * (codes - inside * multiples), axis=shared, keepdims=True)
     return grad * inside, grad_step * step
 
 
 # -- The network -----------------------------------------------------------------------------
 
+# How this works
+# --------------
+# A batch passes through three layers, and its gradient back through the same three.
+#
+# Inputs. Rows are [u | S]: scaled features, and one column of zeros and ones per step of the step
+# map, [u_d > t]. With M the 0/1 matrix of the features of the steps, h = s * (u + S (v M)), where
+# jumps v and feature scales s are trained; then comes the projection P.
+#
+# Kernel. The exponents of a batch are one matrix product, and so is their gradient:
+#   -gamma_j |h - z_j|^2 = a.c_j with a   = (h, |h|^2, 1)
+#                               and   c_j = (2 gamma_j z_j, -gamma_j, -gamma_j |z_j|^2).
+# With K_ij = exp(a_i.c_j) and E = K * (dL/df @ weights), the gradient by all c_j is E.T @ a,
+# and the chain rule from c_j to centers and widths touches arrays of n_centers rows only.
+# Beside the products a batch is traversed twice: for the exponential and for E. The rational
+# quadratic kernel has the same product with gamma / alpha in place of gamma.
+# The box kernel is a product over features of 1 / T, with x = b (h - z), y = b w and
+#   T = (1 + e^(x - y)) (1 + e^(-x - y)) = 1 + e^(-2y) + e^(-y) (e^x + e^-x),
+#   d log(1/T) / dx = -e^(-y) (e^x - e^-x) / T,    d log(1/T) / dy = 1 - (1 - e^(-2y)) / T.
+# Factors 1 / T are at most 1, so that their product underflows to 0 and never overflows. As b
+# multiplies h, z and w alike, the gradient by log b is h.dL/dh + z.dL/dz + w.dL/dw.
+# Its arrays have a number per row, center and feature, and are formed for blocks of rows.
+#
+# Outputs are linear in the kernel values.
+
+#: Exponents beyond which a logistic function is 0 or 1 in float32; e^80 is below its largest.
+_LARGEST_EXPONENT = 40.0
+_LEAST_VALUE = 1e-26  # of a kernel: smaller ones become subnormal, which are slow
+#: Numbers per row, center and feature that are formed at once: in the cache of a CPU, and on a GPU.
+_BOX_NUMBERS, _BOX_NUMBERS_ON_DEVICE = 2**18, 2**26
+#: Fields of a network that are not trained.
+_CONSTANTS = ("mask", "step_matrix")
+
 
 @dataclass(frozen=True, eq=False)
-class RBFNetwork:
-    """The parameters of f_c(x) = sum_j weights[c, j] exp(-gamma_j |P x - z_j|^2) + intercept[c].
+class KernelNetwork:
+    """The parameters of f_c(x) = sum_j weights[c, j] k_j(x) + intercept[c].
 
-    ``log_gamma`` has shape (1,) or (n_centers,), ``projection`` (rank, n_features) or is None. All
-    may have the same leading dimensions, of several networks that are computed at once.
+    The kernel is the box kernel where there are ``half_widths`` (n_centers, n_features) and
+    ``log_slopes`` (n_features,); the rational quadratic one where there is ``log_alpha`` (1,); else
+    the Gaussian. ``log_gamma`` has shape (1,) or (n_centers,), ``projection`` (rank, n_features),
+    ``log_feature_scales`` (n_features,), ``jumps`` (n_steps,). All may have the same leading
+    dimensions, of several networks that are computed at once.
+
+    Constants: ``step_matrix`` (n_steps, n_features) has a 1 at the feature of each step; ``mask``
+    (n_outputs, n_centers) is 0 where weights are fixed at zero.
     """
 
     centers: Array
     weights: Array
     intercept: Array
-    log_gamma: Array
+    log_gamma: Array = None  # only of the box kernel
     projection: Array | None = None
+    log_feature_scales: Array | None = None
+    jumps: Array | None = None
+    log_alpha: Array | None = None
+    half_widths: Array | None = None
+    log_slopes: Array | None = None
+    mask: Array | None = None
+    step_matrix: Array | None = None
 
     @classmethod
     def from_expansion(
         cls, expansion: KernelExpansion, shift: float = 0.0, scale: float = 1.0
-    ) -> RBFNetwork:
+    ) -> KernelNetwork:
         """The network of an rbf expansion, for inputs (x - shift) / scale.
 
         A quantized expansion carries its own shift and scale.
@@ -164,27 +214,24 @@ class RBFNetwork:
         return cls(centers, coef, intercept, np.log(np.array([gamma])))
 
     def arrays(self) -> Arrays:
-        """The parameters by name, without a missing projection."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: array for name, array in named.items() if array is not None}
+        """The parameters by name, without missing ones."""
+        names = [field.name for field in fields(self) if field.name not in _CONSTANTS]
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def map(self, function: Callable[[Array], Array]) -> RBFNetwork:
-        """The network with a function applied to each parameter, such as a move to a device."""
-        return RBFNetwork(**{name: function(array) for name, array in self.arrays().items()})
+    def map(self, function: Callable[[Array], Array]) -> KernelNetwork:
+        """The network with a function applied to each array, such as a move to a device."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {name: array for name, array in named.items() if array is not None}
+        return KernelNetwork(**{name: function(array) for name, array in given.items()})
 
     def outputs(self, X: Array) -> Array:
         """Outputs of shape (..., n_rows, n_outputs)."""
-        return self._outputs(gaussian_matmul(*self._augmented(X)))
+        blocks = [self._outputs(self.kernel_values(X[..., rows, :])) for rows in self._blocks(X)]
+        return blocks[0] if len(blocks) == 1 else array_namespace(X).concat(blocks, axis=-2)
 
-    def _outputs(self, K: Array) -> Array:
-        return K @ self.weights.mT + self.intercept[..., None, :]
-
-    # The exponents of a batch are one matrix product, and so is their gradient:
-    #   -gamma_j |u - z_j|^2 = a.c_j with a   = (u, |u|^2, 1)
-    #                               and   c_j = (2 gamma_j z_j, -gamma_j, -gamma_j |z_j|^2).
-    # With K_ij = exp(a_i.c_j) and E = K * (dL/df @ weights), the gradient by all c_j is E.T @ a,
-    # and the chain rule from c_j to centers and widths touches arrays of n_centers rows only.
-    # Beside the products a batch is traversed twice: for the exponential and for E.
+    def kernel_values(self, X: Array) -> Array:
+        """Kernel values with the centers, of shape (..., n_rows, n_centers)."""
+        return self._kernel(self._projected(self._features(X))).values
 
     def value_and_grad(
         self, loss: Loss, X: Array, targets: Array, row_weights: Array
@@ -194,36 +241,187 @@ class RBFNetwork:
         ``row_weights`` have mean 1 over all rows, so that a batch of heavy rows counts for more.
         Time is about 4 n_rows n_centers rank, plus 4 n_rows rank n_features with a projection.
         """
-        xp = array_namespace(X)
-        rows, centers = self._augmented(X)
-        K = gaussian_matmul(rows, centers)
-        losses, grad_outputs = loss.value_and_grad(self._outputs(K), targets)
         shares = row_weights / X.shape[-2]
+        total, grad = None, {}
+        for rows in self._blocks(X):
+            block = X[..., rows, :], targets[..., rows, :], shares[..., rows]
+            value, part = self._value_and_grad(loss, *block)
+            if total is None:
+                total, grad = value, part
+            else:
+                total = total + value
+                grad = {name: array + part[name] for name, array in grad.items()}
+        return total, grad
+
+    def _value_and_grad(
+        self, loss: Loss, X: Array, targets: Array, shares: Array
+    ) -> tuple[Array, Arrays]:
+        xp = array_namespace(X)
+        features = self._features(X)
+        kernel = self._kernel(self._projected(features))
+        losses, grad_outputs = loss.value_and_grad(self._outputs(kernel.values), targets)
         grad_outputs = grad_outputs * shares[..., None]
-        grad = {"weights": grad_outputs.mT @ K, "intercept": xp.sum(grad_outputs, axis=-2)}
-        K *= grad_outputs @ self.weights  # now the gradient by the exponents
-        grad["centers"], grad["log_gamma"] = self._grad_centers(K.mT @ rows)
-        if self.projection is not None:
-            grad_rows = K @ centers
-            grad_projected = grad_rows[..., :-2] + 2 * grad_rows[..., -2:-1] * rows[..., :-2]
-            grad["projection"] = grad_projected.mT @ X
+        grad = {"weights": grad_outputs.mT @ kernel.values}
+        grad["intercept"] = xp.sum(grad_outputs, axis=-2)
+        grad |= kernel.grad(grad_outputs @ self.weights)
+        layer = (self.projection, self.log_feature_scales, self.jumps)
+        if any(array is not None for array in layer):
+            grad |= self._input_grad(X, features, kernel.grad_rows())
         return xp.sum(shares * losses, axis=-1), grad
 
-    def _augmented(self, X: Array) -> tuple[Array, Array]:
-        """The vectors a of rows and c of centers."""
-        U = X if self.projection is None else X @ self.projection.mT
-        gamma = array_namespace(X).exp(self.log_gamma)
-        return augment_rows(U), augment_centers(self.centers, gamma)
+    def _outputs(self, K: Array) -> Array:
+        return K @ self.weights.mT + self.intercept[..., None, :]
 
-    def _grad_centers(self, grad_augmented: Array) -> tuple[Array, Array]:
-        """Gradients by centers and log gamma, from the gradient by the augmented centers."""
-        xp = array_namespace(grad_augmented)
-        Z, gamma = self.centers, xp.exp(self.log_gamma)
-        products, norms, squares = (grad_augmented[..., part] for part in (slice(0, -2), -2, -1))
-        grad_centers = products - squares[..., None] * Z
-        grad_centers *= 2 * gamma[..., None]
-        grad_gamma = 2 * row_products(Z, products) - norms
-        grad_gamma = grad_gamma - squares * row_products(Z, Z)
-        if gamma.shape[-1] == 1:
-            grad_gamma = xp.sum(grad_gamma, axis=-1, keepdims=True)
-        return grad_centers, gamma * grad_gamma
+    def _kernel(self, H: Array) -> _Gaussian | _RationalQuadratic | _Box:
+        if self.half_widths is not None:
+            return _Box(self, H)
+        return _Gaussian(self, H) if self.log_alpha is None else _RationalQuadratic(self, H)
+
+    def _features(self, X: Array) -> Array:
+        """The features h of rows [u | S], before the projection."""
+        if self.jumps is not None:
+            n_features = X.shape[-1] - self.jumps.shape[-1]
+            U, S = X[..., :n_features], X[..., n_features:]
+            X = U + S @ (self.jumps[..., None] * self.step_matrix)
+        if self.log_feature_scales is not None:
+            X = X * array_namespace(X).exp(self.log_feature_scales)[..., None, :]
+        return X
+
+    def _projected(self, H: Array) -> Array:
+        return H if self.projection is None else H @ self.projection.mT
+
+    def _input_grad(self, X: Array, features: Array, grad_rows: Array) -> Arrays:
+        """Gradients by projection, feature scales and jumps, from that by the projected rows."""
+        xp = array_namespace(X)
+        grad = {}
+        if self.projection is not None:
+            grad["projection"] = grad_rows.mT @ features
+            if self.log_feature_scales is None and self.jumps is None:
+                return grad
+            grad_rows = grad_rows @ self.projection
+        if self.log_feature_scales is not None:
+            grad["log_feature_scales"] = xp.sum(grad_rows * features, axis=-2)
+            grad_rows = grad_rows * xp.exp(self.log_feature_scales)[..., None, :]
+        if self.jumps is not None:
+            S = X[..., -self.jumps.shape[-1] :]
+            grad["jumps"] = xp.sum((S.mT @ grad_rows) * self.step_matrix, axis=-1)
+        return grad
+
+    def _blocks(self, X: Array) -> list[slice]:
+        """Slices of the rows: all at once, or blocks of bounded memory for the box kernel."""
+        n_rows = X.shape[-2]
+        if self.half_widths is None:
+            return [slice(0, n_rows)]
+        on_device = not isinstance(X, np.ndarray)
+        numbers = _BOX_NUMBERS_ON_DEVICE if on_device else _BOX_NUMBERS
+        size = max(1, numbers // max(1, math.prod(self.half_widths.shape)))
+        starts = range(0, max(1, n_rows), size)
+        return [slice(start, min(start + size, n_rows)) for start in starts]
+
+
+class _Gaussian:
+    """K = exp(-gamma_j |h - z_j|^2) of a batch; its gradient overwrites the values."""
+
+    def __init__(self, network: KernelNetwork, H: Array) -> None:
+        self.Z, self.gamma = network.centers, array_namespace(H).exp(network.log_gamma)
+        self.rows, self.centers = augment_rows(H), augment_centers(self.Z, self.gamma)
+        self.values = gaussian_matmul(self.rows, self.centers)
+
+    def grad(self, grad_values: Array) -> Arrays:
+        """Gradients by centers and log gamma, from that by the kernel values."""
+        self.values *= grad_values  # now the gradient by the exponents
+        grad_centers, grad_log_gamma = _grad_centers(self.Z, self.gamma, self.values.mT @ self.rows)
+        return {"centers": grad_centers, "log_gamma": _like(grad_log_gamma, self.gamma)}
+
+    def grad_rows(self) -> Array:
+        """The gradient by h, after the others."""
+        grad_rows = self.values @ self.centers
+        return grad_rows[..., :-2] + 2 * grad_rows[..., -2:-1] * self.rows[..., :-2]
+
+
+class _RationalQuadratic(_Gaussian):
+    """K = (1 + gamma_j |h - z_j|^2 / alpha)^-alpha of a batch."""
+
+    def __init__(self, network: KernelNetwork, H: Array) -> None:
+        xp = array_namespace(H)
+        self.alpha = xp.exp(network.log_alpha)
+        self.Z, self.gamma = network.centers, xp.exp(network.log_gamma) / self.alpha
+        self.rows, self.centers = augment_rows(H), augment_centers(self.Z, self.gamma)
+        self.ratios = xp.clip(-(self.rows @ self.centers.mT), 0.0, 1e30)
+        self.logs = xp.log1p(self.ratios)
+        least = math.log(_LEAST_VALUE)
+        self.values = xp.exp(xp.clip(-self.alpha[..., None] * self.logs, least, 0.0))
+
+    def grad(self, grad_values: Array) -> Arrays:
+        """Gradients by centers, log gamma and log alpha."""
+        xp = array_namespace(grad_values)
+        self.values *= grad_values  # the gradient by log K
+        by_power = xp.sum(self.values * self.logs, axis=(-2, -1))
+        self.values *= self.alpha[..., None] / (1 + self.ratios)  # by -gamma |h - z|^2 / alpha
+        grad_centers, grad_log_gamma = _grad_centers(self.Z, self.gamma, self.values.mT @ self.rows)
+        by_ratio = xp.sum(grad_log_gamma, axis=-1, keepdims=True)
+        return {
+            "centers": grad_centers,
+            "log_gamma": _like(grad_log_gamma, self.gamma),
+            "log_alpha": -by_ratio - self.alpha * by_power[..., None],
+        }
+
+
+class _Box:
+    """K = prod_d 1 / T_d of a batch; arrays are of shape (..., n_features, n_centers, n_rows)."""
+
+    def __init__(self, network: KernelNetwork, H: Array) -> None:
+        assert network.half_widths is not None
+        xp = array_namespace(H)
+        self.H, self.Z, self.W = H, network.centers, network.half_widths
+        self.slopes = xp.exp(network.log_slopes)[..., None, :]
+        limits = -_LARGEST_EXPONENT, _LARGEST_EXPONENT
+        x = (self.slopes * H).mT[..., None, :] - (self.slopes * self.Z).mT[..., None]
+        self.q = xp.exp(-xp.clip(self.slopes * self.W, *limits)).mT  # e^-y
+        self.powers = xp.exp(xp.clip(x, *limits))
+        self.inverse_powers = 1 / self.powers
+        q = self.q[..., None]
+        terms = self.powers + self.inverse_powers
+        terms *= q
+        terms += 1 + q * q
+        self.factors = 1 / terms
+        self.values = xp.clip(xp.prod(self.factors, axis=-3), _LEAST_VALUE, 1.0).mT
+
+    def grad(self, grad_values: Array) -> Arrays:
+        """Gradients by centers, half widths and log slopes."""
+        xp = array_namespace(grad_values)
+        by_log = (grad_values * self.values).mT[..., None, :, :]
+        by_x = self.powers - self.inverse_powers
+        by_x *= self.factors
+        by_x *= by_log
+        by_x *= self.q[..., None]
+        self.by_rows = -xp.sum(by_x, axis=-2)
+        by_factors = xp.sum(self.factors * by_log, axis=-1)
+        by_y = xp.sum(by_log, axis=-1) - (1 - self.q * self.q) * by_factors
+        grad = {"centers": self.slopes * xp.sum(by_x, axis=-1).mT}
+        grad["half_widths"] = self.slopes * by_y.mT
+        grad["log_slopes"] = xp.sum(self.H * self.grad_rows(), axis=-2)
+        grad["log_slopes"] += xp.sum(self.Z * grad["centers"], axis=-2)
+        grad["log_slopes"] += xp.sum(self.W * grad["half_widths"], axis=-2)
+        return grad
+
+    def grad_rows(self) -> Array:
+        """The gradient by h, after the others."""
+        return self.slopes * self.by_rows.mT
+
+
+def _grad_centers(Z: Array, gamma: Array, grad_augmented: Array) -> tuple[Array, Array]:
+    """Gradients by centers and log gamma of each, from the gradient by the augmented centers."""
+    products, norms, squares = (grad_augmented[..., part] for part in (slice(0, -2), -2, -1))
+    grad_centers = products - squares[..., None] * Z
+    grad_centers *= 2 * gamma[..., None]
+    grad_gamma = 2 * row_products(Z, products) - norms
+    grad_gamma = grad_gamma - squares * row_products(Z, Z)
+    return grad_centers, gamma * grad_gamma
+
+
+def _like(grad_log_gamma: Array, gamma: Array) -> Array:
+    """The gradient by one width is the sum of those of the centers."""
+    if gamma.shape[-1] > 1:
+        return grad_log_gamma
+    return array_namespace(gamma).sum(grad_log_gamma, axis=-1, keepdims=True)

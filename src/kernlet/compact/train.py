@@ -13,7 +13,7 @@ import numpy as np
 from kernlet._typing import Array, Floats, Indices
 from kernlet.compact.batches import BatchLoader, TrainingSet
 from kernlet.compact.initialise import InitialModel, initialise
-from kernlet.compact.network import Arrays, Loss, RBFNetwork, quantize, straight_through_grad
+from kernlet.compact.network import Arrays, KernelNetwork, Loss, quantize, straight_through_grad
 from kernlet.compact.plan import PACKED, StoragePlan
 from kernlet.devices import Function, array_namespace, capture_cuda_graph, to_numpy
 from kernlet.progress import Progress
@@ -209,14 +209,14 @@ class Trained:
     halved because the loss was not finite.
     """
 
-    network: RBFNetwork
+    network: KernelNetwork
     steps: dict[str, float]
     losses: tuple[float, ...]
     n_halvings: int
 
 
 def train_network(
-    network: RBFNetwork,
+    network: KernelNetwork,
     loss: Loss,
     batches: BatchLoader,
     config: TrainingConfig,
@@ -224,7 +224,7 @@ def train_network(
     *,
     levels: dict[str, int] | None = None,
     steps: dict[str, Any] | None = None,
-    on_epoch: Callable[[float, RBFNetwork], bool] | None = None,
+    on_epoch: Callable[[float, KernelNetwork], bool] | None = None,
 ) -> Trained:
     """Train a network on the device of the batches, in one stage.
 
@@ -253,7 +253,7 @@ class _Stage:
 
     def __init__(
         self,
-        network: RBFNetwork,
+        network: KernelNetwork,
         loss: Loss,
         batches: BatchLoader,
         config: TrainingConfig,
@@ -284,7 +284,7 @@ class _Stage:
             self._step = capture_cuda_graph(self._take_step, batches.device)
 
     @property
-    def network(self) -> RBFNetwork:
+    def network(self) -> KernelNetwork:
         """The network as it is stored: quantized where it will be."""
         return self._quantized(self.adam.arrays(self.state.copy().vector))
 
@@ -367,12 +367,12 @@ class _Stage:
             f"1/{2**self.n_halvings} of what they were."
         )
 
-    def _quantized(self, arrays: Arrays) -> RBFNetwork:
+    def _quantized(self, arrays: Arrays) -> KernelNetwork:
         log_steps = {_log_step(name) for name in self.levels}
         parameters = {name: array for name, array in arrays.items() if name not in log_steps}
         for name, n_levels in self.levels.items():
             parameters[name] = quantize(arrays[name], arrays[_log_step(name)], n_levels)
-        return RBFNetwork(**parameters)
+        return KernelNetwork(**parameters)
 
     def _draw_noise(self, batch_size: int) -> Array:
         generator = np.random.default_rng(self.random.randint(2**31 - 1))
@@ -401,17 +401,17 @@ _FINETUNE_EPOCHS = 0.25
 class EpochMonitor:
     """Records the epochs of a fit, reports them to callbacks, and decides when to stop."""
 
-    def __init__(self, attributes: Callable[[RBFNetwork], dict[str, Any]]) -> None:
+    def __init__(self, attributes: Callable[[KernelNetwork], dict[str, Any]]) -> None:
         self.attributes = attributes
         self.history: list[dict[str, float]] = []
         self.was_stopped = False
-        self._best: tuple[float, RBFNetwork | None] = (-math.inf, None)
+        self._best: tuple[float, KernelNetwork | None] = (-math.inf, None)
         self._n_worse = 0
 
     def watch(
         self,
         task: Progress,
-        score: Callable[[RBFNetwork], float] | None = None,
+        score: Callable[[KernelNetwork], float] | None = None,
         patience: int | None = None,
     ) -> None:
         """Report the epochs that follow to a task, with the validated score where there is one.
@@ -420,7 +420,7 @@ class EpochMonitor:
         """
         self.task, self.score, self.patience = task, score, patience
 
-    def __call__(self, loss: float, network: RBFNetwork) -> bool:
+    def __call__(self, loss: float, network: KernelNetwork) -> bool:
         """Record an epoch; True to stop."""
         score = self.score(network) if self.score is not None else math.nan
         self.history.append({"loss": loss, "score": score})
@@ -434,7 +434,7 @@ class EpochMonitor:
             self._n_worse += 1
         return self._n_worse >= self.patience
 
-    def end_stage(self, trained: RBFNetwork) -> RBFNetwork:
+    def end_stage(self, trained: KernelNetwork) -> KernelNetwork:
         """The network to continue with: the best one with early stopping, which ends here."""
         self.patience = None
         return trained if self._best[1] is None else self._best[1]
@@ -490,7 +490,7 @@ class Trial:
     """
 
     candidate: Candidate
-    network: RBFNetwork
+    network: KernelNetwork
     expansion: QuantizedExpansion
     outputs: Floats
     rows: Indices
@@ -519,7 +519,7 @@ class Trainer:
         plan = replace(plan, n_centers=len(network.centers))
         trained = self._train(network, plan, config, random, monitor)
         expansion = self.pack(trained.network, plan, trained.steps)
-        stored = RBFNetwork.from_expansion(expansion).map(self.batches.device.send)
+        stored = KernelNetwork.from_expansion(expansion).map(self.batches.device.send)
         return Trial(
             replace(candidate, plan=plan),
             trained.network.map(to_numpy),
@@ -556,18 +556,18 @@ class Trainer:
         return replace(trial, network=trained.network.map(to_numpy), expansion=expansion)
 
     def pack(
-        self, network: RBFNetwork, plan: StoragePlan, steps: dict[str, float]
+        self, network: KernelNetwork, plan: StoragePlan, steps: dict[str, float]
     ) -> QuantizedExpansion:
         """Store a network by a plan."""
         return plan.pack(network.arrays(), steps, self.batches.shift, self.batches.scale)
 
-    def score(self, network: RBFNetwork) -> float:
+    def score(self, network: KernelNetwork) -> float:
         """The score of a network on the held-out rows; NaN without any."""
         outputs = self._held_out_outputs(network)
         held_out = self.training.held_out
         return self.training.validation.score(outputs, held_out, with_error=False).value
 
-    def total_loss(self, network: RBFNetwork) -> float:
+    def total_loss(self, network: KernelNetwork) -> float:
         """The weighted sum of the losses of all rows."""
         total = 0.0
         for rows in self.batches.blocks():
@@ -579,7 +579,7 @@ class Trainer:
 
     def _train(
         self,
-        network: RBFNetwork,
+        network: KernelNetwork,
         plan: StoragePlan,
         config: TrainingConfig,
         random: np.random.RandomState,
@@ -613,7 +613,7 @@ class Trainer:
             n_halvings=trained.n_halvings + quantized.n_halvings,
         )
 
-    def _held_out_outputs(self, network: RBFNetwork) -> Floats:
+    def _held_out_outputs(self, network: KernelNetwork) -> Floats:
         held_out = self.batches.subset(self.training.held_out)
         outputs = [to_numpy(network.outputs(held_out.rows(rows))) for rows in held_out.blocks()]
         return np.concatenate([np.empty((0, network.weights.shape[0]), np.float32), *outputs])

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from kernlet._typing import Floats, Indices
 from kernlet.compact.batches import BatchLoader, mean_and_deviation
-from kernlet.compact.network import CrossEntropy, RBFNetwork, SquaredHingeLoss
+from kernlet.compact.network import CrossEntropy, KernelNetwork, SquaredHingeLoss
 from kernlet.compact.train import RATES, TrainingConfig, train_network
 from kernlet.devices import find_device, to_numpy
 from kernlet.expansion import KernelExpansion
@@ -284,7 +284,7 @@ def refine(
         scale=scale,
         device=find_device(device),
     )
-    network = RBFNetwork.from_expansion(expansion, shift, scale).map(batches.device.send)
+    network = KernelNetwork.from_expansion(expansion, shift, scale).map(batches.device.send)
     config = TrainingConfig(n_epochs, batch_size, noise, rates={**RATES, **(rates or {})})
     trained = train_network(network, kind, batches, config, check_random_state(random_state))
     network = trained.network.map(to_numpy)

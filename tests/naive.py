@@ -678,3 +678,24 @@ def golden_section(function, low, high, tol=1e-9):
         else:
             high = right
     return (low + high) / 2
+
+
+# Inputs of compact machines
+
+
+def mapped_row(x, shift, scale, *, is_asinh=False, features=(), thresholds=(), block=1):
+    """[u | S] of one row, number by number, in the float32 arithmetic of the stored machine."""
+    if block > 1:
+        side = math.isqrt(len(x))
+        x = [
+            sum(x[(i + a) * side + j + b] for a in range(block) for b in range(block)) / block**2
+            for i in range(0, side, block)
+            for j in range(0, side, block)
+        ]
+    u = []
+    shifts, scales = (np.broadcast_to(value, len(x)) for value in (shift, scale))
+    for value, s, a in zip(x, shifts, scales, strict=True):
+        number = np.float32(value - s) * np.float32(1 / a)
+        u.append(np.arcsinh(number) if is_asinh else number)
+    steps = zip(features, thresholds, strict=True)
+    return np.array(u + [float(u[d] > np.float32(t)) for d, t in steps], dtype=np.float32)

@@ -16,6 +16,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.competitors.contract import Shape, spread_out
 from kernlet.compact.batches import BatchLoader, mean_and_deviation
+from kernlet.compact.inputs import Inputs
 from kernlet.compact.network import CrossEntropy, quantize, straight_through_grad
 from kernlet.compact.train import (
     NOISE_OFFSETS,
@@ -234,8 +235,7 @@ def _examples(
         np.asarray(codes, dtype=np.int64),
         np.ones(X.shape[0]),
         table=LOSS.target_table(n_classes),
-        shift=shift,
-        scale=scale,
+        inputs=Inputs(shift, scale),
         device=device,
     )
 

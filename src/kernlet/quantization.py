@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,16 +140,22 @@ def encode(values: Any, format: Format, step: float | None = None) -> PackedArra
     return PackedArray(format, values.shape, packed, step)
 
 
-def encode_columns(shift: Floats, scale: Floats) -> tuple[PackedArray, PackedArray]:
-    """Shifts and scales of columns in float16 where that is exact enough, else in float32."""
+def encode_columns(
+    shift: Floats, scale: Floats, formats: Sequence[Format | None] = (None, None)
+) -> tuple[PackedArray, PackedArray]:
+    """Shifts and scales of columns in float16 where that is exact enough, else in float32.
+
+    Or in the given ``formats``.
+    """
     errors = (_SHIFT_ERROR * scale, _SCALE_ERROR * scale)
     packed = []
-    for values, error in zip((shift, scale), errors, strict=True):
+    for values, error, format in zip((shift, scale), errors, formats, strict=True):
         # The step is a power of 2, so that numbers which float16 holds exactly stay exact.
         largest = float(np.abs(values).max())
         step = 2.0 ** math.ceil(math.log2(largest / _LARGEST_FLOAT16)) if largest else 1.0
         half = encode(values, FORMATS["float16"], step)
-        is_enough = (np.abs(half.decoded() - values) <= error).all()
+        is_enough = bool((np.abs(half.decoded() - values) <= error).all())
+        is_enough = is_enough if format is None else format == half.format
         packed.append(half if is_enough else encode(values, FORMATS["float32"]))
     return packed[0], packed[1]
 

@@ -15,6 +15,7 @@ from kernlet.compact.folds import (
     stratified_folds,
     train_stack,
 )
+from kernlet.compact.inputs import Inputs
 from kernlet.compact.network import CrossEntropy, KernelNetwork
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import ClassValidation
@@ -69,7 +70,7 @@ def trainer_of(data, device=NUMPY):
     validation = ClassValidation(codes, weights)
     rows = np.arange(N_ROWS)
     training = TrainingSet(X, weights, codes, loss, validation, rows, rows[:0], table, 5 * table)
-    batches = BatchLoader(X, codes, weights, table=table, shift=0.5, scale=2.0, device=device)
+    batches = BatchLoader(X, codes, weights, table=table, inputs=Inputs(0.5, 2.0), device=device)
     return Trainer(training, batches, None, TrainingConfig(6, 16), seed=3)
 
 

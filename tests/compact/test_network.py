@@ -17,6 +17,7 @@ import naive
 from kernlet.compact import batches as batches_module
 from kernlet.compact import network as network_module
 from kernlet.compact.batches import BatchLoader, mean_and_deviation
+from kernlet.compact.inputs import Inputs
 from kernlet.compact.network import (
     CrossEntropy,
     Huber,
@@ -494,7 +495,7 @@ BATCH = np.array([5, 0, 11, 5])
 
 def make_batches(rows=X, **changes):
     return BatchLoader(
-        rows, CODES, WEIGHTS, **{"table": TABLE, "shift": 0.5, "scale": 2.0, **changes}
+        rows, CODES, WEIGHTS, **{"table": TABLE, "inputs": Inputs(0.5, 2.0), **changes}
     )
 
 
@@ -534,7 +535,7 @@ def test_sparse_rows_are_the_dense_ones(caching, container):
 @every_device
 def test_rows_are_a_copy(caching, device):
     data = X.astype(np.float32)
-    batches = make_batches(data, shift=0.0, scale=1.0, device=device)
+    batches = make_batches(data, inputs=Inputs(), device=device)
     rows = batches.rows(BATCH)
     rows += 1
     np.testing.assert_array_equal(to_numpy(batches.rows(BATCH)), X.astype(np.float32)[BATCH])

@@ -18,6 +18,7 @@ from kernlet import CompactKernelClassifier, CompactKernelRegressor, compress
 from kernlet.affine import ColumnRanges
 from kernlet.compact import batches as batches_module
 from kernlet.compact.batches import BatchLoader, column_scaling
+from kernlet.compact.inputs import Inputs
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.quantization import PackedArray, encode_columns
 from kernlet.rows import as_rows
@@ -236,7 +237,7 @@ def test_float16_is_used_where_it_is_exact_enough():
 def test_batches_are_what_the_stored_machine_sees(device):
     ones = np.ones(len(PEOPLE))
     shift, scale = column_scaling(PEOPLE, ColumnRanges.of(PEOPLE), ones, always=False)
-    batches = BatchLoader(PEOPLE, ones[:, None], ones, shift=shift, scale=scale, device=device)
+    batches = BatchLoader(PEOPLE, ones[:, None], ones, inputs=Inputs(shift, scale), device=device)
     machine = CompactKernelClassifier(4, n_epochs=1, random_state=0).fit(PEOPLE, LEAVES)
     rows = to_numpy(batches.rows(batches.as_indices(np.arange(len(PEOPLE)))))
     assert_allclose(rows, machine.expansion_.input_map(PEOPLE), rtol=1e-5, atol=1e-6)

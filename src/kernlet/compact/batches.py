@@ -1,10 +1,10 @@
-"""The rows that a compact machine is trained on: scaled, in batches, on a device."""
+"""The rows that a compact machine is trained on: mapped, in batches, on a device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,23 +12,30 @@ from scipy import sparse
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.affine import ColumnRanges, are_far_apart, are_unlike
+from kernlet.compact.inputs import (
+    FLOAT32_RANGE,
+    Inputs,
+    asinh_inputs,
+    block_inputs,
+    tree_steps,
+)
 from kernlet.compact.network import Loss
 from kernlet.compact.scoring import Validation
-from kernlet.devices import NUMPY, Device
+from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.kernels.gram import as_dense, canonical_csr, row_slices
-from kernlet.quantization import PackedArray, as_numbers, encode_columns
+from kernlet.quantization import PackedArray, encode_columns
 from kernlet.rows.source import RowReader
 
 #: Rows that take at most this many bytes in float32 are converted once and cached.
 CACHED_BYTES = 2**30
-#: Deviations that float32 can hold together with their squares and reciprocals.
-FLOAT32_RANGE = (1e-30, 1e30)
+_SAMPLE_ROWS = 20_000  # from which the constants of inputs come at most
+_SAMPLE_NUMBERS = 2**26  # rows times features of that sample
 
 
 class BatchLoader:
-    """Rows (x - shift) / scale in float32 on a device, with targets and weights.
+    """Mapped rows in float32 on a device, with targets and weights.
 
-    ``shift`` and ``scale`` are numbers, or packed arrays with one number per feature. ``targets``
+    Rows are [u | S] of the ``inputs``: ``n_inputs`` numbers and ``n_steps`` indicators. ``targets``
     are class numbers where ``table`` holds the targets of each class, otherwise the targets
     themselves. Rows beyond ``CACHED_BYTES`` are converted at each use.
     """
@@ -40,11 +47,10 @@ class BatchLoader:
         weights: Floats,
         *,
         table: Floats | None = None,
-        shift: float | PackedArray = 0.0,
-        scale: float | PackedArray = 1.0,
+        inputs: Inputs | None = None,
         device: Device = NUMPY,
     ) -> None:
-        self.shift, self.scale, self.device = shift, scale, device
+        self.device = device
         self.n_rows, self.n_features = X.shape
         self._table = None if table is None else device.send(table)
         if table is None:
@@ -53,19 +59,90 @@ class BatchLoader:
             self._targets = device.send(np.asarray(targets, dtype=np.int64), floats=False)
         self._weights = device.send(weights)
         self._numbers: Indices | None = None  # of a subset
-        self._X = X  # as given, or all rows scaled and on the device
-        self.is_cached = 4 * self.n_rows * self.n_features <= CACHED_BYTES
+        self._X, self._given_inputs = X, inputs or Inputs()
+        self._derived: dict[Any, BatchLoader] = {}  # of other inputs, shared among all of them
+        self._set_inputs(self._given_inputs)
+
+    def _set_inputs(self, inputs: Inputs) -> None:
+        self.inputs, self.n_steps = inputs, inputs.n_steps
+        self.n_inputs = inputs.n_inputs(self.n_features)
+        n_rows, n_columns = self._X.shape[0], self.n_inputs + self.n_steps
+        self._cached_bytes = 4 * n_rows * n_columns
+        self.is_cached = self._cached_bytes <= CACHED_BYTES
         if self.is_cached:
-            scaled = np.empty((self.n_rows, self.n_features), np.float32)
-            for rows in row_slices(self.n_rows, 8 * self.n_features):
-                scaled[rows] = self._scaled(rows)
-            self._X = device.send(scaled)
+            mapped = np.empty((n_rows, n_columns), np.float32)
+            for rows in row_slices(n_rows, 8 * self.n_features):
+                mapped[rows] = self._mapped(rows)
+            self._rows = self.device.send(mapped)
+
+    @property
+    def shift(self) -> float | PackedArray:
+        """The shift of the inputs."""
+        return self.inputs.shift
+
+    @property
+    def scale(self) -> float | PackedArray:
+        """The scale of the inputs."""
+        return self.inputs.scale
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_derived": {}}
+
+    def __copy__(self) -> BatchLoader:
+        loader = object.__new__(type(self))
+        vars(loader).update(vars(self))
+        return loader
 
     def subset(self, numbers: Indices) -> BatchLoader:
         """The rows of the given numbers, which share the memory of all."""
         subset = copy(self)
         subset._numbers, subset.n_rows = numbers, len(numbers)
         return subset
+
+    def for_plan(self, plan: Any, train: Indices) -> BatchLoader:
+        """The loader with the inputs of a plan: its ``is_asinh``, ``n_steps`` and ``block``.
+
+        Their constants come from the rows ``train`` alone. There may be fewer steps than the plan
+        has, where a tree needs fewer splits; a plan of that many has the same ones.
+        """
+        kind = (plan.is_asinh, plan.n_steps, plan.block)
+        if kind == self.inputs.kind:
+            return self
+        key = (*kind, hash(train.tobytes()))
+        if key not in self._derived:
+            derived = copy(self)
+            derived._set_inputs(self._inputs_of(*kind, train))
+            kept = [each._cached_bytes for each in self._derived.values() if each.is_cached]
+            if sum(kept) + derived._cached_bytes > CACHED_BYTES:
+                self._derived.clear()
+            self._derived[key] = derived
+        loader = copy(self._derived[key])
+        loader._numbers, loader.n_rows = self._numbers, self.n_rows
+        return loader
+
+    def _inputs_of(self, is_asinh: bool, n_steps: int, block: int, train: Indices) -> Inputs:
+        """Inputs with the constants of a sample of rows."""
+        weights = to_numpy(self._weights).astype(np.float64)
+        sample = self._sample(train, weights)
+        rows, inputs = as_dense(self._X[sample]), self._given_inputs
+        if block > 1:
+            inputs = block_inputs(rows, weights[sample], block)
+        elif is_asinh:
+            everything = self._sample(np.arange(len(weights)), weights)
+            inputs = asinh_inputs(rows, as_dense(self._X[everything]))
+        if n_steps:
+            targets = to_numpy(self._targets)[sample]
+            steps = tree_steps(inputs(rows), targets, weights[sample], n_steps)
+            inputs = replace(inputs, steps=steps)
+        return inputs
+
+    def _sample(self, numbers: Indices, weights: Floats) -> Indices:
+        """At most 20,000 of the rows, in bounded memory, without those of no weight."""
+        numbers = numbers[weights[numbers] > 0]
+        size = min(_SAMPLE_ROWS, max(1, _SAMPLE_NUMBERS // self.n_features))
+        if len(numbers) <= size:
+            return np.sort(numbers)
+        return np.sort(np.random.RandomState(0).choice(numbers, size, replace=False))
 
     def as_indices(self, rows: Indices) -> Array:
         """Row numbers as the methods below take them: of all rows, on the device if cached."""
@@ -75,7 +152,7 @@ class BatchLoader:
 
     def shuffled(self, random: np.random.RandomState) -> Array:
         """All rows in random order; block by block where the rows are read from a source."""
-        if isinstance(self._X, RowReader):
+        if isinstance(self._X, RowReader) and not self.is_cached:
             numbers = np.arange(self.n_rows) if self._numbers is None else self._numbers
             return self.as_indices(self._X.shuffled(numbers, random))
         return self.as_indices(random.permutation(self.n_rows))
@@ -86,10 +163,10 @@ class BatchLoader:
             yield self.as_indices(np.arange(rows.start, rows.stop))
 
     def rows(self, indices: Any) -> Array:
-        """Scaled rows; a copy."""
+        """Mapped rows; a copy."""
         if self.is_cached:
-            return self._take(self._X, indices)
-        return self.device.send(self._scaled(indices))
+            return self._take(self._rows, indices)
+        return self.device.send(self._mapped(indices))
 
     def targets(self, indices: Any) -> Array:
         """Targets of shape (n_rows, n_outputs)."""
@@ -106,14 +183,8 @@ class BatchLoader:
         indices = self.device.send(indices, floats=False)
         return self.device.namespace.take(array, indices, axis=0)
 
-    def _scaled(self, rows: Any) -> Floats:
-        dense = as_dense(self._X[rows])
-        if dense.dtype == np.float16:
-            dense = dense.astype(np.float32)
-        # Subtracted in the precision of the data: in float32 a large mean would cancel.
-        scaled: Floats = (dense - as_numbers(self.shift)).astype(np.float32, copy=False)
-        scaled *= np.asarray(1 / as_numbers(self.scale), dtype=np.float32)
-        return scaled
+    def _mapped(self, rows: Any) -> Floats:
+        return self.inputs(as_dense(self._X[rows]))
 
 
 def column_scaling(

@@ -20,7 +20,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from kernlet._typing import Floats, Indices
 from kernlet.affine import ColumnRanges
 from kernlet.compact.batches import (
-    FLOAT32_RANGE,
     BatchLoader,
     TrainingSet,
     column_scaling,
@@ -28,6 +27,7 @@ from kernlet.compact.batches import (
 )
 from kernlet.compact.folds import Split, stacks_of, stratified_folds, train_stack
 from kernlet.compact.initialise import InitialModel, InitialPoints
+from kernlet.compact.inputs import FLOAT32_RANGE, Inputs
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
@@ -187,8 +187,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             training.targets,
             training.weights / training.weights.mean(),
             table=training.target_table,
-            shift=shift,
-            scale=scale,
+            inputs=Inputs(shift, scale),
             device=find_device(self.device),
         )
         config = self._config(len(training.train), initial)

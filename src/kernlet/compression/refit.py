@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from kernlet._typing import Floats, Indices
 from kernlet.compact.batches import BatchLoader, mean_and_deviation
+from kernlet.compact.inputs import Inputs
 from kernlet.compact.network import CrossEntropy, KernelNetwork, SquaredHingeLoss
 from kernlet.compact.train import RATES, TrainingConfig, train_network
 from kernlet.devices import find_device, to_numpy
@@ -280,8 +281,7 @@ def refine(
         np.asarray(codes)[rows],
         weights[rows] / weights[rows].mean(),
         table=kind.target_table(max(2, expansion.n_outputs)),
-        shift=shift,
-        scale=scale,
+        inputs=Inputs(shift, scale),
         device=find_device(device),
     )
     network = KernelNetwork.from_expansion(expansion, shift, scale).map(batches.device.send)

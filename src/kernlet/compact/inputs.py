@@ -1,0 +1,228 @@
+"""How rows become what a compact network sees: block means, scaling, asinh and steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from kernlet._typing import Floats, Indices
+from kernlet.quantization import PackedArray, as_numbers, encode_columns, scaling_bytes
+
+# How this works
+# --------------
+# Kernels of few centers are smooth and treat all directions alike. Tables are often neither: their
+# columns have long tails, and their classes end at thresholds. Two maps in front of the kernel
+# help, both with constants from training rows alone:
+#
+# asinh  u = asinh((x - median) / ((q90 - q10) / 2.56)). For a normal column the divisor is the
+#        deviation, since its quantiles lie 1.28 deviations from the mean; tails become logarithms,
+#        and numbers near the median stay as they are.
+# steps  h_d = u_d + sum_b v_b [u_d > t_b]: a jump at each threshold. The thresholds are the splits
+#        of a small decision tree; the jumps v_b are trained with the network, which therefore sees
+#        the indicators [u_d > t_b] as columns behind u.
+#
+# Thresholds are stored in float16, and both training and the stored machine compare float32
+# numbers that are computed in the same way, so that they agree on which side a row lies.
+
+#: Deviations that float32 can hold together with their squares and reciprocals.
+FLOAT32_RANGE = (1e-30, 1e30)
+#: q90 - q10 of a normal distribution, in deviations.
+_QUANTILE_RANGE = 2.56
+#: asinh of this is 1: the distance between the values of a column that has two of them.
+_SINH_1 = math.sinh(1.0)
+#: Scales in float16 over the largest of them; smaller ones would be subnormal numbers, or 0.
+_LEAST_SCALE = 2.0**-28
+_LARGEST_THRESHOLD = float(np.finfo(np.float16).max)
+
+
+class Steps(NamedTuple):
+    """Indicators [u[feature] > threshold]; thresholds in float16, as they are stored."""
+
+    features: Indices
+    thresholds: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """x -> [u | S] in float32, with u = (x - shift) / scale and S the indicators of the steps.
+
+    ``shift`` and ``scale`` are numbers, or packed arrays with one number per feature. With
+    ``is_asinh``, u is the asinh of that; with ``block``, x are the means of block x block pixels of
+    a square image, which have one shift and one scale.
+    """
+
+    shift: float | PackedArray = 0.0
+    scale: float | PackedArray = 1.0
+    is_asinh: bool = False
+    steps: Steps | None = None
+    block: int = 1
+
+    def __post_init__(self) -> None:
+        # Pooling is folded into the matrix behind shift and scale: nothing may come between.
+        is_plain = not (self.is_asinh or self.steps or isinstance(self.shift, PackedArray))
+        if self.block > 1 and not is_plain:
+            raise ValueError("Block means take one shift and one scale, and no asinh or steps.")
+
+    @property
+    def n_steps(self) -> int:
+        """Columns of indicators."""
+        return 0 if self.steps is None else len(self.steps.features)
+
+    @property
+    def scaling_bytes(self) -> int:
+        """Bytes of shift and scale."""
+        return scaling_bytes(self.shift, self.scale)
+
+    @property
+    def kind(self) -> tuple[bool, int, int]:
+        """What a plan says of inputs: is_asinh, n_steps and block."""
+        return (self.is_asinh, self.n_steps, self.block)
+
+    def n_inputs(self, n_features: int) -> int:
+        """Columns of u."""
+        return n_features // self.block**2
+
+    def __call__(self, rows: Floats) -> Floats:
+        """Map dense rows; always a copy."""
+        if rows.dtype == np.float16:
+            rows = rows.astype(np.float32)
+        if self.block > 1:
+            rows = block_means(rows, self.block)
+        # Subtracted in the precision of the data: in float32 a large mean would cancel.
+        inputs: Floats = (rows - as_numbers(self.shift)).astype(np.float32, copy=False)
+        inputs *= np.asarray(1 / as_numbers(self.scale), dtype=np.float32)
+        if self.is_asinh:
+            np.arcsinh(inputs, out=inputs)
+        if self.steps is None:
+            return inputs
+        above = inputs[:, self.steps.features] > self.steps.thresholds.astype(np.float32)
+        return np.hstack([inputs, above.astype(np.float32)])
+
+
+# -- Constants of the asinh map --------------------------------------------------------------
+
+
+def asinh_columns(rows: Floats) -> tuple[Floats, Floats]:
+    """Median and (q90 - q10) / 2.56 of each column.
+
+    The deviation where that is 0. A column of two values becomes 0 and 1 behind the asinh.
+    """
+    rows = rows.astype(np.float64, copy=False)
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    q10, shift, q90 = np.quantile(rows, (0.1, 0.5, 0.9), axis=0)
+    scale = (q90 - q10) / _QUANTILE_RANGE
+    # Divided by the range, whose square may overflow.
+    span = np.where(high > low, high - low, 1.0)
+    scale = np.where(scale > 0, scale, span * np.std((rows - low) / span, axis=0))
+    is_binary = ((rows == low) | (rows == high)).all(axis=0)
+    shift = np.where(is_binary, low, shift)
+    scale = np.where(is_binary, (high - low) / _SINH_1, scale)
+    # A constant column says nothing, and must not: divided by its size, whatever the shift loses
+    # to rounding stays small.
+    constants = np.maximum(np.abs(shift), scale.max(initial=0.0))
+    constants[constants == 0] = 1.0
+    return shift, np.where(scale > FLOAT32_RANGE[0], scale, constants)
+
+
+def asinh_inputs(rows: Floats, all_rows: Floats) -> Inputs:
+    """The asinh map of training rows, in the formats that suit all rows.
+
+    The bytes of a machine thus do not depend on which rows were held out.
+    """
+    formats = [packed.format for packed in encode_columns(*asinh_columns(all_rows))]
+    shift, scale = asinh_columns(rows)
+    if formats[1].name == "float16":
+        scale = np.maximum(scale, _LEAST_SCALE * scale.max())
+    return Inputs(*encode_columns(shift, scale, formats), is_asinh=True)
+
+
+# -- Thresholds ------------------------------------------------------------------------------
+
+
+def tree_steps(rows: Floats, targets: Any, weights: Floats, n_steps: int) -> Steps | None:
+    """The first distinct splits of a decision tree that is grown best split first.
+
+    ``targets`` are class numbers, or numbers of shape (n_rows, n_outputs). Fewer steps where the
+    rows need fewer splits, None without any. Fewer steps are the first of more.
+    """
+    is_classifier = np.ndim(targets) == 1
+    kind = DecisionTreeClassifier if is_classifier else DecisionTreeRegressor
+    steps: dict[tuple[int, float], None] = {}
+    n_leaves = n_steps + 1
+    while True:
+        tree = kind(max_leaf_nodes=n_leaves, random_state=0).fit(rows, targets, weights).tree_
+        # Nodes are numbered in the order of the splits that made them.
+        splits = np.flatnonzero(tree.children_left >= 0)
+        splits = splits[np.argsort(tree.children_left[splits])]
+        for feature, threshold in zip(tree.feature[splits], tree.threshold[splits], strict=True):
+            stored = _stored_threshold(rows[:, feature], threshold)
+            if abs(stored) <= _LARGEST_THRESHOLD:
+                steps.setdefault((int(feature), stored))
+        if len(steps) >= n_steps or tree.n_leaves < n_leaves:
+            break
+        n_leaves *= 2  # the same split in two branches is one step
+    first = list(steps)[:n_steps]
+    if not first:
+        return None
+    features, thresholds = zip(*first, strict=True)
+    return Steps(np.array(features, dtype=np.intp), np.array(thresholds, dtype=np.float16))
+
+
+def _stored_threshold(column: Floats, threshold: float) -> float:
+    """A threshold in float16 that leaves each number on its side, where there is one."""
+    above = column > threshold
+    low, high = column[~above].max(), column[above].min()
+    with np.errstate(over="ignore"):
+        stored = np.float16(threshold)
+    # The nearest float16 to a threshold midway lies in [low, high), if any does, but for ties.
+    if stored >= high and np.nextafter(stored, np.float16(-np.inf)) >= low:
+        stored = np.nextafter(stored, np.float16(-np.inf))
+    return float(stored)
+
+
+# -- Square images ---------------------------------------------------------------------------
+
+
+def block_means(rows: Floats, block: int) -> Floats:
+    """Means of block x block pixels of square images, row by row."""
+    side = image_side(rows.shape[1])
+    if side % block:
+        raise ValueError(
+            f"Images of {side} x {side} pixels cannot be divided into blocks of {block} x {block}; "
+            "leave block means out."
+        )
+    images = rows.reshape(-1, side, side)
+    total = images[:, ::block, ::block].copy()
+    for i in range(block):
+        for j in range(block):
+            if i or j:
+                total += images[:, i::block, j::block]
+    total /= block**2
+    return total.reshape(len(rows), -1)
+
+
+def block_inputs(rows: Floats, weights: Floats, block: int) -> Inputs:
+    """Block means, with the mean and the deviation of all of them."""
+    means = block_means(rows.astype(np.float64, copy=False), block)
+    shares = weights / weights.sum()
+    mean = float(shares @ means.mean(axis=1))
+    deviation = math.sqrt(float(shares @ np.square(means - mean).mean(axis=1)))
+    if not FLOAT32_RANGE[0] < deviation < FLOAT32_RANGE[1]:
+        deviation = 1.0
+    return Inputs(float(np.float32(mean)), float(np.float32(deviation)), block=block)
+
+
+def image_side(n_features: int) -> int:
+    """The side of square images of this many pixels."""
+    side = math.isqrt(n_features)
+    if side * side != n_features:
+        raise ValueError(
+            f"X has {n_features} columns, which are not the pixels of a square image ({side} x "
+            f"{side} has {side * side}, {side + 1} x {side + 1} has {(side + 1) ** 2}): give "
+            "images of that shape, or leave augment and block_means out."
+        )
+    return side

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.competitors.contract import Shape
+from benchmarks.competitors.contract import Shape, device
 from benchmarks.competitors.expansions import ExpansionMachine
 from kernlet import CompactKernelClassifier
 
 TITLE = "compact, one call"
 IS_KERNLET = True
 IS_RANDOM = True
-VERSION = 1
+VERSION = 2
 IS_TUNED = False
 
 
@@ -20,5 +20,5 @@ def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
 
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> ExpansionMachine:
-    machine = CompactKernelClassifier(max_bytes=setting["max_bytes"], random_state=seed)
+    machine = CompactKernelClassifier(**setting, device=device(), random_state=seed)
     return ExpansionMachine(machine.fit(X, y).expansion_)

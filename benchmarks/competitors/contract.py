@@ -5,9 +5,16 @@
   that may change a result, so that cached results are not used any more;
 - ``IS_TUNED``, where it is false: the only setting is a call with its defaults, which is not scored
   on held-out rows first;
+- ``TASK``, where it is ``"regression"``: targets and predictions are numbers, of mean 0 and
+  deviation 1 on the training rows of the first split, and ``Shape.n_classes`` is 0;
+- ``SETS``, where it is not for all: the data sets that it is measured on;
 - ``settings(shape, max_bytes)``: at most ``N_SETTINGS`` settings, dictionaries of JSON values, to
   be tried on held-out rows. A setting that several budgets share is tried once;
 - ``build(setting, X, y, seed)``: a :class:`Machine` trained on float32 rows and class codes.
+
+Modules import nothing but numpy, scipy, scikit-learn and kernlet at their top where they can: a
+sweep on another machine imports only those that it measures. ``KERNLET_FRONTIER_DEVICE`` is the
+device of calls that can use one.
 
 A machine predicts with the stored numbers: they are rounded before bytes are counted and
 predictions are scored.
@@ -15,6 +22,7 @@ predictions are scored.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol
@@ -31,7 +39,7 @@ N_FINALISTS = 3
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a task; ``n_rows`` are the training rows."""
+    """Sizes of a task; ``n_rows`` are the training rows, ``n_classes`` is 0 in regression."""
 
     n_rows: int
     n_features: int
@@ -39,7 +47,7 @@ class Shape:
 
     @property
     def n_outputs(self) -> int:
-        """One for two classes, else one per class."""
+        """One for two classes and for numbers, else one per class."""
         return self.n_classes if self.n_classes > 2 else 1
 
 
@@ -55,7 +63,7 @@ class Machine(Protocol):
         """Number of centers (or random features); None if it has none."""
 
     def predict(self, X: Any) -> Any:
-        """Class codes of rows."""
+        """Class codes of rows, or numbers."""
 
 
 class Competitor(Protocol):
@@ -71,6 +79,11 @@ class Competitor(Protocol):
 
     def build(self, setting: dict[str, Any], X: Any, y: Any, seed: int) -> Machine:
         """Train with a setting."""
+
+
+def device() -> str | None:
+    """Where a call trains: the device in the environment, or the CPU."""
+    return os.environ.get("KERNLET_FRONTIER_DEVICE") or None
 
 
 def grid(**choices: Any) -> list[dict[str, Any]]:

@@ -38,6 +38,15 @@ class ExpansionMachine:
         return predicted_codes(outputs, scheme, outputs.shape[1], True)
 
 
+@dataclass(frozen=True, eq=False)
+class NumberMachine(ExpansionMachine):
+    """A quantized expansion whose value is the prediction."""
+
+    def predict(self, X: Any) -> Any:
+        """Numbers for rows."""
+        return self.expansion.decision_values(X)[:, 0]
+
+
 def pack(
     expansion: KernelExpansion,
     centers: str = "int8",

@@ -50,6 +50,17 @@ def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Boosted:
     machine = unrounded(setting, X, y, seed)
+    exact, baseline = packed(machine, X)
+    candidates = [_rounded(exact, baseline, cut) for cut in _cuts(exact.leaves)]
+    if len(candidates) == 1:
+        return candidates[0]
+    rows = X[subsample(y, JUDGED_ROWS, seed)]
+    plain = machine.predict(rows)
+    return max(candidates, key=lambda rounded: np.mean(rounded.predict(rows) == plain))
+
+
+def packed(machine: Any, X: Any) -> tuple[PackedTrees, Any]:
+    """Trees whose leaves are not rounded yet, and the baselines of the outputs."""
     trees = [
         in_preorder(
             np.where(tree.nodes["is_leaf"] == 1, -1, tree.nodes["left"].astype(np.int64)),
@@ -62,14 +73,8 @@ def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Boosted:
         for tree in trees_of_round
     ]
     trees = [between_rows(tree, X) for tree in trees]
-    exact = pack_trees(trees, X.shape[1], np.float64)
     baseline = np.asarray(machine._baseline_prediction, dtype=np.float32).ravel()
-    candidates = [_rounded(exact, baseline, cut) for cut in _cuts(exact.leaves)]
-    if len(candidates) == 1:
-        return candidates[0]
-    rows = X[subsample(y, JUDGED_ROWS, seed)]
-    plain = machine.predict(rows)
-    return max(candidates, key=lambda rounded: np.mean(rounded.predict(rows) == plain))
+    return pack_trees(trees, X.shape[1], np.float64), baseline
 
 
 def _cuts(leaves: Any) -> list[float]:
@@ -113,11 +118,16 @@ class Boosted:
         """Bytes of everything stored."""
         return int(self.trees.nbytes + self.baseline.nbytes + self.step.nbytes)
 
-    def predict(self, X: Any) -> Any:
-        """Class codes of rows."""
+    def outputs(self, X: Any) -> Any:
+        """The sums of the leaves that rows reach."""
         n_outputs = len(self.baseline)
         outputs = np.tile(self.baseline.astype(float), (len(X), 1))
         values = self.trees.leaves[:, 0] * float(self.step)
         for tree in range(len(self.trees.roots)):
             outputs[:, tree % n_outputs] += values[self.trees.reached(X, tree)]
-        return (outputs[:, 0] > 0).astype(int) if n_outputs == 1 else outputs.argmax(axis=1)
+        return outputs
+
+    def predict(self, X: Any) -> Any:
+        """Class codes of rows."""
+        outputs = self.outputs(X)
+        return (outputs[:, 0] > 0).astype(int) if outputs.shape[1] == 1 else outputs.argmax(axis=1)

@@ -29,11 +29,18 @@ _FACTORS = ((0.03, 100.0), (0.1, 10.0), (0.3, 1.0), (0.3, 10.0), (1.0, 10.0), (3
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
+    return settings_with(_FACTORS, shape, max_bytes)
+
+
+def settings_with(
+    factors: tuple[tuple[float, float], ...], shape: Shape, max_bytes: int
+) -> list[dict[str, Any]]:
+    """As many landmarks as fit, in two formats, with factors of gamma and values of C."""
     return [
         {"storage": storage, "gamma": factor / shape.n_features, "C": C, "n_components": n}
         for storage in (("int8", "float16"), ("int4", "float16"))
         if (n := room_for(shape, max_bytes, *storage, min(MOST_LANDMARKS, shape.n_rows)))
-        for factor, C in _FACTORS
+        for factor, C in factors
     ]
 
 
@@ -48,11 +55,16 @@ def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> tuple[Kerne
     n = min(setting["n_components"], len(X))
     rows = np.random.RandomState(seed).permutation(len(X))[:n]
     landmarks, step = rounded_rows(X[rows], points)
-    kernel = RBF(setting["gamma"])
-    values, vectors = np.linalg.eigh(kernel_matrix(kernel, landmarks, landmarks))
-    large = values > SMALLEST_EIGENVALUE * values[-1]
-    whitening = vectors[:, large] / np.sqrt(values[large])
+    kernel, whitening = landmark_features(landmarks, setting["gamma"])
     linear = LinearSVC(C=setting["C"], dual="auto", random_state=seed, tol=1e-3, max_iter=1000)
     linear.fit(kernel_matrix(kernel, X, landmarks) @ whitening, y)
     folded = linear.coef_ @ whitening.T
     return KernelExpansion(kernel, landmarks, folded, linear.intercept_), step
+
+
+def landmark_features(landmarks: Any, gamma: float) -> tuple[RBF, Any]:
+    """The kernel, and what turns kernel values with landmarks into Nystroem features."""
+    kernel = RBF(gamma)
+    values, vectors = np.linalg.eigh(kernel_matrix(kernel, landmarks, landmarks))
+    large = values > SMALLEST_EIGENVALUE * values[-1]
+    return kernel, vectors[:, large] / np.sqrt(values[large])

@@ -7,49 +7,78 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from sklearn import datasets
 from sklearn.model_selection import (
+    KFold,
+    RepeatedKFold,
     RepeatedStratifiedKFold,
     StratifiedKFold,
     StratifiedShuffleSplit,
+    train_test_split,
 )
 from sklearn.preprocessing import OneHotEncoder
 
 from benchmarks.competitors.contract import Shape, subsample
-from kernlet.datasets import load
+from kernlet.datasets import Dataset, load
 
 SMALL_ROWS = 1000
 N_FOLDS = 3  # to score a setting on small data sets
-#: At most ``SMALL_ROWS`` rows, scored by folds and five splits.
+#: At most ``SMALL_ROWS`` rows, scored by folds.
 SMALL = (
+    "iris",
+    "wine",
     "sonar",
     "cleveland",
     "bupa",
     "ionosphere",
+    "breast_cancer",
     "breastw",
+    "breastw_699",
     "pima",
     "tictactoe",
     "checkerboard_generated",
 )
-MEDIUM = ("thyroid", "optdigits", "satimage", "pendigits", "usps", "mushroom", "letter")
+MEDIUM = (
+    "digits",
+    "thyroid",
+    "optdigits",
+    "satimage",
+    "pendigits",
+    "usps",
+    "mushroom",
+    "letter",
+)
 LARGE = ("covertype", "mnist")
-NAMES = SMALL + MEDIUM + LARGE
+#: More rows of large sets, measured at the largest budget of ``LARGE`` by the calls only.
+MORE_ROWS = {"covertype_100000": ("covertype", 100_000), "mnist_60000": ("mnist", 60_000)}
+REGRESSION = ("diabetes", "friedman1", "friedman2", "friedman3")
+NAMES = SMALL + MEDIUM + LARGE + tuple(MORE_ROWS) + REGRESSION
 
 SMALL_BUDGETS = (256, 1024, 4096)
-BUDGETS = (1024, 4096, 16_384, 65_536)
-LARGE_BUDGETS = BUDGETS[1:3]
+BUDGETS = (256, 1024, 4096, 16_384, 65_536)
+LARGE_BUDGETS = BUDGETS[2:4]
+DRAWN_ROWS, DRAWN_TEST_ROWS = 1000, 4000  # of sets drawn from a formula
 
 MOST_ROWS = 20_000  # training rows
 TUNING_ROWS = 2000  # training rows while settings are tried
 CHECKING_ROWS = 2000  # held-out rows that score them
 FINAL_ROWS = 7500  # each is held out once while the best settings are scored again
 N_REPEATS = 4  # of the folds of small data sets, while the best settings are scored again
+_INSTALLED = ("iris", "wine", "breast_cancer", "digits", "diabetes")  # with scikit-learn
 _CATEGORICAL = ("mushroom", "tictactoe")  # one-hot encoded
-_ONE_UNIT = ("usps", "mnist", "optdigits", "pendigits")  # pixels, positions: one common scale
+_ONE_UNIT = (
+    "usps",
+    "mnist",
+    "mnist_60000",
+    "optdigits",
+    "digits",
+    "pendigits",
+)  # pixels, positions: one common scale
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Standardised float32 rows and class codes, for training and testing."""
+    """Standardised float32 rows and class codes or numbers, for training and testing."""
 
     X: Any
     y: Any
@@ -59,49 +88,93 @@ class Split:
     @property
     def shape(self) -> Shape:
         """Sizes of the task."""
-        return Shape(len(self.X), self.X.shape[1], int(self.y.max()) + 1)
+        n_classes = int(self.y.max()) + 1 if self.y.dtype.kind in "iu" else 0
+        return Shape(len(self.X), self.X.shape[1], n_classes)
 
 
 def budgets_of(name: str) -> tuple[int, ...]:
     """Budgets in bytes."""
-    if name in SMALL:
+    if name in SMALL or name in REGRESSION:
         return SMALL_BUDGETS
+    if name in MORE_ROWS:
+        return LARGE_BUDGETS[-1:]
     return LARGE_BUDGETS if name in LARGE else BUDGETS
 
 
 def seeds_of(name: str) -> range:
-    """Seeds of the model, and of the split if there is no official test set."""
-    return range(5) if name in SMALL and _whole(name).X_test is None else range(3)
+    """Seeds of the model, and of the split or the drawing if there is no official test set."""
+    if name in SMALL or name in REGRESSION:
+        return range(10)
+    return range(5) if name in MEDIUM else range(3)
+
+
+def kind_of_test(name: str) -> str:
+    """What the seeds are tested on.
+
+    ``"official"``: an official test set, the same rows for all. ``"splits"``: random splits of the
+    same rows. ``"samples"``: splits of samples of a much larger set, which share few rows.
+    ``"draws"``: rows drawn from a formula for every seed.
+    """
+    if name.startswith("friedman"):
+        return "draws"
+    if _whole(name).X_test is not None:
+        return "official"
+    return "samples" if MORE_ROWS.get(name, (name,))[0] in LARGE else "splits"
 
 
 def has_test_set(name: str) -> bool:
     """Whether all seeds share an official test set."""
-    return _whole(name).X_test is not None
+    return kind_of_test(name) == "official"
 
 
 @lru_cache(maxsize=2)
 def split(name: str, seed: int) -> Split:
     """Training and test rows of a seed; official splits do not depend on it."""
+    if name in REGRESSION:
+        return _numbers(name, seed)
     data = _whole(name)
+    most = MORE_ROWS[name][1] if name in MORE_ROWS else MOST_ROWS
     codes = np.unique(data.y, return_inverse=True)[1]
     X = _one_hot(data.X) if name in _CATEGORICAL else data.X
     if data.X_test is not None:
-        rows = subsample(codes, MOST_ROWS, 0)
+        rows = subsample(codes, most, 0)
         test = np.searchsorted(np.unique(data.y), data.y_test)
         return _standardised(name, X[rows], codes[rows], data.X_test, test)
+    share = 0.3
     if len(X) > 2 * MOST_ROWS:
-        rows = subsample(codes, 2 * MOST_ROWS, seed)
+        rows = subsample(codes, most + MOST_ROWS, seed)
         X, codes = X[rows], codes[rows]
-        share: float = 0.5
-    else:
-        share = 0.3
+        share = MOST_ROWS / (most + MOST_ROWS)
     shuffle = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
     train, test = next(shuffle.split(X, codes))
     return _standardised(name, X[train], codes[train], X[test], codes[test])
 
 
+def _numbers(name: str, seed: int) -> Split:
+    """Rows with numbers; the targets have mean 0 and deviation 1 on the training rows."""
+    if kind_of_test(name) == "draws":
+        X, y = _drawn(name, seed)
+        parts = X[:DRAWN_ROWS], X[DRAWN_ROWS:], y[:DRAWN_ROWS], y[DRAWN_ROWS:]
+    else:
+        data = _whole(name)
+        parts = train_test_split(data.X, data.y, test_size=0.3, random_state=seed)
+    X, X_test, y, y_test = parts
+    y, y_test = (((of - y.mean()) / y.std()).astype(np.float32) for of in (y, y_test))
+    return _standardised(name, X, y, X_test, y_test)
+
+
+def _drawn(name: str, seed: int) -> tuple[Any, Any]:
+    """Friedman's regression problems; the noise is a third of the deviation of the targets."""
+    make = getattr(datasets, f"make_{name}")
+    X, y = make(DRAWN_ROWS + DRAWN_TEST_ROWS, noise=0.0, random_state=seed)
+    noise = np.random.RandomState(10_000 + seed).standard_normal(len(y))
+    return X, y + y.std() / 3 * noise
+
+
 def folds(name: str, data: Split) -> list[tuple[Any, Any]]:
     """Training and held-out rows to score settings, the same for every competitor."""
+    if name in REGRESSION:
+        return list(KFold(N_FOLDS, shuffle=True, random_state=0).split(data.X))
     if name in SMALL:
         return list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(data.X, data.y))
     shuffle = StratifiedShuffleSplit(1, test_size=0.2, random_state=0)
@@ -113,9 +186,12 @@ def folds(name: str, data: Split) -> list[tuple[Any, Any]]:
 
 def final_folds(name: str, data: Split) -> list[tuple[Any, Any]]:
     """Folds to score the best settings again: every row is held out at least once."""
+    if name in REGRESSION:
+        repeated = RepeatedKFold(n_splits=N_FOLDS, n_repeats=N_REPEATS, random_state=1)
+        return list(repeated.split(data.X))
     if name in SMALL:
-        repeated = RepeatedStratifiedKFold(n_splits=N_FOLDS, n_repeats=N_REPEATS, random_state=1)
-        return list(repeated.split(data.X, data.y))
+        stratified = RepeatedStratifiedKFold(n_splits=N_FOLDS, n_repeats=N_REPEATS, random_state=1)
+        return list(stratified.split(data.X, data.y))
     rows = subsample(data.y, FINAL_ROWS, 1)
     splits = StratifiedKFold(N_FOLDS, shuffle=True, random_state=1).split(rows, data.y[rows])
     return [(rows[train], rows[check]) for train, check in splits]
@@ -130,8 +206,14 @@ def growing(name: str, n_rows: int) -> Split:
     return _standardised(name, data.X[train], codes[train], data.X[test], codes[test])
 
 
-@lru_cache(maxsize=1)
-def _whole(name: str) -> Any:
+@lru_cache(maxsize=2)
+def _whole(name: str) -> Dataset:
+    """All rows of a set, of scikit-learn's own or of the catalog."""
+    if name in MORE_ROWS:
+        return _whole(MORE_ROWS[name][0])
+    if name in _INSTALLED:
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        return Dataset(name, X, y)
     return load(name)
 
 
@@ -156,15 +238,15 @@ def _standardised(name: str, X: Any, y: Any, X_test: Any, y_test: Any) -> Split:
 
 def facts_of(name: str) -> dict[str, Any]:
     """Sizes and kind of split of a data set."""
-    data = split(name, 0)
-    official = has_test_set(name)
+    data, kind = split(name, 0), kind_of_test(name)
+    used = data.shape.n_rows + (0 if kind == "official" else len(data.y_test))
     return {
+        "task": "regression" if name in REGRESSION else "classification",
         "rows": data.shape.n_rows,
         "features": data.shape.n_features,
         "classes": data.shape.n_classes,
-        "is_sample": len(_whole(name).X)
-        > data.shape.n_rows + (0 if official else len(data.y_test)),
+        "is_sample": kind != "draws" and len(_whole(name).X) > used,
         "test_rows": len(data.y_test),
-        "test": "official" if official else "splits",
+        "test": kind,
         "seeds": len(seeds_of(name)),
     }

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import time
 import warnings
 from collections.abc import Callable
+from functools import cache as memoized
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.competitors import COMPETITORS
-from benchmarks.competitors.contract import N_FINALISTS, Machine
+from benchmarks.competitors.contract import N_FINALISTS, Machine, device
 from benchmarks.frontier.data import (
     Split,
     budgets_of,
@@ -22,6 +25,7 @@ from benchmarks.frontier.data import (
     seeds_of,
     split,
 )
+from benchmarks.frontier.rows import pack_rows
 from papers.cache import ResultCache, key_of
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +36,10 @@ TOO_MANY = 2**40  # bytes, of a setting whose training fails
 Scored = tuple[dict[str, Any], dict[str, Any]]
 
 
+class NotMeasuredError(LookupError):
+    """A result is not in the cache, and the environment forbids to measure."""
+
+
 def cache_of(name: str) -> ResultCache:
     """Cached results of a data set."""
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -39,10 +47,27 @@ def cache_of(name: str) -> ResultCache:
 
 
 def cached(cache: ResultCache, compute: Callable[[], Any], name: str, *arguments: Any) -> Any:
-    """The cached result of a name and its arguments, computed if it is missing."""
+    """The cached result of a name and its arguments, computed if it is missing.
+
+    With ``KERNLET_FRONTIER_CACHED`` in the environment nothing is computed.
+    """
     if key_of(name, arguments) not in cache.results:
+        if os.environ.get("KERNLET_FRONTIER_CACHED"):
+            raise NotMeasuredError(key_of(name, arguments))
         cache.put(compute(), name, *arguments)
     return cache.get(name, *arguments)
+
+
+@memoized
+def commit() -> str:
+    """The commit of the code: that of the environment, or git's."""
+    if named := os.environ.get("KERNLET_FRONTIER_COMMIT"):
+        return named
+    try:
+        command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def key_parts(competitor: str, setting: dict[str, Any]) -> tuple[str, str, str]:
@@ -63,6 +88,7 @@ def measure(cache: ResultCache, name: str, max_bytes: int, competitor: str) -> d
         "set": name,
         "budget": max_bytes,
         "competitor": competitor,
+        "version": COMPETITORS[competitor].VERSION,
         "n_settings": len(tried),
         "tuning_seconds": round(sum(score["seconds"] for score in scores), 3),
         "fits": False,
@@ -151,22 +177,34 @@ def _scored(
 def _runs(
     cache: ResultCache, name: str, competitor: str, setting: dict[str, Any], max_bytes: int
 ) -> list[dict[str, Any]] | None:
-    """Runs of a setting with every seed; None if a machine exceeds the budget."""
+    """Runs of a setting with every seed; None if a machine exceeds the budget.
+
+    Where nothing may be measured, those that are in the cache, of the first seed at least.
+    """
     repeats = COMPETITORS[competitor].IS_RANDOM or not has_test_set(name)
-    runs = []
+    runs: list[dict[str, Any]] = []
     for seed in seeds_of(name) if repeats else [0]:
-        runs.append(
-            cached(
-                cache,
-                lambda seed=seed: run_once(split(name, seed), competitor, setting, seed),
-                "run",
-                *key_parts(competitor, setting),
-                seed,
-            )
-        )
+        try:
+            runs.append(run_of_seed(cache, name, competitor, setting, seed))
+        except NotMeasuredError:
+            if not runs:
+                raise
+            break
         if runs[-1]["nbytes"] > max_bytes:
             return None
     return runs
+
+
+def run_of_seed(
+    cache: ResultCache, name: str, competitor: str, setting: dict[str, Any], seed: int
+) -> dict[str, Any]:
+    """A fit on all training rows, tested."""
+
+    def compute() -> dict[str, Any]:
+        made = {"commit": commit(), "device": device() or "cpu"}
+        return {**run_once(split(name, seed), competitor, setting, seed), "made": made}
+
+    return cached(cache, compute, "run", *key_parts(competitor, setting), seed)
 
 
 def run_once(data: Split, competitor: str, setting: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -182,16 +220,30 @@ def run_once(data: Split, competitor: str, setting: dict[str, Any], seed: int) -
         middle = time.process_time()
         predicted = machine.predict(data.X_test)
         end = time.process_time()
+    is_number = data.shape.n_classes == 0
     run = {
-        "score": float(np.mean(predicted == data.y_test)),
+        "score": _r2(predicted, data.y_test)
+        if is_number
+        else float(np.mean(predicted == data.y_test)),
         "nbytes": int(machine.nbytes),
         "centers": machine.n_centers,
         "fit_seconds": middle - start,
         "predict_seconds": 1000 * (end - middle) / len(data.X_test),
     }
+    if not is_number:
+        run["right"] = pack_rows(predicted == data.y_test)
     if hasattr(machine, "nbytes_from_seed"):
         run["nbytes_from_seed"] = machine.nbytes_from_seed
     return run
+
+
+def _accuracy(predicted: Any, codes: Any) -> float:
+    return float(np.mean(predicted == codes))
+
+
+def _r2(predicted: Any, targets: Any) -> float:
+    """One minus the mean squared error over the variance of the targets."""
+    return float(1 - np.mean((predicted - targets) ** 2) / np.var(targets))
 
 
 def _summary(
@@ -208,6 +260,10 @@ def _summary(
             float(np.median([run["predict_seconds"] for run in runs])), 5
         ),
     }
+    if "made" in runs[0]:
+        summary["made"] = [dict(of) for of in {tuple(run["made"].items()): 0 for run in runs}]
+    if all("right" in run for run in runs):
+        summary["right"] = [run["right"] for run in runs]
     if "nbytes_from_seed" in runs[0]:
         summary["nbytes_from_seed"] = max(run["nbytes_from_seed"] for run in runs)
     return summary

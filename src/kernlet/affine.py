@@ -1,4 +1,4 @@
-"""Affine maps of the input (a shift, a scale and a projection), and when columns need one."""
+"""Maps of the input (a shift, a scale, a curve and a projection), and when columns need one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.preprocessing import (
 )
 
 from kernlet._typing import Floats, Indices
-from kernlet.devices import Device
+from kernlet.devices import Device, array_namespace
 from kernlet.kernels.gram import canonical_csr, row_slices
 
 
@@ -93,6 +93,8 @@ class AffineMap:
         ((x - s1) a1 - s2) a2 = (x - (s1 + s2 / a1)) a1 a2. Behind a matrix M1, s2 is M1 (d a1) for
         some shift d of the features, if the outputs of M1 are independent.
         """
+        if isinstance(first, CurvedMap):
+            raise ValueError("No map can follow a curved one: it has its own matrix.")
         moved, scale = self.shift.astype(float), self.scale.astype(float)
         if first.matrix is None:
             return AffineMap(first.shift + moved / first.scale, first.scale * scale, self.matrix)
@@ -127,6 +129,107 @@ class AffineMap:
         """Map rows that are on a device."""
         rows = (X - device.send(self.shift)) * device.send(self.scale)
         return rows if self.matrix is None else rows @ device.send(self.matrix).T
+
+
+@dataclass(frozen=True, eq=False)
+class StepMap:
+    """u -> u + the jumps of the steps whose feature exceeds their threshold.
+
+    h_d(u) = u_d + sum_b jumps[b] [u_d > thresholds[b]], over the steps b of feature d. It lets a
+    smooth kernel follow data that is cut at single values, as trees do.
+
+    Parameters
+    ----------
+    features : ndarray of int of shape (n_steps,)
+    thresholds, jumps : ndarray of shape (n_steps,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.affine import StepMap
+    >>> steps = StepMap(np.array([0]), np.array([0.5]), np.array([10.0]))
+    >>> steps(np.array([[0.4, 7.0], [0.6, 7.0]]))
+    array([[ 0.4,  7. ],
+           [10.6,  7. ]])
+    """
+
+    features: Indices
+    thresholds: Floats
+    jumps: Floats
+
+    def __call__(self, U: Any) -> Any:
+        """Map rows, in an array of any library."""
+        xp = array_namespace(U)
+        columns = {int(d): U[:, int(d)] for d in self.features}
+        for d, t, jump in zip(self.features, self.thresholds, self.jumps, strict=True):
+            is_above = U[:, int(d)] > float(t)
+            columns[int(d)] = columns[int(d)] + float(jump) * xp.astype(is_above, U.dtype)
+        mapped = xp.asarray(U, copy=True)
+        for d, column in columns.items():
+            mapped[:, d] = column
+        return mapped
+
+
+@dataclass(frozen=True, eq=False)
+class CurvedMap(AffineMap):
+    """x -> matrix h((x - shift) * scale), h being asinh, a step map, or both in this order.
+
+    Parameters
+    ----------
+    shift, scale, matrix : ndarray
+        As in :class:`AffineMap`.
+    is_asinh : bool, default=False
+        Whether the scaled features are replaced by their asinh, which is nearly linear about 0 and
+        logarithmic far from it.
+    steps : StepMap, default=None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.affine import CurvedMap
+    >>> CurvedMap(1.0, 0.5, is_asinh=True)(np.array([[1.0, 21.0]])).round(3)
+    array([[0.   , 2.998]])
+    """
+
+    is_asinh: bool = False
+    steps: StepMap | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays as they are held."""
+        steps = self.steps
+        more = (steps.features, steps.thresholds, steps.jumps) if steps is not None else ()
+        return super().nbytes + sum(array.nbytes for array in more)
+
+    def __call__(self, X: Any) -> Floats:
+        """Map rows, in their own precision; sparse rows become dense."""
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        # In float32 whatever the rows: near a threshold the last bit decides, and training and
+        # exported code compare float32 numbers.
+        rows = X.toarray() if sparse.issparse(X) else X
+        scaled = (rows - self.shift.astype(dtype)).astype(np.float32)
+        scaled *= self.scale.astype(np.float32)
+        U = self._curved(scaled).astype(dtype, copy=False)
+        return U if self.matrix is None else U @ self.matrix.astype(dtype).T
+
+    def __matmul__(self, first: AffineMap) -> AffineMap:
+        """The composition x -> self(first(x)), for a shift and a scale in front."""
+        if isinstance(first, CurvedMap) or first.matrix is not None:
+            raise ValueError(
+                "Only a shift and a scale of the features can come before a machine with an asinh "
+                "or a step map: put the projection after it, or leave it out."
+            )
+        front = AffineMap(self.shift, self.scale) @ first
+        return CurvedMap(front.shift, front.scale, self.matrix, self.is_asinh, self.steps)
+
+    def on(self, device: Device, X: Any) -> Any:
+        """Map rows that are on a device."""
+        U = self._curved(AffineMap(self.shift, self.scale).on(device, X))
+        return U if self.matrix is None else U @ device.send(self.matrix).T
+
+    def _curved(self, U: Any) -> Any:
+        U = array_namespace(U).asinh(U) if self.is_asinh else U
+        return U if self.steps is None else self.steps(U)
 
 
 def compose(*maps: AffineMap | None) -> AffineMap | None:

@@ -11,11 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from kernlet._typing import Floats, Indices, Matrix
-from kernlet.affine import AffineMap
+from kernlet.affine import AffineMap, CurvedMap
 from kernlet.devices import device_of, is_foreign
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, as_indices, row_slices, shift_for
-from kernlet.kernels.rbf import RBF, augment_centers, augment_rows, gaussian_matmul
+from kernlet.kernels.rbf import RBF
 from kernlet.threads import single_thread
 
 # Multiplications of a sum from which BLAS would start threads, which makes it 1.5 to 6 times slower
@@ -115,8 +115,8 @@ class KernelExpansion:
         """Decision values of the rows of X.
 
         n_rows * n_centers kernel values are computed, in blocks of bounded memory; float32 rows
-        are computed in float32. For rbf machines, rows in an array of another library (a torch
-        tensor on a GPU, say) are computed there, in float32.
+        are computed in float32. Rows in an array of another library (a torch tensor on a GPU, say)
+        are computed there, in float32, where the kernel allows it.
 
         Parameters
         ----------
@@ -161,22 +161,21 @@ class KernelExpansion:
                 f"X has shape {tuple(X.shape)}, but the machine was made for rows of "
                 f"{self.n_features} features."
             )
-        if not isinstance(self.kernel, RBF) or sparse.issparse(self.centers):
+        if sparse.issparse(self.centers):
             raise TypeError(
-                f"A machine with {self.kernel!r} computes with numpy only: convert the rows first."
+                "A machine with sparse centers computes with numpy only: convert the rows first."
             )
         device = device_of(X)
         xp = device.namespace
         shift = np.zeros(1) if self._shift is None else self._shift
         centers, origin = device.send(self.centers - shift), device.send(shift)
-        augmented = augment_centers(centers, device.send(np.atleast_1d(self.kernel.gamma)))
         coef, intercept = device.send(self.coef.T), device.send(self.intercept)
         values = [device.send(np.zeros((0, self.n_outputs)))]
         # A GPU is busy only with large blocks: 16 times those of the CPU.
         for rows in row_slices(X.shape[0], 4 * max(self.n_centers, self.n_features) // 16):
             points = xp.astype(X[rows, :], xp.float32)
             points = points if self.input_map is None else self.input_map.on(device, points)
-            K = gaussian_matmul(augment_rows(points - origin), augmented)
+            K = self.kernel.on(device, points - origin, centers)
             values.append(K @ coef + intercept)
         return xp.concat(values, axis=0)
 
@@ -203,7 +202,8 @@ class KernelExpansion:
         if self.input_map is None:
             return self
         shift, scale = self.input_map.shift.astype(float), self.input_map.scale.astype(float)
-        is_plain = self.input_map.matrix is None and len(scale) == 1
+        is_curved = isinstance(self.input_map, CurvedMap)
+        is_plain = self.input_map.matrix is None and len(scale) == 1 and not is_curved
         is_rbf = isinstance(self.kernel, RBF) and self.kernel.is_mercer
         if not is_plain or not is_rbf or sparse.issparse(self.centers):
             raise ValueError(

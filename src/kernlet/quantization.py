@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernlet._typing import Floats
-from kernlet.affine import AffineMap
+from kernlet.affine import AffineMap, CurvedMap, StepMap
 from kernlet.expansion import KernelExpansion
+from kernlet.kernels.base import Kernel
+from kernlet.kernels.box import Box
+from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 
 Bytes = NDArray[np.uint8]
 _STEP_BYTES = 4  # the step of a packed array is a float32
+_COLUMN_STEP_BYTES = 2  # those of its columns are float16
 _TRITS = 5  # ternary codes per byte: 3^5 = 243 of 256 values are used
 _TRIT_VALUES = 3 ** np.arange(_TRITS)
 # Larger numbers of a float16 array are divided by its step; half of what float16 holds, so that
@@ -78,7 +82,8 @@ class PackedArray:
     shape : tuple of int
     data : ndarray
         Bytes, or numbers of a floating-point format.
-    step : float, default=1.0
+    step : float or ndarray of shape (n_columns,), default=1.0
+        One step, or one for each column, which are float16 numbers.
 
     Examples
     --------
@@ -92,12 +97,15 @@ class PackedArray:
     format: Format
     shape: tuple[int, ...]
     data: Any
-    step: float = 1.0
+    step: Any = 1.0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the codes and of the step."""
-        return int(self.data.nbytes) + (_STEP_BYTES if self.format.has_step else 0)
+        """Bytes of the codes and of the step, or of the steps of the columns."""
+        if not self.format.has_step:
+            return int(self.data.nbytes)
+        steps = _COLUMN_STEP_BYTES * len(self.step) if np.ndim(self.step) else _STEP_BYTES
+        return int(self.data.nbytes) + steps
 
     def codes(self) -> NDArray[np.int8]:
         """The integers that the step multiplies."""
@@ -111,7 +119,7 @@ class PackedArray:
         """The numbers, in float32."""
         is_float = self.format.n_levels is None
         codes = self.data.reshape(self.shape) if is_float else self.codes()
-        return codes.astype(np.float32) * np.float32(self.step)
+        return codes.astype(np.float32) * np.asarray(self.step, dtype=np.float32)
 
 
 def encode(values: Any, format: Format, step: float | None = None) -> PackedArray:
@@ -138,6 +146,26 @@ def encode(values: Any, format: Format, step: float | None = None) -> PackedArra
     codes = np.clip(np.rint(values / np.float32(step)), -format.n_levels, format.n_levels)
     packed = _pack((codes + format.n_levels).astype(np.uint8).ravel(), format)
     return PackedArray(format, values.shape, packed, step)
+
+
+def encode_by_columns(values: Any, format: Format) -> PackedArray:
+    """Pack a table of integers with a step for each column: the least that clips nothing."""
+    assert format.n_levels is not None
+    largest = np.abs(np.asarray(values, dtype=np.float64)).max(axis=0, initial=0.0)
+    steps = np.where(largest > 0, largest, 1.0) / format.n_levels
+    with np.errstate(over="ignore"):
+        stored = steps.astype(np.float16)
+    if not (np.isfinite(stored) & (stored > 0)).all():
+        raise ValueError(f"The machine has numbers of {largest.max():g}: scale the data.")
+    # Rounded up, so that the largest number of a column has the last code.
+    stored = np.where(stored < steps, np.nextafter(stored, np.float16(np.inf)), stored)
+    packed = encode(values / stored.astype(np.float64), format, step=1.0)
+    return replace(packed, step=stored.astype(np.float32))
+
+
+def column_table_bytes(n_rows: int, n_columns: int, format: Format) -> int:
+    """Bytes of a table with a step for each column."""
+    return format.n_bytes(n_rows * n_columns) - _STEP_BYTES + _COLUMN_STEP_BYTES * n_columns
 
 
 def encode_columns(
@@ -184,39 +212,210 @@ def _pack(codes: Bytes, format: Format) -> Bytes:
         padded = np.zeros(-(-len(codes) // _TRITS) * _TRITS, np.uint8)
         padded[: len(codes)] = codes
         return (padded.reshape(-1, _TRITS) @ _TRIT_VALUES).astype(np.uint8)
-    bits = np.unpackbits(codes[:, None], axis=1, count=int(format.bits), bitorder="little")
-    return np.packbits(bits, bitorder="little")
+    return _pack_bits(codes, int(format.bits))
 
 
 def _unpack(data: Bytes, format: Format, count: int) -> Bytes:
     if format.name == "ternary":
         digits = data[:, None] // _TRIT_VALUES % 3
         return digits.astype(np.uint8).ravel()[:count]
-    width = int(format.bits)
+    return _unpack_bits(data, int(format.bits), count).astype(np.uint8)
+
+
+def _pack_bits(numbers: Any, width: int) -> Bytes:
+    """Numbers from 0 to 2^width - 1, the first one in the lowest bits of the first byte."""
+    bits = (numbers[:, None] >> np.arange(width)) & 1
+    return np.packbits(bits.astype(np.uint8), bitorder="little")
+
+
+def _unpack_bits(data: Bytes, width: int, count: int) -> NDArray[np.int64]:
     bits = np.unpackbits(data, count=count * width, bitorder="little").reshape(count, width)
-    return np.packbits(bits, axis=1, bitorder="little")[:, 0]
+    return bits.astype(np.int64) @ (1 << np.arange(width))
 
 
-class QuantizedExpansion(KernelExpansion):
-    """A Gaussian :class:`KernelExpansion` stored in packed arrays.
+# -- Coefficients of few outputs per center --------------------------------------------------
 
-    f_c(x) = sum_j coef[c, j] exp(-gamma_j |P (x - shift) / scale - centers[j]|^2) + intercept[c].
 
-    ``centers``, ``coef`` and ``input_map`` are the packed numbers decoded to float32: what is
-    evaluated is what is stored. ``nbytes`` counts everything stored: packed arrays with their
-    steps, intercepts, widths, shifts and scales. A pickle holds these alone.
+@dataclass(frozen=True, eq=False)
+class SparsePackedArray:
+    """Coefficients of which each center has only a few: their numbers, and to which outputs.
 
     Parameters
     ----------
-    gamma : ndarray of shape (1,) or (n_centers,)
-        One width, or one per center; rounded to float32.
+    values : PackedArray of shape (n_centers, n_entries)
+    data : ndarray of uint8
+        Numbers of the outputs, in ``index_bits(n_outputs)`` bits each, the first one in the lowest
+        bits of the first byte.
+    n_outputs : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.quantization import FORMATS, encode_sparse
+    >>> coef = np.array([[7.0, 0.0], [0.0, -3.0], [0.0, 0.0]])
+    >>> packed = encode_sparse(coef, 1, FORMATS["int4"], step=1.0)
+    >>> packed.decoded(), packed.nbytes  # 1 byte of codes, 1 of outputs and a step
+    (array([[ 7.,  0.],
+           [ 0., -3.],
+           [ 0.,  0.]], dtype=float32), 6)
+    """
+
+    values: PackedArray
+    data: Bytes
+    n_outputs: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Outputs and centers."""
+        return self.n_outputs, self.values.shape[0]
+
+    @property
+    def n_entries(self) -> int:
+        """Coefficients of a center."""
+        return self.values.shape[1]
+
+    @property
+    def format(self) -> Format:
+        """The format of the coefficients."""
+        return self.values.format
+
+    @property
+    def step(self) -> Any:
+        """The step of the coefficients."""
+        return self.values.step
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of coefficients, their step and the numbers of outputs."""
+        return self.values.nbytes + int(self.data.nbytes)
+
+    def outputs(self) -> NDArray[np.int64]:
+        """The output of each coefficient, of shape (n_centers, n_entries)."""
+        count = math.prod(self.values.shape)
+        numbers = _unpack_bits(self.data, index_bits(self.n_outputs), count)
+        return numbers.reshape(self.values.shape)
+
+    def decoded(self) -> Floats:
+        """All coefficients, of shape (n_outputs, n_centers), in float32."""
+        dense = np.zeros(self.shape[::-1], dtype=np.float32)
+        np.put_along_axis(dense, self.outputs(), self.values.decoded(), axis=1)
+        return np.ascontiguousarray(dense.T)
+
+
+def index_bits(n_outputs: int) -> int:
+    """Bits of the number of an output."""
+    return max(1, (n_outputs - 1).bit_length())
+
+
+def encode_sparse(
+    coef: Floats, n_entries: int, format: Format, step: float | None = None
+) -> SparsePackedArray:
+    """Pack the largest coefficients of each center, of shape (n_outputs, n_centers)."""
+    coef = np.asarray(coef)
+    order = np.argsort(-np.abs(coef.T), axis=1, kind="stable")[:, :n_entries]
+    outputs = np.sort(order, axis=1)
+    values = encode(np.take_along_axis(coef.T, outputs, axis=1), format, step)
+    n_outputs = len(coef)
+    return SparsePackedArray(values, _pack_bits(outputs.ravel(), index_bits(n_outputs)), n_outputs)
+
+
+def sparse_bytes(n_centers: int, n_outputs: int, n_entries: int, format: Format) -> int:
+    """Bytes of coefficients of which each center has a few."""
+    n_numbers = n_centers * n_entries
+    return format.n_bytes(n_numbers) + -(-n_numbers * index_bits(n_outputs) // 8)
+
+
+# -- Step maps -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PackedSteps:
+    """A :class:`kernlet.affine.StepMap` in few bytes.
+
+    Parameters
+    ----------
+    features : ndarray of uint8 or, of more than 256 features, uint16
+    thresholds : ndarray of float16 or float32
+        Of the scaled features.
+    jumps : PackedArray of shape (n_steps,)
+    """
+
+    features: NDArray[Any]
+    thresholds: NDArray[Any]
+    jumps: PackedArray
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything stored."""
+        return int(self.features.nbytes) + int(self.thresholds.nbytes) + self.jumps.nbytes
+
+    def decoded(self) -> StepMap:
+        """The map that is evaluated."""
+        thresholds = self.thresholds.astype(np.float32)
+        return StepMap(self.features.astype(np.intp), thresholds, self.jumps.decoded())
+
+
+def encode_steps(features: Any, thresholds: Any, jumps: Any, n_features: int) -> PackedSteps:
+    """Pack a step map; thresholds stay float16 or become float32, jumps have eight bits."""
+    numbers = np.asarray(features).astype(np.uint8 if n_features <= 256 else np.uint16)
+    thresholds = np.asarray(thresholds)
+    if thresholds.dtype != np.float16:
+        thresholds = thresholds.astype(np.float32)
+    return PackedSteps(numbers, thresholds, encode(jumps, FORMATS["int8"]))
+
+
+def steps_bytes(n_steps: int, n_features: int, threshold_bytes: int = 2) -> int:
+    """Bytes of a step map; 0 without a step."""
+    if not n_steps:
+        return 0
+    place = (1 if n_features <= 256 else 2) + threshold_bytes
+    return n_steps * place + FORMATS["int8"].n_bytes(n_steps)
+
+
+# -- The expansion ---------------------------------------------------------------------------
+
+
+def block_means(n_means: int, block: int) -> Floats:
+    """The matrix (n_means, n_pixels) that averages blocks of the pixels of a square image."""
+    side = math.isqrt(n_means)
+    if side * side != n_means:
+        raise ValueError(f"{n_means} means of blocks are not those of a square image.")
+    rows = np.kron(np.eye(side), np.full((1, block), 1 / block))
+    return np.kron(rows, rows).astype(np.float32)
+
+
+class QuantizedExpansion(KernelExpansion):
+    """A :class:`KernelExpansion` stored in packed arrays.
+
+    f_c(x) = sum_j coef[c, j] k(P h((x - shift) / scale), centers[j]) + intercept[c], where k is the
+    Gaussian, the rational quadratic or the box kernel, P a projection, and h an asinh, a step map,
+    both or neither.
+
+    ``kernel``, ``centers``, ``coef`` and ``input_map`` are the packed numbers decoded to float32:
+    what is evaluated is what is stored. ``nbytes`` counts everything stored: packed arrays with
+    their steps, intercepts, widths, shifts and scales. A pickle holds these alone.
+
+    Parameters
+    ----------
+    gamma : float, ndarray of shape (1,) or (n_centers,), PackedArray of shape (n_centers,) or None
+        One width, or one per center, rounded to float32; or the packed logarithms of the widths of
+        the centers. None for the box kernel.
     centers : PackedArray of shape (n_centers, rank)
-    coef : PackedArray of shape (n_outputs, n_centers)
+    coef : PackedArray or SparsePackedArray of shape (n_outputs, n_centers)
     intercept : ndarray of shape (n_outputs,)
-        float64 stays float64, anything else is rounded to float32.
+        float64 and float16 stay so, anything else is rounded to float32.
     shift, scale : float or PackedArray of shape (n_features,)
         Of all inputs, x -> (x - shift) / scale, rounded to float32; or of each feature.
     projection : PackedArray of shape (rank, n_features), default=None
+    alpha : float, default=None
+        Makes the kernel the rational quadratic one, rounded to float32.
+    half_widths : PackedArray of shape (n_centers, n_features), default=None
+    slopes : PackedArray of shape (n_features,), default=None
+        With half-widths and slopes the kernel is the box kernel.
+    steps : PackedSteps, default=None
+    is_asinh : bool, default=False
+    block : int, default=1
+        Of square images: features are means of block x block pixels.
 
     Examples
     --------
@@ -234,46 +433,84 @@ class QuantizedExpansion(KernelExpansion):
         self,
         gamma: Any,
         centers: PackedArray,
-        coef: PackedArray,
+        coef: PackedArray | SparsePackedArray,
         intercept: Any,
         shift: float | PackedArray = 0.0,
         scale: float | PackedArray = 1.0,
         projection: PackedArray | None = None,
+        *,
+        alpha: float | None = None,
+        half_widths: PackedArray | None = None,
+        slopes: PackedArray | None = None,
+        steps: PackedSteps | None = None,
+        is_asinh: bool = False,
+        block: int = 1,
     ) -> None:
-        widths: Floats = np.atleast_1d(np.asarray(gamma, dtype=np.float32))
-        if widths.shape not in {(1,), centers.shape[:1]} - {(0,)}:
-            raise ValueError(
-                f"gamma has shape {widths.shape}; give one width, or one for each of the "
-                f"{centers.shape[0]} centers."
-            )
-        if not (np.isfinite(widths) & (widths > 0)).all():
-            raise ValueError("gamma must be positive and finite.")
-        kernel = RBF(float(widths[0]) if len(widths) == 1 else widths)
-        packed = {"centers": centers, "coef": coef, "projection": projection}
-        object.__setattr__(self, "packed", packed)
-        object.__setattr__(self, "gamma", widths)
-        for name, value in (("shift", shift), ("scale", scale)):
-            numbers = np.abs(as_numbers(value))
+        packed: dict[str, Any] = {"centers": centers, "coef": coef, "projection": projection}
+        more = {"half_widths": half_widths, "slopes": slopes}
+        if isinstance(gamma, PackedArray):
+            more["log_gamma"] = gamma
+        packed |= {name: array for name, array in more.items() if array is not None}
+        widths = _widths(gamma, centers.shape[0])
+        values: dict[str, Any] = {"steps": steps}
+        values["alpha"] = None if alpha is None else float(np.float32(alpha))
+        values |= {"packed": packed, "gamma": widths, "is_asinh": is_asinh, "block": block}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        for name, given in (("shift", shift), ("scale", scale)):
+            numbers = np.abs(as_numbers(given))
             is_held = (numbers <= _LARGEST_FLOAT32) & ((numbers >= _LEAST_STEP) | (name == "shift"))
             if not np.all(is_held):
                 raise ValueError(
                     f"The {name} of the features does not fit in float32: change their unit."
                 )
-            object.__setattr__(self, name, _as_stored(value))
-        input_map = AffineMap(
-            np.atleast_1d(np.asarray(as_numbers(shift), dtype=np.float32)),
-            1 / np.atleast_1d(np.asarray(as_numbers(scale), dtype=np.float32)),
-            None if projection is None else projection.decoded(),
-        )
+            object.__setattr__(self, name, _as_stored(given))
         intercept = np.asarray(intercept)
-        if intercept.dtype != np.float64:
+        if intercept.dtype not in (np.float64, np.float16):
             intercept = intercept.astype(np.float32)
+        kernel = self._stored_kernel()
+        input_map = self._stored_map()
         super().__init__(kernel, centers.decoded(), coef.decoded(), intercept, input_map)
 
     packed: dict[str, Any]
-    gamma: Floats
+    gamma: Any  # an array of widths; None for the box kernel
+    alpha: float | None
     shift: float | PackedArray
     scale: float | PackedArray
+    steps: PackedSteps | None
+    is_asinh: bool
+    block: int
+
+    def _stored_kernel(self) -> Kernel:
+        """The kernel of the stored numbers."""
+        if "half_widths" in self.packed:
+            if self.gamma is not None or self.alpha is not None or "slopes" not in self.packed:
+                raise ValueError("A box kernel has half-widths and slopes, and no gamma or alpha.")
+            if self.packed["projection"] is not None:
+                raise ValueError("A box kernel has windows in the features: no projection.")
+            return Box(self.packed["half_widths"].decoded(), self.packed["slopes"].decoded())
+        if self.gamma is None:
+            raise ValueError("gamma is missing: only a box kernel has none.")
+        gamma = float(self.gamma[0]) if len(self.gamma) == 1 else self.gamma
+        return RBF(gamma) if self.alpha is None else RationalQuadratic(gamma, self.alpha)
+
+    def _stored_map(self) -> AffineMap:
+        """The input map of the stored numbers."""
+        shift = np.atleast_1d(np.asarray(as_numbers(self.shift), dtype=np.float32))
+        scale = 1 / np.atleast_1d(np.asarray(as_numbers(self.scale), dtype=np.float32))
+        projection = self.packed["projection"]
+        matrix = None if projection is None else projection.decoded()
+        is_curved = self.is_asinh or self.steps is not None
+        if self.block > 1:
+            if is_curved or len(shift) + len(scale) > 2:
+                raise ValueError("Means of blocks have one shift and one scale, and no curve.")
+            width = self.packed["centers"].shape[1] if matrix is None else matrix.shape[1]
+            means = block_means(width, self.block)
+            matrix = means if matrix is None else matrix @ means
+        if not is_curved:
+            return AffineMap(shift, scale, matrix)
+        steps = None if self.steps is None else self.steps.decoded()
+        return CurvedMap(shift, scale, matrix, self.is_asinh, steps)
 
     @property
     def storage(self) -> dict[str, str]:
@@ -286,16 +523,65 @@ class QuantizedExpansion(KernelExpansion):
         return int(self.centers.shape[1])
 
     @property
+    def n_entries(self) -> int | None:
+        """Coefficients of a center; None where it has all."""
+        coef = self.packed["coef"]
+        return coef.n_entries if isinstance(coef, SparsePackedArray) else None
+
+    @property
     def nbytes(self) -> int:
         """Bytes of everything stored."""
         packed = sum(array.nbytes for array in self.packed.values() if array is not None)
+        widths = 0 if self.gamma is None or "log_gamma" in self.packed else self.gamma.nbytes
+        widths += 0 if self.alpha is None else _SCALAR_BYTES
+        steps = 0 if self.steps is None else self.steps.nbytes
         scaling = scaling_bytes(self.shift, self.scale)
-        return packed + self.gamma.nbytes + self.intercept.nbytes + scaling
+        return packed + widths + self.intercept.nbytes + scaling + steps
+
+    def replaced(self, **changes: Any) -> QuantizedExpansion:
+        """The expansion with other arguments of the constructor."""
+        return QuantizedExpansion(**(self._arguments() | changes))
+
+    def _arguments(self) -> dict[str, Any]:
+        packed = self.packed
+        gamma = packed.get("log_gamma", self.gamma)
+        names = ("intercept", "shift", "scale", "alpha", "steps", "is_asinh", "block")
+        tables = {n: packed.get(n) for n in ("centers", "coef", "projection", *_BOX_TABLES)}
+        return {"gamma": gamma} | tables | {name: getattr(self, name) for name in names}
 
     def __reduce__(self) -> Any:
-        centers, coef, projection = (self.packed[n] for n in ("centers", "coef", "projection"))
-        shift, scale = self.shift, self.scale
-        return type(self), (self.gamma, centers, coef, self.intercept, shift, scale, projection)
+        given = self._arguments()
+        first = [given.pop(name) for name in _FIRST_ARGUMENTS]
+        options = {name: v for name, v in given.items() if v != _OPTIONS[name]}
+        return _restored, (type(self), *first, *((options,) if options else ()))
+
+
+_BOX_TABLES = ("half_widths", "slopes")
+_OPTIONS = {**dict.fromkeys((*_BOX_TABLES, "alpha", "steps")), "is_asinh": False, "block": 1}
+_FIRST_ARGUMENTS = ("gamma", "centers", "coef", "intercept", "shift", "scale", "projection")
+
+
+def _restored(kind: Any, *arguments: Any) -> QuantizedExpansion:
+    """The expansion of a pickle, whose last argument may be a dictionary of options."""
+    *first, last = arguments
+    return kind(*first, **last) if isinstance(last, dict) else kind(*arguments)
+
+
+def _widths(gamma: Any, n_centers: int) -> Floats | None:
+    """The widths in float32, checked."""
+    if gamma is None:
+        return None
+    packed = gamma.decoded() if isinstance(gamma, PackedArray) else None
+    widths: Floats = np.exp(packed) if packed is not None else np.asarray(gamma, dtype=np.float32)
+    widths = np.atleast_1d(widths)
+    if widths.shape not in {(1,), (n_centers,)} - {(0,)}:
+        raise ValueError(
+            f"gamma has shape {widths.shape}; give one width, or one for each of the "
+            f"{n_centers} centers."
+        )
+    if not (np.isfinite(widths) & (widths > 0)).all():
+        raise ValueError("gamma must be positive and finite.")
+    return widths
 
 
 def as_numbers(value: float | PackedArray) -> Any:

@@ -141,8 +141,8 @@ def test_warm_start_and_init_keep_the_scale():
     refined = CompactKernelClassifier(init=machine, scale=False, n_epochs=1, random_state=0)
     assert_array_equal(_map(refined.fit(PEOPLE, LEAVES)), before)
     assert refined.nbytes_ == machine.nbytes_
-    with pytest.raises(ValueError, match="takes 192 bytes, more than max_bytes=190"):
-        CompactKernelClassifier(init=machine, max_bytes=190).fit(PEOPLE, LEAVES)
+    with pytest.raises(ValueError, match="takes 190 bytes, more than max_bytes=188"):
+        CompactKernelClassifier(init=machine, max_bytes=188).fit(PEOPLE, LEAVES)
 
 
 def test_a_machine_of_unscaled_columns_is_refined_as_it_is():

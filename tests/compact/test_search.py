@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernlet import CompactKernelClassifier
 from kernlet.compact import machine as machine_module
 from kernlet.compact import search
-from kernlet.compact.network import KernelNetwork
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
@@ -49,28 +48,6 @@ def plans(draw):
         draw(widths),
         draw(st.sampled_from([4, 8])),
     )
-
-
-def network_of(plan, seed=0):
-    random = np.random.default_rng(seed)
-    rank = plan.n_features if plan.rank is None else plan.rank
-    return KernelNetwork(
-        random.normal(size=(plan.n_centers, rank)),
-        random.normal(size=(plan.n_outputs, plan.n_centers)),
-        random.normal(size=plan.n_outputs),
-        random.normal(size=plan.n_centers if plan.width == "per_center" else 1),
-        None if plan.rank is None else random.normal(size=(rank, plan.n_features)),
-    )
-
-
-@settings(max_examples=150, deadline=None)
-@given(plan=plans())
-def test_bytes_are_those_of_a_packed_network(plan):
-    expansion = plan.pack(network_of(plan).arrays(), {}, 0.5, 2.0)
-    assert expansion.nbytes == plan.nbytes
-    assert expansion.n_centers == plan.n_centers
-    names = ("centers", "coef", "projection")[: 2 if plan.rank is None else 3]
-    assert expansion.storage == dict(zip(names, plan.formats, strict=False))
 
 
 @given(plan=plans())

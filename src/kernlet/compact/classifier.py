@@ -155,7 +155,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     >>> X, X_test, y, y_test = train_test_split(X, y, random_state=0)
     >>> machine = CompactKernelClassifier(40, storage="int4", n_epochs=40, random_state=0).fit(X, y)
     >>> machine.score(X_test, y_test) > 0.96, machine.nbytes_
-    (True, 1540)
+    (True, 1520)
     """
 
     temperature_: float

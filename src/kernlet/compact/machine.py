@@ -104,7 +104,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         "random_state": ["random_state"],
     }
     _rates: ClassVar[dict[str, float]] = RATES
-    _intercept_bytes: ClassVar[int] = 4
+    _intercept_bytes: ClassVar[int] = 2
 
     @property
     def n_centers_(self) -> int:

@@ -262,12 +262,5 @@ def rescaled(expansion: QuantizedExpansion, mean: Floats, scale: float) -> Quant
         coef = replace(coef, step=float(np.float32(coef.step * scale)))
     else:
         coef = encode(scale * coef.decoded().astype(np.float64), coef.format)
-    return QuantizedExpansion(
-        expansion.gamma,
-        expansion.packed["centers"],
-        coef,
-        expansion.intercept.astype(np.float64) * scale + mean,
-        expansion.shift,
-        expansion.scale,
-        expansion.packed["projection"],
-    )
+    intercept = expansion.intercept.astype(np.float64) * scale + mean
+    return expansion.replaced(coef=coef, intercept=intercept)

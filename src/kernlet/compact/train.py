@@ -538,7 +538,8 @@ class Trainer:
     def finetune(self, trial: Trial, monitor: EpochMonitor | None = None) -> Trial:
         """Continue a trial on all rows; its parameters stay where that does not lower the loss."""
         network = trial.network.map(self.batches.device.send)
-        tables = zip(PACKED, trial.expansion.packed.values(), strict=True)
+        packed = trial.expansion.packed
+        tables = zip(PACKED, (packed[n] for n in ("centers", "coef", "projection")), strict=True)
         trained = train_network(
             network,
             self.training.loss,

@@ -363,14 +363,10 @@ def _stored_as(original: KernelExpansion, expansion: KernelExpansion) -> KernelE
         name: max(FORMATS[original.storage[name]], FORMATS[fewest], key=lambda f: f.bits)
         for name, fewest in _FEWEST_BITS.items()
     }
-    return QuantizedExpansion(
-        original.gamma,
-        encode(expansion.centers, formats["centers"]),
-        encode(expansion.coef, formats["coef"]),
-        expansion.intercept.astype(original.intercept.dtype),
-        original.shift,
-        original.scale,
-        original.packed["projection"],
+    return original.replaced(
+        centers=encode(expansion.centers, formats["centers"]),
+        coef=encode(expansion.coef, formats["coef"]),
+        intercept=expansion.intercept.astype(original.intercept.dtype),
     )
 
 

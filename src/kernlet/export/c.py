@@ -291,7 +291,8 @@ def _stored(expansion: KernelExpansion) -> dict[str, PackedArray]:
         )
     coef = expansion.packed["coef"]
     step = coef.step if coef.format.has_step else None
-    packed = expansion.packed | {"coef": encode(coef.decoded().T, coef.format, step)}
+    packed = {name: expansion.packed[name] for name in ("centers", "coef", "projection")}
+    packed["coef"] = encode(coef.decoded().T, coef.format, step)
     return {name: array for name, array in packed.items() if array is not None}
 
 

@@ -230,7 +230,8 @@ def _describe_expansion(expansion: Any, tensors: dict[str, Any]) -> dict[str, An
 
 
 def _describe_packed(expansion: QuantizedExpansion, tensors: dict[str, Any]) -> dict[str, Any]:
-    tensors["gamma"] = expansion.gamma
+    if "log_gamma" not in expansion.packed:
+        tensors["gamma"] = expansion.gamma
     packed: dict[str, Any] = {
         n: array for n, array in expansion.packed.items() if array is not None
     }
@@ -418,8 +419,9 @@ class _Tensors:
         return self.used[name]
 
     def floats(self, name: str, n_dimensions: int) -> Floats:
-        """Finite numbers in float32 or float64."""
-        values = self.read(name, np.float32, np.float64, n_dimensions=n_dimensions)
+        """Finite numbers in floating point."""
+        types = (np.float16, np.float32, np.float64)
+        values = self.read(name, *types, n_dimensions=n_dimensions)
         if not np.isfinite(values).all():
             raise corrupt(f"the tensor {name!r} holds NaN or infinity")
         return values
@@ -537,7 +539,7 @@ def _quantized(fields: dict[str, Any], tensors: _Tensors) -> QuantizedExpansion:
     if "scale" in packed and not (packed["scale"].decoded() > 0).all():
         raise corrupt("its scales are not positive")
     return QuantizedExpansion(
-        tensors.floats("gamma", 1),
+        packed["log_gamma"] if "log_gamma" in packed else tensors.floats("gamma", 1),
         packed["centers"],
         packed["coef"],
         tensors.floats("intercept", 1),

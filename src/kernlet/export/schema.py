@@ -204,6 +204,7 @@ _TABLES = record(
     projection=_optional(_packed_array(2)),
     shift=_optional(_packed_array(1)),
     scale=_optional(_packed_array(1)),
+    log_gamma=_optional(_packed_array(1)),
 )
 _EXPANSION = record(kernel=_object, front=_flag, n_features=_optional(integer(1, 2**31 - 1)))
 MODEL = record(

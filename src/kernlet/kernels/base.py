@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kernlet._typing import Floats, Matrix
+from kernlet._typing import Array, Floats, Matrix
+from kernlet.devices import Device
 
 #: Kernel values below this keep three decimal places in float32.
 FLOAT32_LARGEST = 1e3
@@ -39,7 +40,8 @@ class Kernel:
     - :meth:`derivatives`: compression with synthetic centers;
     - :meth:`fits_float32`: faster training in single precision;
     - :meth:`c_code`, :meth:`scaled`: export to C, and to C with int8 or float16 storage;
-    - :meth:`onnx_nodes`: export to ONNX.
+    - :meth:`onnx_nodes`: export to ONNX;
+    - :meth:`on`: prediction on a GPU.
 
     Blocks of kernel values are formed in :mod:`kernlet.kernels.gram`, never here.
     """
@@ -173,6 +175,12 @@ class Kernel:
         raise ValueError(
             f"{type(self).__name__} cannot be evaluated in other units: define scaled, or store "
             "float32."
+        )
+
+    def on(self, device: Device, X: Array, Z: Array) -> Array:
+        """Kernel values between points that are on a device, such as a GPU."""
+        raise TypeError(
+            f"A machine with {self!r} computes with numpy only: convert the rows first."
         )
 
     def c_code(self, s: str) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from kernlet._typing import Array, Floats, Matrix
-from kernlet.devices import array_namespace
+from kernlet.devices import Device, array_namespace
 from kernlet.kernels.base import FLOAT32_LARGEST, LARGEST_PARAMETER, Derivatives, Kernel
 from kernlet.kernels.gram import as_dense, inner_products, used_columns
 
-# |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
-# turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
-_ENOUGH_DIGITS = 1e6
+#: |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
+#: turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
+ENOUGH_DIGITS = 1e6
 # exp(-60) = 1e-26 and exp(-690) = 1e-300. Smaller values, once multiplied by a coefficient, become
 # subnormal, and processors are up to a hundred times slower with subnormal numbers.
 _LEAST_EXPONENT = {np.dtype(np.float32): -60.0, np.dtype(np.float64): -690.0}
@@ -61,7 +61,7 @@ class RBF(Kernel):
 
         Values that would be slow to compute with are taken as the least that are not.
         """
-        gamma = self._widths(products)
+        gamma = widths_of_centers(self.gamma, products)
         products *= -2
         products += x_norms
         products += z_norms
@@ -73,24 +73,15 @@ class RBF(Kernel):
         """Values by inner products, or by differences where these would lose the digits."""
         largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
         with np.errstate(over="ignore", invalid="ignore"):  # infinity and NaN are not enough
-            has_enough_digits = np.max(self.gamma) * largest < _ENOUGH_DIGITS
+            has_enough_digits = np.max(self.gamma) * largest < ENOUGH_DIGITS
         if has_enough_digits:
             return self.of_products(inner_products(X, Z), x_norms, z_norms)
         X, Z = used_columns(X, Z)
         distances = cdist(as_dense(X), as_dense(Z), "sqeuclidean")
         # exp(-inf) is 0; a gamma of 0 times infinity is NaN, which callers refuse
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.exp(-self._widths(distances) * distances).astype(x_norms.dtype, copy=False)
-
-    def _widths(self, values: Floats) -> Any:
-        """Gamma in the precision of some kernel values."""
-        if not isinstance(self.gamma, np.ndarray):
-            return self.gamma
-        if values.shape[1] != len(self.gamma):
-            raise ValueError(
-                f"gamma has the widths of {len(self.gamma)} centers; there are {values.shape[1]}."
-            )
-        return self.gamma.astype(values.dtype)
+            distances *= -widths_of_centers(self.gamma, distances)
+            return np.exp(distances, out=distances).astype(x_norms.dtype, copy=False)
 
     def derivatives(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Derivatives:
         """k, 2 gamma k and -gamma k."""
@@ -125,6 +116,11 @@ class RBF(Kernel):
         least = graph.scalar(_LEAST_EXPONENT_MATMUL)
         return str(graph.node("Exp", graph.node("Clip", exponents, least, graph.scalar(0.0))))
 
+    def on(self, device: Device, X: Array, Z: Array) -> Array:
+        """Values on a device, as one matrix product and one exponential."""
+        gamma = device.send(np.atleast_1d(self.gamma))
+        return gaussian_matmul(augment_rows(X), augment_centers(Z, gamma))
+
     def __repr__(self) -> str:
         if not isinstance(self.gamma, np.ndarray):
             return f"RBF(gamma={self.gamma!r})"
@@ -136,6 +132,17 @@ class RBF(Kernel):
 
     def __hash__(self) -> int:
         return hash(np.asarray(self.gamma, dtype=np.float64).tobytes())
+
+
+def widths_of_centers(gamma: float | Floats, values: Floats) -> Any:
+    """Gamma, of all centers or of each, in the precision of kernel values (n_rows, n_centers)."""
+    if not isinstance(gamma, np.ndarray):
+        return gamma
+    if values.shape[1] != len(gamma):
+        raise ValueError(
+            f"gamma has the widths of {len(gamma)} centers; there are {values.shape[1]}."
+        )
+    return gamma.astype(values.dtype)
 
 
 # The Gaussian as one matrix product and one exponential, for arrays of any library. The exponent

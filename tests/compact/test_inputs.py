@@ -1,7 +1,6 @@
 """What a compact network sees of a row: scaling, asinh, steps and block means."""
 
 from copy import copy
-from types import SimpleNamespace
 
 import array_api_strict
 import hypothesis.strategies as st
@@ -15,16 +14,16 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kernlet.compact import batches as batches_module
 from kernlet.compact.batches import BatchLoader
+from kernlet.compact.images import block_means, image_side
 from kernlet.compact.inputs import (
     Inputs,
     Steps,
     asinh_columns,
     asinh_inputs,
     block_inputs,
-    block_means,
-    image_side,
     tree_steps,
 )
+from kernlet.compact.plan import StoragePlan
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.quantization import FORMATS, encode
 from naive import mapped_row
@@ -39,7 +38,7 @@ TRAIN = np.arange(0, N_ROWS, 2)
 
 
 def plan(is_asinh=False, n_steps=0, block=1):
-    return SimpleNamespace(is_asinh=is_asinh, n_steps=n_steps, block=block)
+    return StoragePlan(4, 2, 1, is_asinh=is_asinh, n_steps=n_steps, block=block)
 
 
 def loader(rows=X, targets=Y, table=None, **options):
@@ -77,6 +76,7 @@ def test_rows_are_those_of_the_slow_twin(data):
         mapped_row(x, shift, scale, is_asinh=is_asinh, features=features, thresholds=thresholds)
         for x in rows
     ]
+    assert_array_equal(mapped[:, :n_features], inputs.map(rows))
     assert_allclose(mapped[:, :n_features], np.array(slow)[:, :n_features], rtol=1e-6)
     assert_array_equal(mapped[:, n_features:], np.array(slow)[:, n_features:])
 
@@ -88,7 +88,7 @@ def test_block_means_are_those_of_the_slow_twin(n_blocks, block, seed):
     inputs = Inputs(0.5, 2.0, block=block)
     slow = np.array([mapped_row(x, 0.5, 2.0, block=block) for x in rows])
     assert_allclose(inputs(rows), slow, rtol=1e-6, atol=1e-7)
-    assert inputs.n_inputs(rows.shape[1]) == n_blocks**2
+    assert inputs(rows).shape[1] == n_blocks**2
 
 
 def test_mapping_copies():
@@ -186,8 +186,10 @@ def test_fewer_steps_are_the_first_of_more():
     rows = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
     classes = ((rows[:, 0] > 0.3) ^ (rows[:, 1] > -0.2)).astype(int)
     many = tree_steps(rows, classes, np.ones(200), 100)
-    assert len(many.features) < 100  # the tree is pure before
-    for n_steps in range(1, len(many.features) + 1):
+    unused = many.thresholds == np.finfo(np.float16).max
+    assert 0 < unused.sum() < 100  # the tree is pure before
+    assert not (rows[:, many.features[unused]] > many.thresholds[unused]).any()
+    for n_steps in (1, 2, 5, 99):
         few = tree_steps(rows, classes, np.ones(200), n_steps)
         assert_array_equal(few.features, many.features[:n_steps])
         assert_array_equal(few.thresholds, many.thresholds[:n_steps])
@@ -207,8 +209,10 @@ def test_weights_decide_and_pure_rows_need_no_step():
     classes[:5] = 1 - classes[:5]
     heavy = np.where(np.arange(20) < 5, 1e-6, 1.0)
     assert tree_steps(rows, classes, heavy, 1).features[0] == 0
-    assert tree_steps(rows, np.zeros(20, int), np.ones(20), 3) is None
-    assert tree_steps(rows * 1e6 + 1e6, classes, heavy, 1) is None  # beyond float16
+    largest = np.finfo(np.float16).max
+    assert_array_equal(tree_steps(rows, np.zeros(20, int), np.ones(20), 3).thresholds, largest)
+    beyond = rows * 1e6 + 1e6
+    assert_array_equal(tree_steps(beyond, classes, heavy, 1).thresholds, largest)
 
 
 # -- The loader ------------------------------------------------------------------------------
@@ -224,7 +228,9 @@ def test_rows_of_a_plan(monkeypatch, device, kind, container, cached_bytes):
     monkeypatch.setattr(batches_module, "CACHED_BYTES", cached_bytes)
     base = loader(container(X), device=device, inputs=Inputs(1.0, 2.0))
     batches = base.for_plan(kind, TRAIN)
-    assert (batches.n_features, batches.n_inputs, batches.n_steps) == (4, 4, kind.n_steps)
+    n_columns = 4 + kind.n_steps
+    assert (batches.n_features, batches.n_steps, batches.n_columns) == (4, kind.n_steps, n_columns)
+    assert base.scaling_bytes_of(kind.is_asinh, 1) == batches.inputs.scaling_bytes
     rows = rows_of(batches)
     assert rows.dtype == np.float32
     assert_allclose(rows, batches.inputs(X), rtol=1e-4, atol=1e-5)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from kernlet._typing import Floats, Indices
+from kernlet._typing import Array, Floats, Indices
+from kernlet.compact.images import block_means
+from kernlet.devices import Device
 from kernlet.quantization import PackedArray, as_numbers, encode_columns, scaling_bytes
 
 # How this works
@@ -82,12 +85,8 @@ class Inputs:
         """What a plan says of inputs: is_asinh, n_steps and block."""
         return (self.is_asinh, self.n_steps, self.block)
 
-    def n_inputs(self, n_features: int) -> int:
-        """Columns of u."""
-        return n_features // self.block**2
-
-    def __call__(self, rows: Floats) -> Floats:
-        """Map dense rows; always a copy."""
+    def map(self, rows: Floats) -> Floats:
+        """U of dense rows; always a copy."""
         if rows.dtype == np.float16:
             rows = rows.astype(np.float32)
         if self.block > 1:
@@ -97,10 +96,37 @@ class Inputs:
         inputs *= np.asarray(1 / as_numbers(self.scale), dtype=np.float32)
         if self.is_asinh:
             np.arcsinh(inputs, out=inputs)
+        return inputs
+
+    def __call__(self, rows: Floats) -> Floats:
+        """[u | S] of dense rows; always a copy."""
+        inputs = self.map(rows)
         if self.steps is None:
             return inputs
         above = inputs[:, self.steps.features] > self.steps.thresholds.astype(np.float32)
         return np.hstack([inputs, above.astype(np.float32)])
+
+    def on(self, device: Device) -> Callable[[Array], Array]:
+        """The same map of float32 rows on a device."""
+        if device.is_numpy:
+            return self
+        xp = device.namespace
+        shift = device.send(as_numbers(self.shift))
+        factor = device.send(1 / as_numbers(self.scale))
+        if self.steps is not None:
+            features = device.send(self.steps.features, floats=False)
+            thresholds = device.send(self.steps.thresholds)
+
+        def mapped(rows: Array) -> Array:
+            rows = block_means(rows, self.block) if self.block > 1 else rows
+            inputs = (rows - shift) * factor
+            inputs = xp.asinh(inputs) if self.is_asinh else inputs
+            if self.steps is None:
+                return inputs
+            above = xp.take(inputs, features, axis=1) > thresholds
+            return xp.concat([inputs, xp.astype(above, xp.float32)], axis=1)
+
+        return mapped
 
 
 # -- Constants of the asinh map --------------------------------------------------------------
@@ -143,11 +169,11 @@ def asinh_inputs(rows: Floats, all_rows: Floats) -> Inputs:
 # -- Thresholds ------------------------------------------------------------------------------
 
 
-def tree_steps(rows: Floats, targets: Any, weights: Floats, n_steps: int) -> Steps | None:
+def tree_steps(rows: Floats, targets: Any, weights: Floats, n_steps: int) -> Steps:
     """The first distinct splits of a decision tree that is grown best split first.
 
-    ``targets`` are class numbers, or numbers of shape (n_rows, n_outputs). Fewer steps where the
-    rows need fewer splits, None without any. Fewer steps are the first of more.
+    ``targets`` are class numbers, or numbers of shape (n_rows, n_outputs). Where the tree has fewer
+    splits, the rest are steps that no number exceeds.
     """
     is_classifier = np.ndim(targets) == 1
     kind = DecisionTreeClassifier if is_classifier else DecisionTreeRegressor
@@ -160,15 +186,13 @@ def tree_steps(rows: Floats, targets: Any, weights: Floats, n_steps: int) -> Ste
         splits = splits[np.argsort(tree.children_left[splits])]
         for feature, threshold in zip(tree.feature[splits], tree.threshold[splits], strict=True):
             stored = _stored_threshold(rows[:, feature], threshold)
-            if abs(stored) <= _LARGEST_THRESHOLD:
+            if abs(stored) < _LARGEST_THRESHOLD:
                 steps.setdefault((int(feature), stored))
         if len(steps) >= n_steps or tree.n_leaves < n_leaves:
             break
         n_leaves *= 2  # the same split in two branches is one step
-    first = list(steps)[:n_steps]
-    if not first:
-        return None
-    features, thresholds = zip(*first, strict=True)
+    unused = [(0, _LARGEST_THRESHOLD)] * n_steps
+    features, thresholds = zip(*[*steps, *unused][:n_steps], strict=True)
     return Steps(np.array(features, dtype=np.intp), np.array(thresholds, dtype=np.float16))
 
 
@@ -184,25 +208,7 @@ def _stored_threshold(column: Floats, threshold: float) -> float:
     return float(stored)
 
 
-# -- Square images ---------------------------------------------------------------------------
-
-
-def block_means(rows: Floats, block: int) -> Floats:
-    """Means of block x block pixels of square images, row by row."""
-    side = image_side(rows.shape[1])
-    if side % block:
-        raise ValueError(
-            f"Images of {side} x {side} pixels cannot be divided into blocks of {block} x {block}; "
-            "leave block means out."
-        )
-    images = rows.reshape(-1, side, side)
-    total = images[:, ::block, ::block].copy()
-    for i in range(block):
-        for j in range(block):
-            if i or j:
-                total += images[:, i::block, j::block]
-    total /= block**2
-    return total.reshape(len(rows), -1)
+# -- Block means -----------------------------------------------------------------------------
 
 
 def block_inputs(rows: Floats, weights: Floats, block: int) -> Inputs:
@@ -214,15 +220,3 @@ def block_inputs(rows: Floats, weights: Floats, block: int) -> Inputs:
     if not FLOAT32_RANGE[0] < deviation < FLOAT32_RANGE[1]:
         deviation = 1.0
     return Inputs(float(np.float32(mean)), float(np.float32(deviation)), block=block)
-
-
-def image_side(n_features: int) -> int:
-    """The side of square images of this many pixels."""
-    side = math.isqrt(n_features)
-    if side * side != n_features:
-        raise ValueError(
-            f"X has {n_features} columns, which are not the pixels of a square image ({side} x "
-            f"{side} has {side * side}, {side + 1} x {side + 1} has {(side + 1) ** 2}): give "
-            "images of that shape, or leave augment and block_means out."
-        )
-    return side

@@ -1,0 +1,200 @@
+"""Rows that are pixels: how to tell, and augmentation by random transforms."""
+
+from dataclasses import replace
+
+import array_api_strict
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import ndimage, sparse
+from sklearn.datasets import load_digits
+
+from kernlet.compact import batches as batches_module
+from kernlet.compact.batches import AugmentedLoader, BatchLoader
+from kernlet.compact.images import Transforms, are_images, background
+from kernlet.compact.inputs import Inputs
+from kernlet.compact.plan import StoragePlan
+from kernlet.devices import NUMPY, Device, to_numpy
+
+SIDE, N_ROWS = 10, 200
+RNG = np.random.default_rng(0)
+IMAGES = np.full((N_ROWS, SIDE, SIDE), -1.0)
+IMAGES[:, 2:-2, 2:-2] = RNG.uniform(-1, 1, size=(N_ROWS, SIDE - 4, SIDE - 4))
+X = IMAGES.reshape(N_ROWS, -1)
+Y = RNG.integers(3, size=N_ROWS)
+PLAIN = StoragePlan(SIDE**2, 3, 5)
+BLOCKS, CURVED = replace(PLAIN, block=2), replace(PLAIN, is_asinh=True, n_steps=3)
+DEVICES = pytest.mark.parametrize(
+    "device", [NUMPY, Device(array_api_strict)], ids=["numpy", "strict"]
+)
+KINDS = pytest.mark.parametrize("kind", ["shift", "affine"])
+
+
+def loader(rows=X, **options):
+    return BatchLoader(rows, Y, np.ones(N_ROWS), table=np.eye(3), **options)
+
+
+def rows_of(batches):
+    return to_numpy(batches.rows(batches.as_indices(np.arange(batches.n_rows))))
+
+
+def epoch_rows(batches, seed=0):
+    batches.next_epoch(np.random.RandomState(seed))
+    return rows_of(batches)
+
+
+# -- Whether columns are pixels --------------------------------------------------------------
+
+
+def blurred(side, seed=0):
+    noise = np.random.default_rng(seed).normal(size=(300, side, side))
+    return ndimage.gaussian_filter(noise, (0, 1, 1)).reshape(300, -1)
+
+
+def test_smooth_square_images_of_even_side_are_images():
+    assert are_images(blurred(14))
+    assert are_images(blurred(16).astype(np.float32)[:40])
+    framed = np.pad(blurred(16).reshape(-1, 16, 16), ((0, 0), (2, 2), (2, 2))).reshape(300, -1)
+    assert are_images(framed)  # whose border is constant
+
+
+def test_other_columns_are_not():
+    random = np.random.default_rng(0)
+    series = np.cumsum(random.normal(size=(300, 256)), axis=1)
+    permuted = blurred(16)[:, random.permutation(256)]
+    peaks = np.exp(-(((np.arange(256) - random.uniform(0, 256, (300, 1))) / 12) ** 2))
+    one_hot = np.eye(196)[random.integers(196, size=500)]
+    for rows in (series, permuted, peaks, one_hot, random.normal(size=(300, 196))):
+        assert not are_images(rows)
+    assert not are_images(blurred(15))  # odd
+    assert not are_images(load_digits().data)  # 8 x 8: too small
+    assert not are_images(blurred(16)[:, :-1])
+    assert not are_images(np.ones((300, 256)))
+    assert not are_images(blurred(16)[:1])
+
+
+# -- Transforms ------------------------------------------------------------------------------
+
+
+def applied(transforms, number, rows):
+    return transforms(number, np.ascontiguousarray(rows.T.astype(np.float32)), NUMPY).T
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000))
+def test_shifts_are_rolls_and_keep_the_sum_of_images_with_an_empty_border(seed):
+    transforms = Transforms.draw("shift", SIDE, 6, np.random.default_rng(seed))
+    filled = IMAGES + 1
+    rolls = [
+        np.roll(filled, (i, j), axis=(1, 2)).reshape(N_ROWS, -1).astype(np.float32)
+        for i in (-1, 0, 1)
+        for j in (-1, 0, 1)
+    ]
+    for number in range(6):
+        moved = applied(transforms, number, filled.reshape(N_ROWS, -1))
+        assert sum(np.array_equal(moved, roll) for roll in rolls) == 1
+        assert_allclose(moved.sum(axis=1), filled.sum(axis=(1, 2)), rtol=1e-5)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000), st.integers(2, 9))
+def test_affine_transforms_are_those_of_scipy(seed, side):
+    random = np.random.default_rng(seed)
+    image = random.uniform(size=(side, side))
+    transforms = Transforms.draw("affine", side, 2, np.random.default_rng(seed))
+    # The same random numbers again.
+    random = np.random.default_rng(seed)
+    angles, sizes = np.radians(random.uniform(-9, 9, 2)), random.uniform(0.9, 1.1, 2)
+    moves = random.uniform(-1.1, 1.1, size=(2, 2))
+    middle = np.full(2, (side - 1) / 2)
+    for number in range(2):
+        c, s = np.cos(angles[number]) / sizes[number], np.sin(angles[number]) / sizes[number]
+        matrix = np.array([[c, s], [-s, c]])
+        offset = middle - matrix @ middle - moves[number]
+        expected = ndimage.affine_transform(image, matrix, offset, order=1, mode="grid-constant")
+        ours = applied(transforms, number, image.reshape(1, -1))
+        assert_allclose(ours.reshape(side, side), expected, atol=1e-5)
+
+
+def test_the_background_is_the_median_of_the_border():
+    assert background(X) == -1
+    assert background(-X) == 1
+
+
+# -- The loader ------------------------------------------------------------------------------
+
+
+@DEVICES
+@KINDS
+@pytest.mark.parametrize("cached_bytes", [2**30, 0])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, lambda X: X.astype("f4")])
+def test_rows_are_transformed_anew_in_each_epoch(
+    monkeypatch, device, kind, cached_bytes, container
+):
+    monkeypatch.setattr(batches_module, "CACHED_BYTES", cached_bytes)
+    plain = loader(container(X), inputs=Inputs(0.5, 2.0), device=device, augment=kind)
+    before = rows_of(plain)
+    batches = plain.augmented()
+    assert batches.is_cached == (cached_bytes > 0)
+    first, second, again = (epoch_rows(batches, seed) for seed in (0, 1, 0))
+    assert_array_equal(first, again)
+    assert (first != second).any(axis=1).mean() > 0.5
+    assert (first != before).any(axis=1).mean() > 0.5
+    assert_array_equal(rows_of(plain), before)  # for scores
+    assert first.min() >= np.float32((-1 - 0.5) / 2)
+    if kind == "shift":
+        assert_allclose(first.sum(axis=1), before.sum(axis=1), rtol=1e-4)
+    numpy_rows = epoch_rows(loader(inputs=Inputs(0.5, 2.0), augment=kind).augmented())
+    assert_allclose(first, numpy_rows, atol=1e-5)
+
+
+@KINDS
+def test_shuffling_begins_an_epoch_and_targets_stay(kind):
+    plain = loader(augment=kind)
+    batches = plain.augmented()
+    numbers = np.arange(0, N_ROWS, 3)
+    subset = batches.subset(numbers)
+    order = subset.shuffled(np.random.RandomState(0))
+    assert set(order) == set(numbers)
+    assert (subset.rows(order) != plain.rows(order)).any(axis=1).mean() > 0.5
+    assert_array_equal(subset.targets(order), plain.targets(order))
+    assert batches.augmented() is batches
+
+
+def test_without_augment_nothing_is_drawn():
+    plain, random = loader(), np.random.RandomState(0)
+    assert plain.augmented() is plain
+    assert_array_equal(plain.shuffled(random), np.random.RandomState(0).permutation(N_ROWS))
+
+
+def test_transforms_come_before_block_means_and_columns_are_mapped():
+    train = np.arange(N_ROWS)
+    plain = loader(augment="shift")
+    for kind in (BLOCKS, CURVED):
+        theirs = epoch_rows(plain.augmented())
+        mapped = plain.for_plan(kind, train)
+        assert isinstance(mapped.augmented(), AugmentedLoader)
+        strict = loader(augment="shift", device=Device(array_api_strict)).for_plan(kind, train)
+        ours = epoch_rows(mapped.augmented())
+        assert_allclose(ours, mapped.inputs(theirs), atol=1e-6)
+        assert_allclose(epoch_rows(strict.augmented()), ours, atol=1e-5)
+
+
+def test_torch_rows_are_those_of_numpy():
+    pytest.importorskip("torch")
+    from kernlet.devices import find_device
+
+    torch = find_device("torch")
+    for kind in (PLAIN, BLOCKS, CURVED):
+        ours, theirs = (
+            epoch_rows(loader(augment="affine", **options).for_plan(kind, Y).augmented())
+            for options in ({}, {"device": torch})
+        )
+        assert_allclose(to_numpy(theirs), ours, atol=1e-5)
+
+
+def test_rows_that_are_not_square_images_are_refused():
+    with pytest.raises(ValueError, match="X has 99 columns, which are not the pixels of a square"):
+        loader(X[:, 1:], augment="shift")

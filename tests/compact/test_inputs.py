@@ -25,7 +25,7 @@ from kernlet.compact.inputs import (
 )
 from kernlet.compact.plan import StoragePlan
 from kernlet.devices import NUMPY, Device, to_numpy
-from kernlet.quantization import FORMATS, encode
+from kernlet.quantization import FORMATS, QuantizedExpansion, encode, encode_steps
 from naive import mapped_row
 
 RNG = np.random.default_rng(0)
@@ -298,3 +298,32 @@ def test_regression_targets_give_thresholds():
     targets = np.where(X[:, :1] > 1.3, 5.0, -5.0)
     batches = BatchLoader(X, targets, np.ones(N_ROWS)).for_plan(plan(n_steps=1), TRAIN)
     assert_array_equal(rows_of(batches)[:, 4][TRAIN], (targets > 0)[:, 0][TRAIN])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000), st.booleans(), st.sampled_from([np.float32, np.float64]))
+def test_the_stored_machine_has_every_row_on_the_same_side(seed, is_asinh, dtype):
+    random = np.random.default_rng(seed)
+    # Few values per column, some of them equal to thresholds.
+    rows = (random.integers(-3, 4, size=(60, 3)) * [1.0, 0.1, 7.3] + [0.0, 100.0, -5.0]).astype(
+        dtype
+    )
+    batches = BatchLoader(rows, random.integers(2, size=60), np.ones(60), table=np.eye(2))
+    batches = batches.for_plan(plan(is_asinh, 6), np.arange(40))
+    inputs, jumps = batches.inputs, 100.0 * np.arange(1, 7)
+    u, above = np.split(rows_of(batches), [3], axis=1)
+    steps = encode_steps(*inputs.steps, jumps, 3)
+    machine = QuantizedExpansion(
+        1.0,
+        encode(np.zeros((1, 3)), FORMATS["float32"]),
+        encode(np.ones((1, 1)), FORMATS["float32"]),
+        np.zeros(1, np.float32),
+        inputs.shift,
+        inputs.scale,
+        steps=steps,
+        is_asinh=is_asinh,
+    )
+    expected = u.copy()
+    for number, feature in enumerate(inputs.steps.features):
+        expected[:, feature] += above[:, number] * steps.jumps.decoded()[number]
+    assert_allclose(machine.input_map(rows), expected, rtol=1e-5, atol=1e-4)

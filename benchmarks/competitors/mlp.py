@@ -17,14 +17,9 @@ from sklearn.model_selection import train_test_split
 from benchmarks.competitors.contract import Shape, spread_out
 from kernlet.compact.batches import BatchLoader, mean_and_deviation
 from kernlet.compact.inputs import Inputs
-from kernlet.compact.network import CrossEntropy, quantize, straight_through_grad
-from kernlet.compact.train import (
-    NOISE_OFFSETS,
-    Adam,
-    AdamState,
-    Arrays,
-    default_batch_size,
-)
+from kernlet.compact.network import Arrays, CrossEntropy, quantize, straight_through_grad
+from kernlet.compact.optimizer import Adam, AdamState
+from kernlet.compact.train import NOISE_OFFSETS, default_batch_size
 from kernlet.devices import NUMPY, Device, capture_cuda_graph, to_numpy
 from kernlet.quantization import FORMATS, Format, PackedArray, best_step, encode
 

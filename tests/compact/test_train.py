@@ -11,18 +11,23 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from kernlet.compact.batches import BatchLoader, TrainingSet
-from kernlet.compact.network import CrossEntropy, KernelNetwork, SquaredError
+from kernlet.compact.network import (
+    CrossEntropy,
+    KernelNetwork,
+    SquaredError,
+    quantize,
+    straight_through_grad,
+)
+from kernlet.compact.optimizer import Adam, Rounding, log_step_name, rate_factor
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import ClassValidation
 from kernlet.compact.train import (
     RATES,
-    Adam,
     Candidate,
     Trainer,
     TrainingConfig,
     default_batch_size,
     default_epochs,
-    rate_factor,
     train_network,
 )
 from kernlet.devices import NUMPY, Device, find_device, to_numpy
@@ -175,6 +180,69 @@ def test_strict_arrays_go_the_way_of_numpy():
     ours, theirs = end(np.asarray), end(array_api_strict.asarray)
     for name, array in theirs.items():
         np.testing.assert_allclose(np.from_dlpack(array), ours[name], rtol=1e-12)
+
+
+# -- Rounding ---------------------------------------------------------------------------------
+
+
+def tables_to_round(convert=np.asarray):
+    """Three tables, rounded with one step each, one per column, and one per network of a stack."""
+    random = np.random.default_rng(0)
+    arrays = {
+        "x": random.normal(size=(6, 4)),
+        "kept": random.normal(size=3),
+        "y": random.normal(size=(5, 3)),
+        "z": random.normal(size=(2, 3, 4, 2)),
+        "x_log_step": np.full((1, 1), -1.0),
+        "y_log_step": random.normal(size=(1, 3)) - 1,
+        "z_log_step": random.normal(size=(2, 3, 1, 1)) - 1,
+    }
+    return {name: convert(array) for name, array in arrays.items()}
+
+
+TABLE_LEVELS = {"x": 1, "y": 7, "z": 3}
+
+
+def test_tables_rounded_at_once_are_those_rounded_one_by_one():
+    arrays = tables_to_round()
+    rounding = Rounding(arrays, TABLE_LEVELS)
+    rounded = rounding.quantized(arrays)
+    assert set(rounded) == {"x", "y", "z", "kept"}
+    assert rounded["kept"] is arrays["kept"]
+    random = np.random.default_rng(1)
+    grad = {name: random.normal(size=array.shape) for name, array in rounded.items()}
+    grads = rounding.grad(grad)
+    assert grads["kept"] is grad["kept"]
+    for name, n_levels in TABLE_LEVELS.items():
+        table, log_step = arrays[name], arrays[log_step_name(name)]
+        np.testing.assert_allclose(rounded[name], quantize(table, log_step, n_levels))
+        expected = straight_through_grad(grad[name], table, log_step, n_levels)
+        np.testing.assert_array_equal(grads[name], expected[0])
+        np.testing.assert_allclose(grads[log_step_name(name)], expected[1], rtol=1e-9, atol=1e-12)
+
+
+def test_rounding_of_tables_does_not_change_them():
+    arrays, before = tables_to_round(), tables_to_round()
+    rounding = Rounding(arrays, TABLE_LEVELS)
+    first = {name: array.copy() for name, array in rounding.quantized(arrays).items()}
+    rounding.grad(first)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, before[name])
+    for name, array in rounding.quantized(arrays).items():
+        np.testing.assert_array_equal(array, first[name])
+
+
+def test_strict_tables_are_rounded_like_those_of_numpy():
+    def both(convert):
+        arrays = tables_to_round(convert)
+        rounding = Rounding(arrays, TABLE_LEVELS)
+        rounded = rounding.quantized(arrays)
+        return {**rounding.grad(rounded), **{f"rounded {name}": rounded[name] for name in rounded}}
+
+    ours, theirs = both(np.asarray), both(array_api_strict.asarray)
+    assert ours.keys() == theirs.keys()
+    for name, array in theirs.items():
+        np.testing.assert_allclose(np.from_dlpack(array), ours[name], rtol=1e-12, err_msg=name)
 
 
 # -- One stage --------------------------------------------------------------------------------

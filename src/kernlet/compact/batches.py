@@ -60,7 +60,7 @@ class BatchLoader:
         if augment is not None:
             image_side(X.shape[1])  # refuses rows that are not square images
         self.n_rows = X.shape[0]
-        self._table = None if table is None else device.send(table)
+        self._table = None if table is None else device.send(np.transpose(table).copy())
         if table is None:
             self._targets = device.send(targets)
         else:
@@ -195,7 +195,8 @@ class BatchLoader:
         targets = self._take(self._targets, indices)
         if self._table is None:
             return targets
-        return self.device.namespace.take(self._table, targets, axis=0)
+        # Columns contiguous like the outputs they are compared with.
+        return self.device.namespace.take(self._table, targets, axis=1).mT
 
     def weights(self, indices: Any) -> Array:
         """Weights of rows."""

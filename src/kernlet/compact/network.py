@@ -134,6 +134,11 @@ def straight_through_grad(
     return grad * inside, grad_step * step
 
 
+def column_major(A: Array) -> Array:
+    """A with contiguous columns, if it is a numpy array."""
+    return np.ascontiguousarray(A.mT).mT if isinstance(A, np.ndarray) else A
+
+
 # -- The network -----------------------------------------------------------------------------
 
 # How this works
@@ -270,7 +275,10 @@ class KernelNetwork:
         return xp.sum(shares * losses, axis=-1), grad
 
     def _outputs(self, K: Array) -> Array:
-        return K @ self.weights.mT + self.intercept[..., None, :]
+        # Columns contiguous, for numpy is slow with reductions along rows of a few numbers.
+        outputs = column_major(K @ self.weights.mT)
+        outputs += self.intercept[..., None, :]
+        return outputs
 
     def _kernel(self, H: Array) -> _Gaussian | _RationalQuadratic | _Box:
         if self.half_widths is not None:

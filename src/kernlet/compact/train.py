@@ -6,16 +6,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.compact.batches import BatchLoader, TrainingSet
 from kernlet.compact.initialise import InitialModel, initialise
-from kernlet.compact.network import Arrays, KernelNetwork, Loss, quantize, straight_through_grad
+from kernlet.compact.network import Arrays, KernelNetwork, Loss
+from kernlet.compact.optimizer import Adam, AdamState, Rounding, log_step_name
 from kernlet.compact.plan import PACKED, StoragePlan
-from kernlet.devices import Function, array_namespace, capture_cuda_graph, to_numpy
+from kernlet.devices import Function, capture_cuda_graph, to_numpy
 from kernlet.progress import Progress
 from kernlet.quantization import QuantizedExpansion, best_step
 from kernlet.sampling import derive_seed
@@ -56,103 +57,6 @@ from kernlet.sklearn_base import warn_user
 # (straight-through). Esser et al., "Learned step size quantization", ICLR 2020 (LSQ). Loshchilov
 # and Hutter, "SGDR", ICLR 2017 (cosine schedule). Bishop, "Training with noise is equivalent to
 # Tikhonov regularization", 1995. Szegedy et al., CVPR 2016 (label smoothing).
-
-# -- Adam ------------------------------------------------------------------------------------
-
-_MEAN_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # those of the paper
-# Added to every gradient. Without it the moments of a parameter that no row moves decay into
-# subnormal numbers, with which processors are slow. Far below the epsilon they are compared with.
-_SUBNORMAL_GUARD = 1e-15
-
-
-_WARM_UP = 0.05  # share of the steps over which the rates rise
-
-
-def rate_factor(step: int, n_steps: int, warm_up: float = _WARM_UP) -> float:
-    """The factor of the learning rates at a step from 0: a linear rise, then a half cosine."""
-    rising = max(1, round(warm_up * n_steps))
-    if step < rising:
-        return (step + 1) / rising
-    progress = (step - rising) / max(1, n_steps - rising)
-    return 0.5 * (1.0 + math.cos(math.pi * progress))
-
-
-class AdamState(NamedTuple):
-    """All parameters as one vector, and the running moments of its gradient."""
-
-    vector: Array
-    mean: Array
-    square: Array
-
-    def copy(self) -> AdamState:
-        """The same numbers in other memory."""
-        xp = array_namespace(self.vector)
-        return AdamState(*(xp.asarray(array, copy=True) for array in self))
-
-
-class Adam:
-    """Adam with one learning rate per array.
-
-    All arrays are concatenated to one vector, so that an update is a dozen operations for any
-    number of arrays.
-    """
-
-    def __init__(
-        self, arrays: Arrays, rates: dict[str, Any], n_steps: int, warm_up: float = _WARM_UP
-    ) -> None:
-        self.n_steps, self.warm_up = n_steps, warm_up
-        self._shapes = {name: tuple(array.shape) for name, array in arrays.items()}
-        vector = self._concatenated(arrays)
-        xp = array_namespace(vector)
-        scales = {name: xp.zeros_like(array) + rates[name] for name, array in arrays.items()}
-        self._rates = self._concatenated(scales)
-        self.start = AdamState(vector, xp.zeros_like(vector), xp.zeros_like(vector))
-
-    def arrays(self, vector: Array) -> Arrays:
-        """The arrays in a vector, by name."""
-        xp = array_namespace(vector)
-        arrays, start = {}, 0
-        for name, shape in self._shapes.items():
-            stop = start + math.prod(shape)
-            arrays[name] = xp.reshape(vector[start:stop], shape)
-            start = stop
-        return arrays
-
-    def step_size(self, step: int) -> float:
-        """The factor of the rates at a step: the schedule times Adam's bias correction."""
-        mean_bias, square_bias = 1 - _MEAN_DECAY ** (step + 1), 1 - _SQUARE_DECAY ** (step + 1)
-        factor = rate_factor(step, self.n_steps, self.warm_up)
-        return factor * (math.sqrt(square_bias) / mean_bias)
-
-    def update(self, state: AdamState, grad: Arrays, step_size: Array) -> AdamState:
-        """The state after a step, which overwrites the given one.
-
-        ``step_size`` may be an array of no dimension, so that the step can be captured in a graph.
-        """
-        # In place throughout: a step of a small network is limited by memory, not by arithmetic.
-        xp = array_namespace(state.vector)
-        vector, mean, square = state
-        gradient = self._concatenated(grad)
-        gradient += _SUBNORMAL_GUARD
-        change = gradient - mean
-        change *= 0.1  # 1 - _MEAN_DECAY
-        mean += change
-        gradient *= gradient
-        gradient -= square
-        gradient *= 0.001  # 1 - _SQUARE_DECAY
-        square += gradient
-        root = xp.sqrt(square)
-        root += _EPSILON
-        step = step_size * self._rates
-        step *= mean
-        step /= root
-        vector -= step
-        return AdamState(vector, mean, square)
-
-    def _concatenated(self, arrays: Arrays) -> Array:
-        xp = array_namespace(next(iter(arrays.values())))
-        return xp.concat([xp.reshape(arrays[name], (-1,)) for name in self._shapes])
-
 
 # -- One stage -------------------------------------------------------------------------------
 
@@ -272,8 +176,9 @@ class _Stage:
         rates = {name: config.learning_rate * config.rates[name] for name in arrays}
         for name in levels:
             log_step = np.log(np.reshape(steps[name], (*self.stack_shape, 1, 1)))
-            arrays[_log_step(name)] = batches.device.send(log_step)
-            rates[_log_step(name)] = _LOG_STEP_RATE
+            arrays[log_step_name(name)] = batches.device.send(log_step)
+            rates[log_step_name(name)] = _LOG_STEP_RATE
+        self.rounding = Rounding(arrays, levels) if levels else None
         self.adam = Adam(arrays, rates, config.n_epochs * n_batches)
         self.state, self.good = self.adam.start, self.adam.start.copy()
         self.n_steps = self.n_halvings = 0
@@ -294,7 +199,7 @@ class _Stage:
         arrays = self.adam.arrays(self.state.vector)
         if self.stack_shape:  # a stack is not stored
             return {}
-        return {name: math.exp(float(arrays[_log_step(name)][0, 0])) for name in self.levels}
+        return {name: math.exp(float(arrays[log_step_name(name)][0, 0])) for name in self.levels}
 
     def run_epoch(self) -> float:
         """Visit all rows once and return the mean loss of the batches."""
@@ -348,11 +253,7 @@ class _Stage:
             rows = rows + self.noise_deviation * noise
         targets, weights = self.batches.targets(batch), self.batches.weights(batch)
         value, grad = self._quantized(arrays).value_and_grad(self.loss, rows, targets, weights)
-        for name, n_levels in self.levels.items():
-            grad[name], grad[_log_step(name)] = straight_through_grad(
-                grad[name], arrays[name], arrays[_log_step(name)], n_levels
-            )
-        return value, grad
+        return value, grad if self.rounding is None else self.rounding.grad(grad)
 
     def _guard(self, loss: float, before: AdamState) -> None:
         """Keep a state of finite loss; otherwise return to the last one and halve the rates."""
@@ -368,11 +269,9 @@ class _Stage:
         )
 
     def _quantized(self, arrays: Arrays) -> KernelNetwork:
-        log_steps = {_log_step(name) for name in self.levels}
-        parameters = {name: array for name, array in arrays.items() if name not in log_steps}
-        for name, n_levels in self.levels.items():
-            parameters[name] = quantize(arrays[name], arrays[_log_step(name)], n_levels)
-        return KernelNetwork(**parameters)
+        if self.rounding is not None:
+            arrays = self.rounding.quantized(arrays)
+        return KernelNetwork(**arrays)
 
     def _draw_noise(self, batch_size: int) -> Array:
         generator = np.random.default_rng(self.random.randint(2**31 - 1))
@@ -383,11 +282,6 @@ class _Stage:
     def _sum(self, losses: Array) -> float:
         """The loss of one network, or the sum over a stack, which is finite if all are."""
         return float(self.batches.device.namespace.sum(losses))
-
-
-def _log_step(name: str) -> str:
-    """The name of the logarithm of a parameter's rounding step."""
-    return f"{name}_log_step"
 
 
 # -- All stages ------------------------------------------------------------------------------

@@ -162,20 +162,35 @@ def row_products(A: Array, B: Array) -> Array:
 
 def augment_rows(X: Array) -> Array:
     """(x, |x|^2, 1) of every row x."""
-    xp = array_namespace(X)
-    squares = row_products(X, X)[..., None]
-    return xp.concat([X, squares, xp.ones_like(squares)], axis=-1)
+    rows = _with_two_columns(X)
+    rows[..., -2] = row_products(X, X)
+    rows[..., -1] = 1.0
+    return rows
 
 
 def augment_centers(Z: Array, gamma: Array) -> Array:
     """(2 gamma z, -gamma, -gamma |z|^2) of every center z; gamma of shape (1,) or (n_centers,)."""
-    xp = array_namespace(Z)
-    squares = row_products(Z, Z)[..., None]
-    gamma = gamma[..., None] * xp.ones_like(squares)
-    return xp.concat([2 * gamma * Z, -gamma, -gamma * squares], axis=-1)
+    centers = _with_two_columns(Z)
+    centers[..., -1] = row_products(Z, Z)
+    centers[..., -2] = 1.0
+    centers[..., :-2] *= -2.0
+    centers *= -gamma[..., None]
+    return centers
+
+
+def _with_two_columns(A: Array) -> Array:
+    """A copy of A with two more columns, which are not set."""
+    shape = (*A.shape[:-1], A.shape[-1] + 2)
+    wider = array_namespace(A).empty(shape, dtype=A.dtype, device=A.device)
+    wider[..., :-2] = A
+    return wider
 
 
 def gaussian_matmul(rows: Array, centers: Array) -> Array:
     """exp(rows centers') of augmented rows and centers, the exponent clipped to [-60, 0]."""
     xp = array_namespace(rows)
-    return xp.exp(xp.clip(rows @ centers.mT, _LEAST_EXPONENT_MATMUL, 0.0))
+    exponents = rows @ centers.mT
+    if isinstance(exponents, np.ndarray):  # in place, so that a batch stays in the cache
+        np.clip(exponents, _LEAST_EXPONENT_MATMUL, 0.0, out=exponents)
+        return np.exp(exponents, out=exponents)
+    return xp.exp(xp.clip(exponents, _LEAST_EXPONENT_MATMUL, 0.0))

@@ -46,8 +46,8 @@ def sigmoid(x, z, gamma, coef0):
     return math.tanh(gamma * linear(x, z) + coef0)
 
 
-def laplacian(x, z):
-    return math.exp(-sum(abs(a - b) for a, b in zip(x, z, strict=True)))
+def laplacian(x, z, gamma=1.0):
+    return math.exp(-gamma * sum(abs(a - b) for a, b in zip(x, z, strict=True)))
 
 
 def gram(kernel, X, Z):

@@ -41,6 +41,7 @@ from kernlet.input_errors import check_number_types, explained, explained_weight
 from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.progress import CallbackSupportMixin
@@ -481,7 +482,8 @@ class KernelTrainer:
         names = ("kernel", "gamma", "degree", "coef0")
         kernel, gamma, degree, coef0 = (getattr(self, name) for name in names)
         if isinstance(data.X, RowSource):
-            gamma = gamma_of_rows(gamma, data.X, data.sample_weight)
+            l1 = kernel == Laplacian.name
+            gamma = gamma_of_rows(gamma, data.X, data.sample_weight, l1=l1)
         made = make_kernel(
             kernel, data.X, data.sample_weight, gamma=gamma, degree=degree, coef0=coef0
         )
@@ -496,11 +498,11 @@ class KernelTrainer:
 
 
 def warn_unlike_columns(estimator: Any, kernel: Kernel, X: Any, weights: Any = None) -> None:
-    """Warn of columns whose ranges differ so much that an rbf kernel sees few of them.
+    """Warn of columns whose ranges differ so much that a kernel of distances sees few of them.
 
     Rows of a source are not read once more for it.
     """
-    if not isinstance(kernel, RBF) or isinstance(X, RowSource):
+    if not isinstance(kernel, RBF | Laplacian) or isinstance(X, RowSource):
         return
     unlike = unlike_columns(X, weights, RATIO_WORTH_WARNING)
     if unlike is not None:
@@ -512,13 +514,15 @@ def warn_unlike_columns(estimator: Any, kernel: Kernel, X: Any, weights: Any = N
         _UNLIKE_COLUMNS.add(key)
         warn_user(
             f"Column {largest} varies about {float(f'{unlike[2]:.1g}'):,.0f} times as much as "
-            f"column {low}, which an rbf kernel then hardly sees: standardise the columns, for "
-            "example with StandardScaler.",
+            f"column {low}, which the {kernel.name} kernel then hardly sees: standardise the "
+            "columns, for example with StandardScaler.",
             UserWarning,
         )
 
 
-def gamma_of_rows(gamma: str | float, rows: RowSource, weights: Floats) -> float:
+def gamma_of_rows(
+    gamma: str | float, rows: RowSource, weights: Floats, *, l1: bool = False
+) -> float:
     """Turn the ``gamma`` parameter into a number, in one pass that checks the rows too."""
     origin = rows.read(slice(0, 1))
     origin = np.zeros(rows.shape[1]) if not isinstance(origin, np.ndarray) else origin[0]
@@ -530,7 +534,7 @@ def gamma_of_rows(gamma: str | float, rows: RowSource, weights: Floats) -> float
         spread = np.maximum(0.0, squares / total - means @ means)
         if squares == 0 and means.any():  # squares that underflow: the least number is refused
             spread = np.nextafter(0.0, 1.0)
-        return gamma_of_moments(gamma, means + origin, float(spread))
+        return gamma_of_moments(gamma, means + origin, float(spread), l1=l1)
 
 
 def _sums(X: Any, weights: Floats, origin: Floats) -> list[Any]:

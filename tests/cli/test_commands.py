@@ -615,6 +615,20 @@ def test_machines_without_probabilities_get_them_from_held_out_rows(tmp_path):
     assert kernlet.load(model).model_.temperature is None
 
 
+def test_linear_programs_take_another_kernel(tmp_path):
+    table, model = write_csv(tmp_path / "iris.csv"), tmp_path / "model"
+    words = ("fit", table, "--target", "species", "--kernel", "laplacian", "--no-svc", "-o", model)
+    assert "--kernel and --checkpoint are for --machine l1" in kernlet_command(*words, status=1)
+    said = kernlet_command(*words, "--machine", "l1")
+    assert float(re.search(r"test accuracy ([\d.]+) %", said)[1]) > 90
+    assert kernlet.load(model).expansion_.kernel.name == "laplacian"
+    kernlet_command("compress", model, table, "--centers", 6, "-o", tmp_path / "small", "--force")
+    assert kernlet.load(tmp_path / "small").expansion_.kernel.name == "laplacian"
+    report = tmp_path / "report.html"
+    kernlet_command("report", model, table, "-o", report)
+    assert "laplacian, gamma" in report.read_text("utf-8")
+
+
 def test_compress_chooses_by_a_metric(iris, tmp_path):
     table, model, _ = iris
     words = ("compress", model, "--centers", 3, "-o", tmp_path / "small", "--metric")

@@ -12,12 +12,13 @@ from kernlet import HullPerceptronClassifier, KernelExpansion, MinimalKernelClas
 from kernlet.affine import AffineMap
 from kernlet.compression.refit import largest_coefficients, match, project, refine, refit, remove
 from kernlet.kernels import gram
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 
-CURVED = [RBF(0.5), Polynomial(0.5, 3, 1.0), Polynomial(0.5, 2)]
+CURVED = [RBF(0.5), Laplacian(0.5), Polynomial(0.5, 3, 1.0), Polynomial(0.5, 2)]
 curved_kernels = pytest.mark.parametrize("kernel", CURVED, ids=repr)
 outputs = pytest.mark.parametrize("n_outputs", [1, 3])
 quickly = settings(max_examples=10, deadline=None)

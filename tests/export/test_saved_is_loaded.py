@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 import kernlet
 from kernlet import KernelExpansion, L1KernelClassifier, QuantizedExpansion
 from kernlet.affine import AffineMap
-from kernlet.kernels import RBF, Linear, Polynomial, Sigmoid
+from kernlet.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
 from kernlet.model.model import Model
 from kernlet.quantization import FORMATS, encode
 from kernlet.tables.dates import DATE_ORDERS, DATE_PARTS, DateColumn
@@ -36,12 +36,14 @@ INTEGERS = st.integers(-(2**70), 2**70) | st.integers(-3, 3)
 @st.composite
 def kernels(draw, n_centers):
     gamma = draw(mostly(st.floats(0, 10), st.floats()))
-    kind = draw(st.sampled_from(["rbf", "widths", "linear", "poly", "sigmoid"]))
+    kind = draw(st.sampled_from(["rbf", "laplacian", "widths", "linear", "poly", "sigmoid"]))
     if kind == "widths":
         widths = draw(st.lists(st.floats(0, 10, width=32), min_size=n_centers, max_size=n_centers))
         return RBF(np.array(widths, dtype=draw(st.sampled_from([np.float32, np.float64]))))
     if kind == "rbf":
         return RBF(gamma)
+    if kind == "laplacian":
+        return Laplacian(gamma)
     if kind == "linear":
         return Linear()
     if kind == "poly":

@@ -18,6 +18,7 @@ from fuzz.campaign import Target, check_sentence
 from kernlet import KernelExpansion, to_c
 from kernlet.export.c import pack
 from kernlet.export.rounding import clear_rows, likely_rows
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
@@ -152,7 +153,7 @@ def _check_special(model, source, rows, answers):
         number = int(re.search(r"NaN and the class (\d+)", header)[1])
         assert (answers["classes"][is_nan] == number).all()
         assert np.isnan(answers["probabilities"][is_nan]).all()
-    is_bounded = isinstance(model.expansion.kernel, RBF | Sigmoid)
+    is_bounded = isinstance(model.expansion.kernel, RBF | Laplacian | Sigmoid)
     assert ("infinite ones too, give finite scores" in header) == is_bounded
     if is_bounded:
         assert np.isfinite(answers["scores"][~is_nan]).all()

@@ -195,6 +195,7 @@ _FIT = {
     "--seed": ("0", "4294967295", "4294967296", "-1"),
     "--jobs": ("1", "0", "x"),
     "--machine": ("compact", "l1", "minimal", "no"),
+    "--kernel": ("rbf", "laplacian", "poly", "linear", "sigmoid", "no"),
     "--C": ("1", "1e-300", "1e300", "nan", "inf", "0", "-1", "1e-5"),
 } | _LABELLED
 

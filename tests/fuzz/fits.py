@@ -198,7 +198,7 @@ def _special() -> dict[str, tuple[Any, ...]]:
         "scoring": (*_SCORINGS, lambda estimator, X, y: 0.0, lambda estimator, X, y: float("nan")),
         "max_bytes": (200, "1k", "2Ki", "1", 40, "many", "-3k", 1e3, 10**30, "1e400k"),
         "init": (points, points.tolist(), points * np.nan, points[:, :1], *_fitted().values()),
-        "kernel": (RBF(1.0), RBF(1e-300), RBF(1e300), "laplacian", RBF(np.array([1.0, 2.0]))),
+        "kernel": (RBF(1.0), RBF(1e-300), RBF(1e300), RBF(np.array([1.0, 2.0])), "cosine"),
         "gamma": ("scale", "auto", "mean_distance", 1e-300, 1e300, 1e-5, 1e5, np.ones(2)),
         "C": (1e-300, 1e300, 1e-9, 1e9, 1e12, 10**30, [1.0, 10.0], [], (0.0,)),
         "tol": (0, 0.0, 1e-16, 0.5, 1e300, 1),

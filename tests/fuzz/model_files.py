@@ -37,11 +37,11 @@ def _made_models() -> Iterator[Any]:
     """Models made of random numbers: they cost no training."""
     from kernlet import KernelExpansion
     from kernlet.affine import AffineMap
-    from kernlet.kernels import RBF, Linear, Polynomial, Sigmoid
+    from kernlet.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
     from kernlet.model.model import Model
 
     random = np.random.RandomState(0)
-    kernels = [RBF(0.5), RBF(np.linspace(0.1, 2, 5)), Linear(), Sigmoid(0.1, 0.2)]
+    kernels = [RBF(0.5), RBF(np.linspace(0.1, 2, 5)), Linear(), Sigmoid(0.1, 0.2), Laplacian(0.5)]
     for kernel in [*kernels, Polynomial(0.5, 2, 1.0), Polynomial(1.0, 7, -1.0)]:
         yield KernelExpansion(kernel, random.randn(5, 3), random.randn(1, 5), random.randn(1))
     plain = [random.randn(5, 3), random.randn(3, 5), random.randn(3)]

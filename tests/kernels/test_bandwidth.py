@@ -8,6 +8,7 @@ from sklearn.svm import SVC
 import naive
 from kernlet.kernels import gram as gram_module
 from kernlet.kernels.bandwidth import KERNEL_NAMES, make_kernel, resolve_gamma
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -124,6 +125,7 @@ PARAMETERS = {"gamma": 0.5, "degree": 4, "coef0": 1.5}
         ("rbf", RBF(gamma=0.5)),
         ("poly", Polynomial(gamma=0.5, degree=4, coef0=1.5)),
         ("sigmoid", Sigmoid(gamma=0.5, coef0=1.5)),
+        ("laplacian", Laplacian(gamma=0.5)),
     ],
 )
 def test_name_makes_its_kernel(name, expected):
@@ -131,7 +133,7 @@ def test_name_makes_its_kernel(name, expected):
     assert make_kernel(name, ROWS, **PARAMETERS) == expected
 
 
-@pytest.mark.parametrize("name", KERNEL_NAMES)
+@pytest.mark.parametrize("name", [name for name in KERNEL_NAMES if name != "laplacian"])
 def test_every_name_means_what_it_means_in_sklearn(name):
     y = np.array([0, 1, 0, 1])
     parameters = {**PARAMETERS, "gamma": "scale"}
@@ -151,6 +153,24 @@ def test_rule_for_gamma_is_computed_from_the_weighted_rows(rule):
     weights = np.array([1.0, 2.0, 0.0, 4.0])
     kernel = make_kernel("rbf", ROWS, weights, gamma=rule, degree=3, coef0=0.0)
     assert kernel == RBF(resolve_gamma(rule, ROWS, weights))
+
+
+@every_container
+@every_rule
+def test_rule_for_the_1_norm_is_a_root_of_that_of_squares(rule, container, X):
+    kernel = make_kernel("laplacian", container(X), gamma=rule, degree=3, coef0=0.0)
+    assert kernel.gamma == pytest.approx(np.sqrt(RULES[rule](X) / X.shape[1]), rel=1e-12)
+    far = make_kernel("laplacian", container(X * 2.0**405), gamma=rule, degree=3, coef0=0.0)
+    factor = 1.0 if rule == "auto" else 2.0**-405
+    assert far.gamma == pytest.approx(kernel.gamma * factor, rel=1e-12)
+
+
+def test_scale_of_the_1_norm_is_the_deviation(X):
+    kernel = make_kernel("laplacian", X, gamma="scale", degree=3, coef0=0.0)
+    assert kernel.gamma == pytest.approx(1 / (X.shape[1] * X.std()), rel=1e-12)
+    assert Laplacian(1 / X.shape[1]) == make_kernel(
+        "laplacian", X, gamma="auto", degree=3, coef0=0.0
+    )  # the default of scikit-learn's laplacian_kernel
 
 
 def test_unknown_name_is_refused():

@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise
 
 import naive
 from kernlet.kernels.base import Kernel
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -33,6 +34,12 @@ KERNELS = [
         RBF(gamma=0.7),
         partial(naive.rbf, gamma=0.7),
         partial(pairwise.rbf_kernel, gamma=0.7),
+        True,
+    ),
+    Row(
+        Laplacian(gamma=0.7),
+        partial(naive.laplacian, gamma=0.7),
+        partial(pairwise.laplacian_kernel, gamma=0.7),
         True,
     ),
     Row(
@@ -154,7 +161,8 @@ def test_rbf_of_equal_points_never_exceeds_one_after_rounding():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "moves"), [(RBF(0.5), False), (Linear(), True), (Polynomial(0.5), True)]
+    ("kernel", "moves"),
+    [(RBF(0.5), False), (Laplacian(0.5), False), (Linear(), True), (Polynomial(0.5), True)],
 )
 def test_only_translation_invariant_kernels_may_be_shifted(kernel, moves, XZ):
     X, Z = XZ

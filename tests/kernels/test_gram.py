@@ -22,6 +22,7 @@ from kernlet.kernels.gram import (
     round_to_float32,
     row_slices,
 )
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -34,6 +35,7 @@ every_kernel = pytest.mark.parametrize(
     ("kernel", "formula"),
     [
         (RBF(0.7), partial(naive.rbf, gamma=0.7)),
+        (Laplacian(0.7), partial(naive.laplacian, gamma=0.7)),
         (Polynomial(0.5, 3, 1.0), partial(naive.polynomial, gamma=0.5, degree=3, coef0=1.0)),
     ],
 )

@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from kernlet.kernels.gram import Gram
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.lp.problem import L1Margin
 
-KERNELS = [RBF(0.7), Polynomial(0.5, 2, 1.0), Linear(), Sigmoid(0.3, 0.1)]
+KERNELS = [RBF(0.7), Polynomial(0.5, 2, 1.0), Linear(), Sigmoid(0.3, 0.1), Laplacian(0.5)]
 
 
 def make_problem(seed=0, m=60, kernel=KERNELS[0], C=2.0, n_candidates=None, weighted=False):

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernlet import KernelExpansion
 from kernlet.affine import AffineMap
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -15,7 +16,7 @@ from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 
-KERNELS = ("rbf", "rbf", "rbf", "rbf widths", "linear", "poly", "sigmoid")
+KERNELS = ("rbf", "rbf", "rbf", "rbf widths", "linear", "poly", "sigmoid", "laplacian")
 MAPS = (None, "number", "columns", "projection")
 KINDS = ("classifier", "classifier", "classifier", "regressor", "transformer", "expansion")
 SCHEMES = ("one output", "one vs rest", "one vs one")
@@ -141,6 +142,8 @@ def _kernel(rng, centers, fixed):
     gamma = float(_gamma(rng, centers)[0])
     if name == "rbf":
         return RBF(gamma)
+    if name == "laplacian":
+        return Laplacian((gamma / centers.shape[1]) ** 0.5)
     coef0 = float(rng.choice([0.0, 1.0, -0.3]))
     return (
         Polynomial(gamma, int(rng.integers(1, 6)), coef0)

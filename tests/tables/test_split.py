@@ -189,7 +189,7 @@ def test_bad_options_get_a_sentence(table, tmp_path, words, message):
 def test_options_that_do_not_go_together(table, tmp_path):
     output = ["-o", tmp_path / "model.kernlet"]
     said = kernlet_command("fit", table, "--target", "label", "--C", "1", *output, status=1)
-    assert "--C and --checkpoint are for --machine l1 and minimal" in said
+    assert "--C, --kernel and --checkpoint are for --machine l1 and minimal" in said
     said = kernlet_command(
         "fit", table, "--target", "label", "--machine", "l1", "--auto", *output, status=1
     )

@@ -111,7 +111,7 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         which chooses its centers from all candidates.
     C : float or sequence of float, default=(1.5, 5.0, 15.0)
         Weight of the errors; of several, each run takes the one that validates best.
-    kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
         Positive semi-definite, with derivatives.
     gamma, degree, coef0 : see L1KernelClassifier
     two_sets : bool, default=False

@@ -231,6 +231,11 @@ def run_demo(folder: Path) -> None:
     ["compact", "l1", "minimal"],
     "compact: trained centers. l1, minimal: linear programs over --centers random rows.",
 )
+@_choice(
+    "--kernel",
+    ["rbf", "laplacian", "poly", "linear", "sigmoid"],
+    "Kernel of l1 and minimal, its width chosen from the rows.",
+)
 @click.option(
     "--C",
     "C",

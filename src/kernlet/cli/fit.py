@@ -52,8 +52,8 @@ _SVC_ROWS, _SVC_TEST_ROWS = 5_000, 20_000  # read from a table that is not in me
 def run(options: SimpleNamespace) -> None:
     """Read, prepare, train, test, save; print the results. Options: see ``kernlet fit --help``."""
     if options.machine == "compact":
-        if options.C is not None or options.checkpoint is not None:
-            raise ValueError("--C and --checkpoint are for --machine l1 and minimal.")
+        if options.C is not None or options.checkpoint is not None or options.kernel != "rbf":
+            raise ValueError("--C, --kernel and --checkpoint are for --machine l1 and minimal.")
     elif options.regression or options.max_bytes is not None or options.auto:
         raise ValueError(
             f"--machine {options.machine} takes --centers, the number of rows that may become "
@@ -145,6 +145,7 @@ def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
     n_rows = len(data.y)
     return _LP_MACHINES[options.machine](
         min(_MAX_C, _C_TIMES_ROWS / n_rows) if options.C is None else options.C,
+        kernel=options.kernel,
         candidates=min(n_rows, options.centers or _N_CANDIDATES),
         tol=1e-6,
         checkpoint=options.checkpoint,

@@ -28,7 +28,7 @@ class BoundaryCondenser(EliminationCondenser):
         form.
     C : float, default=1.0
         Weight of the errors of the classifiers; the paper's nu.
-    kernel : {"linear", "rbf", "poly", "sigmoid"} or Kernel, default="linear"
+    kernel : {"linear", "rbf", "laplacian", "poly", "sigmoid"} or Kernel, default="linear"
         Kernels other than ``"linear"`` use kernel values with ``landmarks``.
     gamma, degree, coef0 : see ProximalClassifier
     landmarks : int, float, array-like or None, default=500

@@ -26,7 +26,7 @@ class TypicalCondenser(EliminationCondenser):
     level : float, default=1.0
         Rows beyond the plane w.x - gamma = level are deleted. The paper's plane is 1, the target
         of the rows of the class; lower levels delete more, and 0 is the boundary itself.
-    kernel : {"linear", "rbf", "poly", "sigmoid"} or Kernel, default="linear"
+    kernel : {"linear", "rbf", "laplacian", "poly", "sigmoid"} or Kernel, default="linear"
         Kernels other than ``"linear"`` use kernel values with ``landmarks``.
     gamma, degree, coef0 : see ProximalClassifier
     landmarks : int, float, array-like or None, default=500

@@ -41,6 +41,7 @@ from kernlet.export.rounding import (
 )
 from kernlet.kernels.base import Kernel, as_float32, c_float
 from kernlet.kernels.gram import dense_centers
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model, as_model
@@ -553,7 +554,7 @@ class _Code:
     @property
     def is_bounded(self) -> bool:
         """Whether the kernel is bounded, so that scores are finite for features of any size."""
-        return type(self.kernel) in (RBF, Sigmoid)
+        return type(self.kernel) in (RBF, Laplacian, Sigmoid)
 
     @property
     def about_numbers(self) -> str:

@@ -3,6 +3,7 @@
 from kernlet.kernels.bandwidth import KERNEL_NAMES, make_kernel, resolve_gamma
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram, kernel_matrix
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -13,6 +14,7 @@ __all__ = [
     "RBF",
     "Gram",
     "Kernel",
+    "Laplacian",
     "Linear",
     "Polynomial",
     "Sigmoid",

@@ -12,13 +12,14 @@ from sklearn.utils.extmath import row_norms
 from kernlet._typing import Floats, Matrix
 from kernlet.kernels.base import KERNELS, Kernel
 from kernlet.kernels.gram import canonical_csr, row_slices
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 
-#: Kernels that estimators take by name, as scikit-learn's SVC does.
-KERNEL_NAMES = tuple(kind.name for kind in (RBF, Polynomial, Linear, Sigmoid))
+#: Kernels that estimators take by name; all but the Laplacian are those of scikit-learn's SVC.
+KERNEL_NAMES = tuple(kind.name for kind in (RBF, Polynomial, Linear, Sigmoid, Laplacian))
 
 # A variance below this share of the squared mean is round-off: (1e-13)^2, some digits above the
 # smallest difference of two float64 numbers.
@@ -49,12 +50,17 @@ def make_kernel(
     if "degree" in names and not least <= degree <= largest:
         raise ValueError(f"degree must be from {least:g} to {largest:g}; it is {degree!r:.40}.")
     if "gamma" in names:  # a rule reads all rows, which the linear kernel need not
-        parameters["gamma"] = resolve_gamma(gamma, X, sample_weight)
+        parameters["gamma"] = resolve_gamma(gamma, X, sample_weight, l1=kind is Laplacian)
     return kind(**{name: parameters[name] for name in names})
 
 
-def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: Any = None) -> float:
-    """A number as it is, or the value of a rule; a row of weight 2 counts as two rows."""
+def resolve_gamma(
+    gamma: str | float, X: Matrix, sample_weight: Any = None, *, l1: bool = False
+) -> float:
+    """A number as it is, or the value of a rule; a row of weight 2 counts as two rows.
+
+    ``l1`` is for a kernel of the 1-norm distance: see :func:`gamma_of_moments`.
+    """
     if not isinstance(gamma, str):
         return as_float("gamma", gamma)
     if gamma == "auto":  # needs no pass over the rows
@@ -62,7 +68,7 @@ def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: Any = None) -> f
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     X, scale = canonical_csr(X), _safe_scale(X)
     moments = _moments(X if scale == 1.0 else X / scale, weights / weights.sum())
-    return gamma_of_moments(gamma, *moments, scale=scale)
+    return gamma_of_moments(gamma, *moments, scale=scale, l1=l1)
 
 
 def as_float(name: str, value: Any) -> float:
@@ -80,11 +86,17 @@ def _safe_scale(X: Matrix) -> float:
     return 1.0 if abs(exponent) < _SAFE_EXPONENT else float(np.ldexp(1.0, max(exponent, -1000)))
 
 
-def gamma_of_moments(gamma: str, means: Floats, spread: float, scale: float = 1.0) -> float:
+def gamma_of_moments(
+    gamma: str, means: Floats, spread: float, scale: float = 1.0, *, l1: bool = False
+) -> float:
     """A rule for gamma, from the mean row and the mean squared distance of the rows from it.
 
     Both are of rows divided by ``scale``. 1.0 where all rows are equal and the rule would divide
     by zero; refused where it is not a normal number, because the squares of the features are not.
+
+    With ``l1``, sqrt(gamma / n_features) of that value: the 1-norm of n numbers is at most sqrt(n)
+    times their Euclidean norm. "auto" is again 1 / n_features, and "scale" is
+    1 / (n_features X.std()).
     """
     if gamma == "auto":  # one over n_features, as in scikit-learn
         inverse = float(len(means))
@@ -100,8 +112,9 @@ def gamma_of_moments(gamma: str, means: Floats, spread: float, scale: float = 1.
         raise ValueError(f"gamma={gamma!r} is not one of auto, scale, mean_distance or a number.")
     if inverse == 0:
         return 1.0
+    inverse = float(np.sqrt(len(means) * inverse)) if l1 else inverse
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        value = float(np.float64(1.0) / inverse / scale / scale)
+        value = float(np.float64(1.0) / inverse / scale / (1.0 if l1 else scale))
     if not np.finfo(float).tiny <= value < np.inf:
         size = "small" if value == np.inf else "large"
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,6 +14,9 @@ from kernlet.devices import Device
 
 #: Kernel values below this keep three decimal places in float32.
 FLOAT32_LARGEST = 1e3
+#: exp(-60) = 1e-26 and exp(-690) = 1e-300. Smaller values, once multiplied by a coefficient, become
+#: subnormal, and processors are up to a hundred times slower with subnormal numbers.
+LEAST_EXPONENT = {np.dtype(np.float32): -60.0, np.dtype(np.float64): -690.0}
 #: The largest parameter of a kernel, in size: products with it do not overflow at once.
 LARGEST_PARAMETER = 1e300
 #: Kernel classes by name: what a model file can hold.
@@ -33,11 +36,12 @@ class Kernel:
 
     A subclass states its formula once, in :meth:`of_products`, in terms of the inner
     products x.z and the squared norms |x|^2 and |z|^2. A kernel that is not a function
-    of these (a Laplacian kernel, say) overrides :meth:`evaluate` instead. That is enough to
+    of these (the Laplacian kernel, say) overrides :meth:`evaluate` instead. That is enough to
     train with it. The rest is optional, each method for one purpose:
 
     - ``name``: saving and loading (the class must be imported before the file is loaded);
-    - :meth:`derivatives`: compression with synthetic centers;
+    - :meth:`derivatives` or, without ``of_products``, :meth:`values_and_gradient`: compression with
+      synthetic centers;
     - :meth:`fits_float32`: faster training in single precision;
     - :meth:`c_code`, :meth:`scaled`: export to C, and to C with int8 or float16 storage;
     - :meth:`onnx_nodes`: export to ONNX;
@@ -107,6 +111,31 @@ class Kernel:
         The gradient of k(x, z) by x is by_product z + 2 by_norm x.
         """
         raise TypeError(f"{type(self).__name__} has no derivatives: define derivatives.")
+
+    def values_and_gradient(
+        self, X: Floats, Z: Floats
+    ) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """K(X, Z) of two small dense sets of points, and a function for gradients by X.
+
+        The function takes weights of shape (n_x, n_z) and returns
+        sum_j weights[i, j] dk(x_i, z_j)/dx_i, one row for each x_i.
+        """
+        x_norms, z_norms = (np.einsum("ij,ij->i", A, A) for A in (X, Z))
+        values, by_product, by_norm = self.derivatives(X @ Z.T, x_norms[:, None], z_norms[None, :])
+
+        def gradient(weights: Floats) -> Floats:
+            # Chain rule through x.z (whose gradient is z) and through |x|^2 (gradient 2 x).
+            through_products: Any = (weights * by_product) @ Z
+            return through_products + 2.0 * np.sum(weights * by_norm, axis=1, keepdims=True) * X
+
+        return values, gradient
+
+    def smoothed(self, width: float) -> Kernel:
+        """The kernel or, where it has cusps, a differentiable one that tends to it with the width.
+
+        A search for centers by gradients would stop at the first cusp.
+        """
+        return self
 
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether float32 gives about three digits of k for points of this squared norm.
@@ -283,17 +312,3 @@ def require_mercer(kernel: Kernel, what: str) -> None:
             f"{what} needs a positive semi-definite kernel, which {kernel!r} is not. Use "
             "another kernel, such as rbf."
         )
-
-
-def evaluate_derivatives(kernel: Kernel, X: Floats, Z: Floats) -> Derivatives:
-    """Kernel values and derivatives between two small dense sets of points."""
-    x_norms, z_norms = (np.einsum("ij,ij->i", A, A) for A in (X, Z))
-    return kernel.derivatives(X @ Z.T, x_norms[:, None], z_norms[None, :])
-
-
-def gradient(derivatives: Derivatives, weights: Floats, X: Floats, Z: Floats) -> Floats:
-    """sum_j weights[i, j] dk(x_i, z_j)/dx_i, one row for each x_i."""
-    # Chain rule through x.z (whose gradient is z) and through |x|^2 (whose gradient is 2 x).
-    through_products: Any = (weights * derivatives.by_product) @ Z
-    by_norm = np.sum(weights * derivatives.by_norm, axis=1, keepdims=True)
-    return through_products + 2.0 * by_norm * X

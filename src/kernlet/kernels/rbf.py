@@ -10,16 +10,19 @@ from scipy.spatial.distance import cdist
 
 from kernlet._typing import Array, Floats, Matrix
 from kernlet.devices import Device, array_namespace
-from kernlet.kernels.base import FLOAT32_LARGEST, LARGEST_PARAMETER, Derivatives, Kernel
+from kernlet.kernels.base import (
+    FLOAT32_LARGEST,
+    LARGEST_PARAMETER,
+    LEAST_EXPONENT,
+    Derivatives,
+    Kernel,
+)
 from kernlet.kernels.gram import as_dense, inner_products, used_columns
 
 #: |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
 #: turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
 ENOUGH_DIGITS = 1e6
-# exp(-60) = 1e-26 and exp(-690) = 1e-300. Smaller values, once multiplied by a coefficient, become
-# subnormal, and processors are up to a hundred times slower with subnormal numbers.
-_LEAST_EXPONENT = {np.dtype(np.float32): -60.0, np.dtype(np.float64): -690.0}
-_LEAST_EXPONENT_MATMUL = -60.0
+_LEAST_EXPONENT_MATMUL = -60.0  # as LEAST_EXPONENT of float32
 # In C sums of squares above 3.4e38 are infinite. With a gamma below this they are limited to it:
 # 0 times infinity is NaN, and exp(-gamma 3.4e38) is not yet 0.
 _LEAST_GAMMA_C = 3e-37
@@ -66,7 +69,7 @@ class RBF(Kernel):
         products += x_norms
         products += z_norms
         products *= -gamma
-        np.clip(products, _LEAST_EXPONENT[products.dtype], 0, out=products)
+        np.clip(products, LEAST_EXPONENT[products.dtype], 0, out=products)
         return np.exp(products, out=products)
 
     def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:

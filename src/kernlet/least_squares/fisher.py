@@ -169,7 +169,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         rows. A number restricts the directions to the span of that many random rows: time is
         linear in the number of rows, and memory is one block. ``"auto"`` is None for up to
         5,000 rows and 1,000 for more.
-    kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
         Must be positive semi-definite, which the sigmoid is not.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
     degree : int, default=3

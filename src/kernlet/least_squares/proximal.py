@@ -198,12 +198,11 @@ class ProximalClassifier(ExpansionClassifier):
     ----------
     C : float, default=1.0
         Weight of the errors; the papers' nu.
-    kernel : {"rbf", "poly", "linear", "sigmoid"} or Kernel, default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "linear", "sigmoid"} or Kernel, default="rbf"
         ``"linear"`` works on the columns themselves, without landmarks.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of the "rbf", "poly" and "sigmoid" kernels; ``"scale"`` and ``"auto"`` as in
-        scikit-learn, ``"mean_distance"`` one over the mean squared distance of two rows. A rule
-        uses the first block only.
+        Width of all kernels but "linear", as in L1KernelClassifier. A rule uses the first block
+        only.
     degree : int, default=3
         Of the "poly" kernel.
     coef0 : float, default=0.0

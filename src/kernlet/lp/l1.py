@@ -289,10 +289,12 @@ class L1KernelClassifier(ExpansionClassifier):
     ----------
     C : float, default=3.0
         Weight of the errors; the paper's nu.
-    kernel : {"rbf", "poly", "linear", "sigmoid"} or Kernel, default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "linear", "sigmoid"} or Kernel, default="rbf"
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of the "rbf", "poly" and "sigmoid" kernels; ``"scale"`` and ``"auto"`` as in
-        scikit-learn, ``"mean_distance"`` one over the mean squared distance of two rows.
+        Width of all kernels but "linear"; ``"scale"`` and ``"auto"`` as in scikit-learn,
+        ``"mean_distance"`` one over the mean squared distance of two rows. For "laplacian" a rule
+        is the square root of these divided by n_features: ``"scale"`` is
+        1 / (n_features X.std()) and ``"auto"`` again 1 / n_features.
     degree : int, default=3
         Of the "poly" kernel.
     coef0 : float, default=0.0

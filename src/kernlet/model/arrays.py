@@ -42,7 +42,7 @@ def from_svc_arrays(
         ``n_support_``; not needed for two classes.
     gamma : float
         As a number: ``_gamma`` of an SVC whose parameter is "scale" or "auto".
-    kernel : {"rbf", "poly", "linear", "sigmoid"}, default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "linear", "sigmoid"}, default="rbf"
     degree, coef0 : int, float
         Of the polynomial kernel; the sigmoid kernel also has ``coef0``.
     scaler : AffineMap, default=None

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from numbers import Integral, Real
 from os import PathLike
@@ -18,6 +19,7 @@ from scipy.linalg import block_diag
 from sklearn.base import is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
@@ -31,6 +33,7 @@ from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.bandwidth import KERNEL_NAMES
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import as_dense, row_slices
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.model.calibration import link, with_probabilities_of
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.model.pipeline import fold_steps
@@ -439,8 +442,7 @@ def _of_svc(model: Any) -> Model:
         )
     has_votes = n_classes > 2 and model.decision_function_shape == "ovr"
     expansion = svc_expansion(
-        _kernel(model),
-        model.support_vectors_,
+        *_kernel_and_vectors(model),
         as_dense(model.dual_coef_),
         model.intercept_,
         model.n_support_,
@@ -481,17 +483,29 @@ def _of_calibrated(model: Any) -> Model:
     return replace(adopted, expansion=expansion, offset=0.0, break_ties=True)
 
 
-def _kernel(model: Any) -> Kernel:
-    if callable(model.kernel) or model.kernel not in KERNEL_NAMES:
-        kind = "a function" if callable(model.kernel) else repr(model.kernel)
+def _kernel_and_vectors(model: Any) -> tuple[Kernel, Any]:
+    """Kernel and support vectors of an SVC."""
+    function: Any = model.kernel
+    gamma = None
+    if isinstance(function, partial) and not function.args and {*function.keywords} <= {"gamma"}:
+        function, gamma = function.func, function.keywords.get("gamma")
+    if isinstance(function, Kernel) or function is laplacian_kernel:
+        # An SVC of a function is trained on kernel values, and keeps all rows as they were given.
+        vectors = check_array(model._BaseLibSVM__Xfit, accept_sparse="csr")[model.support_]
+        if isinstance(function, Kernel):
+            return function, vectors
+        return Laplacian(1.0 / vectors.shape[1] if gamma is None else float(gamma)), vectors
+    if callable(function) or function not in KERNEL_NAMES:
+        kind = "a function" if callable(function) else repr(function)
         raise ValueError(
             f"The kernel of this {type(model).__name__} is {kind}, of which only the values are "
-            f"known. Fit it with one of the kernels {', '.join(KERNEL_NAMES)}."
+            "known. Fit it with one of the kernels rbf, poly, linear, sigmoid, with scikit-learn's "
+            "laplacian_kernel, or with a kernel of kernlet.kernels such as Laplacian(0.1)."
         )
     if model.kernel == "poly" and model.degree < 1:
         raise ValueError("A polynomial kernel of degree 0 is constant. Fit with a higher degree.")
     parameters = {"gamma": float(model._gamma), "degree": model.degree, "coef0": float(model.coef0)}
-    return Kernel.from_dict({"name": model.kernel, **parameters})
+    return Kernel.from_dict({"name": model.kernel, **parameters}), model.support_vectors_
 
 
 def pair_coefficients(dual_coef: Floats, n_support: Any) -> Floats:

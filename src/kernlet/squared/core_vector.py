@@ -46,11 +46,11 @@ class CoreVectorClassifier(ExpansionClassifier):
     C : float, default=1.0
         Weight of the squared slacks: the paper's C, and twice the C of
         :class:`HullPerceptronClassifier`. See Notes on C and eps.
-    kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
         Positive semi-definite: not the sigmoid.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of the "rbf" and "poly" kernels; ``"scale"`` and ``"auto"`` as in scikit-learn,
-        ``"mean_distance"`` one over the mean squared distance between two rows, as in the paper.
+        Width of all kernels but "linear", as in L1KernelClassifier; the paper takes
+        ``"mean_distance"``, one over the mean squared distance between two rows.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=0.0

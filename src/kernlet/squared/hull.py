@@ -389,11 +389,10 @@ class HullPerceptronClassifier(ExpansionClassifier):
     ----------
     C : float, default=1.0
         Weight of the squared slacks: half the C of :class:`CoreVectorClassifier`.
-    kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
         Positive semi-definite: not the sigmoid.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of the "rbf" and "poly" kernels; ``"scale"`` and ``"auto"`` as in scikit-learn,
-        ``"mean_distance"`` one over the mean squared distance between two rows.
+        Width of all kernels but "linear", as in L1KernelClassifier.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=0.0

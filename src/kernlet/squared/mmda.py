@@ -69,11 +69,11 @@ class MMDA(ExpansionTransformer):
         All rows where there are fewer. Not used by the other solvers.
     C : float, default=1.0
         Weight of the squared slacks, as in :class:`CoreVectorClassifier`.
-    kernel : {"rbf", "poly", "linear"} or Kernel, default="rbf"
+    kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
         Positive semi-definite: not the sigmoid.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of the "rbf" and "poly" kernels; the paper takes ``"mean_distance"``, one over
-        the mean squared distance between two rows.
+        Width of all kernels but "linear", as in L1KernelClassifier; the paper takes
+        ``"mean_distance"``, one over the mean squared distance between two rows.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=0.0

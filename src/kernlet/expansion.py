@@ -15,6 +15,7 @@ from kernlet.affine import AffineMap, CurvedMap
 from kernlet.devices import device_of, is_foreign
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, as_indices, row_slices, shift_for
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rbf import RBF
 from kernlet.threads import single_thread
 
@@ -196,16 +197,16 @@ class KernelExpansion:
         Raises
         ------
         ValueError
-            For a projection, for a scale per feature, and for kernels other than rbf with one
-            width, whose map cannot be taken into the centers.
+            For a projection, for a scale per feature, and for kernels other than laplacian and rbf
+            with one width, whose map cannot be taken into the centers.
         """
         if self.input_map is None:
             return self
         shift, scale = self.input_map.shift.astype(float), self.input_map.scale.astype(float)
         is_curved = isinstance(self.input_map, CurvedMap)
         is_plain = self.input_map.matrix is None and len(scale) == 1 and not is_curved
-        is_rbf = isinstance(self.kernel, RBF) and self.kernel.is_mercer
-        if not is_plain or not is_rbf or sparse.issparse(self.centers):
+        has_units = isinstance(self.kernel, RBF | Laplacian) and self.kernel.is_mercer
+        if not is_plain or not has_units or sparse.issparse(self.centers):
             raise ValueError(
                 f"{self!r} has an input map that cannot be taken into its centers, such as a "
                 "projection. Train a smaller one instead: CompactKernelClassifier(max_bytes=...)."

@@ -10,6 +10,7 @@ from scipy import sparse
 
 import naive
 from kernlet import KernelExpansion, to_onnx
+from kernlet.affine import AffineMap
 from kernlet.kernels import Laplacian, laplacian
 from kernlet.kernels.base import LEAST_EXPONENT
 from kernlet.kernels.gram import Gram, kernel_matrix
@@ -139,6 +140,23 @@ def test_other_units_give_the_same_values(XZ):
     kernel, factor = Laplacian(0.4).scaled(0.25)
     assert factor == 1.0
     assert_allclose(kernel(X / 0.25, Z / 0.25), Laplacian(0.4)(X, Z), rtol=1e-14)
+
+
+def test_torch_rows_have_the_same_values(XZ):
+    torch = pytest.importorskip("torch")
+    X, Z = XZ
+    machine = KernelExpansion(Laplacian(0.5), Z + 10, np.eye(5), np.ones(5))
+    values = machine.decision_values(torch.from_numpy(X + 10))
+    assert isinstance(values, torch.Tensor)
+    assert_allclose(values.numpy(), machine.decision_values(X + 10), atol=1e-5)
+
+
+def test_one_scale_is_taken_into_the_centers(XZ):
+    X, Z = XZ
+    map = AffineMap(np.array([1.0]), np.array([2.0]))
+    machine = KernelExpansion(Laplacian(0.5), Z, np.eye(5), np.ones(5), map)
+    assert machine.unfolded().kernel == Laplacian(1.0)
+    assert_allclose(machine.unfolded().decision_values(X), machine.decision_values(X), rtol=1e-12)
 
 
 @pytest.mark.parametrize("held", [1, 8, 4096])

@@ -11,7 +11,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
-from kernlet._typing import Floats, Matrix
+from kernlet._typing import Array, Floats, Matrix
+from kernlet.devices import Device, array_namespace
 from kernlet.kernels.base import FLOAT32_LARGEST, LARGEST_PARAMETER, LEAST_EXPONENT, Kernel
 from kernlet.kernels.gram import slices_of, used_columns
 
@@ -88,6 +89,14 @@ class Laplacian(Kernel):
     def scaled(self, step: float) -> tuple[Kernel, float]:
         """Gamma |x - z|_1 = (gamma step) |x / step - z / step|_1."""
         return Laplacian(self.gamma * abs(step)), 1.0
+
+    def on(self, device: Device, X: Array, Z: Array) -> Array:
+        """Values on a device, feature by feature: nothing larger than the result is formed."""
+        xp = array_namespace(X)
+        distances = xp.zeros_like(X[:, :1]) + xp.zeros_like(Z[:, 0])
+        for feature in range(X.shape[1]):
+            distances = distances + xp.abs(X[:, feature, None] - Z[:, feature])
+        return xp.exp(xp.clip(-self.gamma * distances, LEAST_EXPONENT[np.dtype(np.float32)], None))
 
     def c_code(self, s: str) -> str:
         """The exponential; EXP is expf, or a polynomial that needs no library."""

@@ -12,7 +12,7 @@ from benchmarks.competitors.expansions import ExpansionMachine
 from kernlet import CompactKernelClassifier
 from kernlet.compact.plan import StoragePlan
 from kernlet.compact.search import fair_ranks, largest_within, usual_formats
-from kernlet.compact.train import Candidate
+from kernlet.compact.trainer import Candidate
 
 TITLE = "compact, tuned"
 IS_KERNLET = True

@@ -1,5 +1,7 @@
 """Folds, and stacks of networks beside the same networks trained one by one."""
 
+from dataclasses import replace
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -9,27 +11,19 @@ from hypothesis import strategies as st
 from kernlet.compact.batches import BatchLoader, TrainingSet
 from kernlet.compact.folds import (
     StackedBatches,
-    _initial,
     _stacked,
     stacks_of,
     stratified_folds,
     train_stack,
+    train_trials,
 )
 from kernlet.compact.inputs import Inputs
 from kernlet.compact.network import CrossEntropy, KernelNetwork
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import ClassValidation
-from kernlet.compact.train import (
-    LATER_RATE,
-    QUANTIZED_EPOCHS,
-    Candidate,
-    Trainer,
-    TrainingConfig,
-    train_network,
-)
+from kernlet.compact.train import TrainingConfig
+from kernlet.compact.trainer import Candidate, Trainer
 from kernlet.devices import NUMPY, Device, to_numpy
-from kernlet.quantization import best_step
-from kernlet.sampling import derive_seed
 
 
 @given(
@@ -74,48 +68,70 @@ def trainer_of(data, device=NUMPY):
     return Trainer(training, batches, None, TrainingConfig(6, 16), seed=3)
 
 
-def candidates_of(storage, rank, width):
-    plans = [StoragePlan(N_FEATURES, 3, n, rank, STORAGE[storage], width) for n in (7, 3, 12)]
-    return [Candidate(plan, noise) for plan in plans for noise in (0.1, 0.3)]
+SHAPES = [
+    {"rank": rank, "width": width, "formats": STORAGE[storage]}
+    for rank in (None, 2)
+    for width in ("shared", "per_center")
+    for storage in ("float32", "int4")
+]
+SHAPES += [
+    {"kernel": "box", "is_asinh": True},
+    {"kernel": "rational_quadratic", "width": "per_center", "rank": 2},
+    {"n_steps": 4, "formats": STORAGE["int4"]},
+    {"n_steps": 2, "width": "per_feature"},
+    {"n_entries": 1, "formats": STORAGE["int4"]},
+]
+every_shape = pytest.mark.parametrize(
+    "shape", SHAPES, ids=lambda shape: " ".join(map(str, shape.values()))
+)
 
 
-def one_by_one(trainer, candidate, split):
-    """The same training without a stack."""
-    plan = candidate.plan
-    batches, loss = trainer.batches.subset(split[0]), trainer.training.loss
-    config = trainer.config_of(candidate.noise, 1.0)
-    random = np.random.RandomState(derive_seed(trainer.seed, 2))
-    network = _initial(trainer, plan, 0.1, split, 0).map(batches.device.send)
-    network = train_network(network, loss, batches, config, random).network
-    if plan.levels:
-        arrays = network.arrays()
-        network = train_network(
-            network,
-            loss,
-            batches,
-            config.scaled(LATER_RATE, QUANTIZED_EPOCHS),
-            random,
-            levels=plan.levels,
-            steps={name: best_step(arrays[name], n) for name, n in plan.levels.items()},
-        ).network
-    return network.outputs(trainer.batches.rows(split[1]))
+def candidates_of(n_entries=None, **shape):
+    plans = [StoragePlan(N_FEATURES, 3, n, **shape) for n in (7, 3, 12)]
+    plans += [replace(plan, n_entries=n_entries) for plan in plans[:1]]
+    smoothings = (None, 0.0, 0.2, 0.05)
+    return [
+        Candidate(plan, noise, smoothing)
+        for plan, smoothing in zip(plans, smoothings, strict=True)
+        for noise in (0.1, 0.3)
+    ]
 
 
-@pytest.mark.parametrize("width", ["shared", "per_center"])
-@pytest.mark.parametrize("rank", [None, 2])
-@pytest.mark.parametrize("storage", ["float32", "int4"])
-def test_a_stack_is_its_networks_trained_one_by_one(data, storage, rank, width):
+@every_shape
+def test_a_stack_is_its_networks_trained_one_by_one(data, shape):
+    """A stack of one candidate, for each; their noise is drawn in the same order."""
     trainer = trainer_of(data)
     splits = stratified_folds(data[1], 5, np.random.RandomState(0))[:1]
-    candidates = candidates_of(storage, rank, width)
+    candidates = [replace(each, noise=0.1) for each in candidates_of(**shape)]
     stacked = train_stack(trainer, candidates, splits, [0], 1.0)
     for candidate, (outputs,) in zip(candidates, stacked, strict=True):
-        expected = one_by_one(trainer, candidate, splits[0])
+        ((expected,),) = train_stack(trainer, [candidate], splits, [0], 1.0)
         assert np.mean(np.abs(outputs - expected)) < 0.02 * np.abs(expected).mean()
 
 
+@every_shape
+def test_trials_of_a_stack_are_stored_as_those_trained_alone(data, shape):
+    trainer = trainer_of(data)
+    rows = np.arange(N_ROWS)
+    training = replace(trainer.training, train=rows[rows % 3 > 0], held_out=rows[rows % 3 == 0])
+    trainer = replace(trainer, training=training, config=TrainingConfig(30, 16))
+    candidates = candidates_of(**shape)
+    trials = train_trials(trainer, candidates)
+    for candidate, trial in zip(candidates, trials, strict=True):
+        alone = trainer.trial(candidate)
+        assert trial.candidate == alone.candidate
+        assert trial.expansion.nbytes == alone.expansion.nbytes == trial.candidate.plan.nbytes
+        assert trial.network.arrays().keys() == alone.network.arrays().keys()
+        expected = trial.expansion.decision_values(data[0][trial.rows])
+        np.testing.assert_allclose(trial.outputs, expected, rtol=2e-3, atol=2e-3)
+        errors = [np.mean(t.outputs.argmax(1) != data[1][t.rows]) for t in (trial, alone)]
+        assert errors[0] == pytest.approx(errors[1], abs=0.2)
+        tuned = trainer.finetune(trial)
+        assert tuned.expansion.nbytes == trial.expansion.nbytes
+
+
 def test_every_fold_has_the_outputs_of_its_held_out_rows(data):
-    trainer, candidates = trainer_of(data), candidates_of("int8", None, "shared")
+    trainer, candidates = trainer_of(data), candidates_of(formats=STORAGE["int8"])
     splits = stratified_folds(data[1], 5, np.random.RandomState(0))
     some = train_stack(trainer, candidates[:2], splits, [1, 4], 1.0)
     assert [[len(of) for of in row] for row in some] == [[len(splits[k][1]) for k in (1, 4)]] * 2
@@ -132,7 +148,7 @@ def test_every_fold_has_the_outputs_of_its_held_out_rows(data):
 
 def test_stacks_of_strict_arrays_are_those_of_numpy(data):
     splits = stratified_folds(data[1], 5, np.random.RandomState(0))
-    candidates = candidates_of("int4", 2, "shared")[:2]
+    candidates = candidates_of(formats=STORAGE["int4"], rank=2)[:2]
     ours, theirs = (
         train_stack(trainer_of(data, device), candidates, splits, [0, 1], 0.5)
         for device in (NUMPY, Device(array_api_strict))
@@ -145,7 +161,7 @@ def test_stacks_of_strict_arrays_are_those_of_numpy(data):
 def test_batches_of_a_stack_are_equally_many_rows_of_every_fold(data):
     trainer = trainer_of(data)
     subsets = [np.arange(0, 40), np.arange(50, 81)]
-    batches = StackedBatches(trainer.batches, subsets)
+    batches = StackedBatches([trainer.batches] * 2, subsets)
     order = batches.shuffled(np.random.RandomState(0))
     assert order.shape == (2, 31)
     assert set(order[0]) < set(subsets[0])
@@ -188,8 +204,9 @@ def test_a_padded_stack_has_the_outputs_of_its_networks():
         )
         for n in (2, 5)
     ]
-    stack, is_center = _stacked([[network] for network in networks])
-    assert is_center.sum(axis=2).ravel().tolist() == [2, 5]
+    stack, sizes = _stacked([[network] for network in networks])
+    assert sizes.tolist() == [[2], [5]]
+    assert stack.mask.sum(axis=(2, 3)).tolist() == [[4], [10]]
     outputs = to_numpy(stack.outputs(X))
     for network, of in zip(networks, outputs, strict=True):
         np.testing.assert_allclose(of[0], network.outputs(X[0]), rtol=1e-4, atol=1e-5)

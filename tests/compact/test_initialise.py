@@ -16,10 +16,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import InvalidParameterError
 
+import naive
 from kernlet import CompressedClassifier, MinimalKernelClassifier, compress
 from kernlet.compact.initialise import (
     Sample,
     _equal_shares,
+    _gaussian,
     cluster_centers,
     initial_gamma,
     initial_network,
@@ -27,6 +29,7 @@ from kernlet.compact.initialise import (
     ridge_weights,
     sample_rows,
 )
+from kernlet.compact.plan import KERNELS, StoragePlan
 from support.compact_machines import machine
 
 # -- Initial networks -------------------------------------------------------------------------
@@ -90,7 +93,7 @@ def test_centers_lie_in_their_class():
 )
 def test_gamma_is_positive_for_equal_rows(rows):
     sample = Sample(rows.astype(np.float32), np.ones((12, 1)), np.ones(12), np.arange(12) % 2)
-    network = initial_network(sample, 4, None, np.random.RandomState(0))
+    network = initial_network(sample, StoragePlan(3, 1, 4), np.random.RandomState(0))
     assert np.isfinite(network.log_gamma).all()
     assert np.isfinite(network.weights).all()
 
@@ -166,21 +169,34 @@ def test_coefficients_are_those_of_a_ridge_regression():
     K = np.exp(-0.2 * distances)
     normal = K.T @ K / len(K) + 1e-3 * np.eye(5)
     expected = np.linalg.solve(normal, K.T @ sample.targets / len(K)).T
-    np.testing.assert_allclose(ridge_weights(sample, centers, 0.2), expected, atol=1e-3)
+    values = _gaussian(centers, 0.2)
+    np.testing.assert_allclose(ridge_weights(sample, values, 5), expected, atol=1e-3)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("rank", [None, 2])
-def test_a_start_is_better_than_nothing(rank):
+def test_a_start_is_better_than_nothing(rank, kernel):
     sample = make_sample()
+    rank = None if kernel == "box" else rank
     for points in (None, sample.rows[:6].astype(np.float64)):
-        network = initial_network(sample, 6, rank, np.random.RandomState(0), points=points)
+        plan = StoragePlan(4, 3, 6, rank, kernel=kernel)
+        network = initial_network(sample, plan, np.random.RandomState(0), points=points)
         assert network.centers.shape == (6, 4 if rank is None else rank)
-        assert network.log_gamma.shape == (1,)
         assert (network.projection is None) == (rank is None)
-        rows = sample.rows if rank is None else sample.rows @ network.projection.T
-        distances = ((rows[:, None] - network.centers[None]) ** 2).sum(axis=2)
-        outputs = np.exp(-np.exp(network.log_gamma) * distances) @ network.weights.T
+        outputs = naive.network_outputs(sample.rows, **network.arrays())
         assert np.mean(outputs.argmax(axis=1) == sample.groups) > 0.8
+
+
+def test_boxes_are_about_as_wide_as_gaussians():
+    sample = make_sample()
+    plans = [StoragePlan(4, 3, 6, kernel=kernel) for kernel in KERNELS]
+    rbf, rational, box = (initial_network(sample, plan, np.random.RandomState(0)) for plan in plans)
+    np.testing.assert_array_equal(rbf.log_gamma, rational.log_gamma)
+    np.testing.assert_array_equal(rational.log_alpha, [0.0])
+    gamma = np.exp(rbf.log_gamma[0])
+    np.testing.assert_allclose(box.half_widths, np.full((6, 4), 0.8 / np.sqrt(gamma)))
+    np.testing.assert_allclose(np.exp(box.log_slopes), np.full(4, 2 * np.sqrt(gamma)))
+    assert box.log_gamma is None
 
 
 def test_samples_are_all_rows_of_few_and_distinct_rows_of_many():

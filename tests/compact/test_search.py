@@ -24,7 +24,7 @@ from kernlet.compact.search import (
     small_candidates,
     unpack_path,
 )
-from kernlet.compact.train import PathPoint, Trial
+from kernlet.compact.trainer import PathPoint, Trial
 from kernlet.quantization import FORMATS
 
 # -- Plans -----------------------------------------------------------------------------------

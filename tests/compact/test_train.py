@@ -1,7 +1,6 @@
-"""Adam, stages of training on a toy of three clouds of points, fine-tuning and callbacks."""
+"""Adam, and a stage of training on a toy of three clouds of points."""
 
 import warnings
-from dataclasses import replace
 
 import array_api_strict
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from kernlet.compact.batches import BatchLoader, TrainingSet
+from kernlet.compact.batches import BatchLoader
 from kernlet.compact.network import (
     CrossEntropy,
     KernelNetwork,
@@ -19,20 +18,14 @@ from kernlet.compact.network import (
     straight_through_grad,
 )
 from kernlet.compact.optimizer import Adam, Rounding, log_step_name, rate_factor
-from kernlet.compact.plan import STORAGE, StoragePlan
-from kernlet.compact.scoring import ClassValidation
 from kernlet.compact.train import (
     RATES,
-    Candidate,
-    Trainer,
     TrainingConfig,
     default_batch_size,
     default_epochs,
     train_network,
 )
 from kernlet.devices import NUMPY, Device, find_device, to_numpy
-from support.callbacks import ProgressBar, ScoringMonitor, needs_callbacks
-from support.compact_machines import machine
 
 # -- Adam ------------------------------------------------------------------------------------
 
@@ -526,134 +519,3 @@ def test_divergence_is_undone_in_other_libraries(name):
     with pytest.warns(ConvergenceWarning, match="learning rates are now 1/2"):
         trained = train(TrainingConfig(2, 32, rates=WILD), device)
     assert_finite(trained.network)
-
-
-# -- All stages, and callbacks ----------------------------------------------------------------
-
-
-class Recorder:
-    """A callback that counts epochs, and stops at a given epoch."""
-
-    def __init__(self, stop_at=None):
-        self.epochs, self.stop_at, self.names = 0, stop_at, set()
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        self.names.add(context.task_name)
-        if context.task_name == "epoch":
-            self.epochs += 1
-            return self.epochs == self.stop_at
-        return False
-
-    def teardown(self, estimator, context):
-        pass
-
-
-@needs_callbacks
-def test_callbacks_hear_of_every_epoch(moons):
-    X, _, y, _ = moons
-    listener = Recorder()
-    small = machine(storage="int4", keep_history=True).set_callbacks(listener).fit(X, y)
-    assert listener.epochs == len(small.history_) == small.n_iter_ == 20 + 10 + 5
-    assert {"epoch", "training", "fine-tuning"} <= listener.names
-
-
-@needs_callbacks
-def test_callbacks_can_stop(moons):
-    X, _, y, _ = moons
-    stopper = Recorder(stop_at=3)
-    small = machine(validation_fraction=None, keep_history=True).set_callbacks(stopper).fit(X, y)
-    assert stopper.epochs == len(small.history_) == small.n_iter_ == 3
-    assert set(small.predict(X)) <= {0, 1}
-
-
-@pytest.mark.parametrize("storage", ["float32", "int4"])
-@needs_callbacks
-def test_no_last_training_where_a_callback_asked_to_stop(moons, storage):
-    """Rounded tables still have their training, which goes on until it is stopped too."""
-    X, X_test, y, y_test = moons
-    stopper = Recorder(stop_at=3)
-    small = machine(storage=storage, keep_history=True).set_callbacks(stopper).fit(X, y)
-    n_epochs = 3 if storage == "float32" else 3 + 10
-    assert stopper.epochs == len(small.history_) == small.n_iter_ == n_epochs
-    assert "training" in stopper.names
-    assert "fine-tuning" not in stopper.names
-    assert np.isfinite([epoch["score"] for epoch in small.history_]).all()
-    assert small.score(X_test, y_test) == pytest.approx(small.validation_score_, abs=0.1)
-
-
-@pytest.fixture(scope="module")
-def trainer(moons):
-    X, _, y, _ = moons
-    loss, rows = CrossEntropy(), np.arange(len(y))
-    table = loss.target_table(2)
-    split = rows[rows % 5 > 0], rows[rows % 5 == 0]
-    validation = ClassValidation(y, np.ones(len(y)))
-    training = TrainingSet(X, np.ones(len(y)), y, loss, validation, *split, table, 10 * table - 5)
-    batches = BatchLoader(X, y, np.ones(len(y)), table=table)
-    return Trainer(training, batches, None, TrainingConfig(20, 32), seed=0)
-
-
-@pytest.mark.parametrize("storage", ["float32", "int4"])
-def test_fine_tuning_lowers_the_loss_on_all_rows(trainer, storage):
-    plan = StoragePlan(2, 1, 8, formats=STORAGE[storage])
-    trial = trainer.trial(Candidate(plan, 0.1), epochs=0.05)
-    tuned = trainer.finetune(trial)
-    assert trainer.total_loss(tuned.network) < trainer.total_loss(trial.network)
-    assert len(tuned.losses) == len(trial.losses) + 5
-    assert (tuned.outputs is trial.outputs, tuned.candidate) == (True, trial.candidate)
-
-
-def test_fine_tuning_that_makes_the_loss_larger_is_discarded(trainer):
-    trial = trainer.trial(Candidate(StoragePlan(2, 1, 8), 0.1))
-    wild = replace(trial, candidate=replace(trial.candidate, noise=30.0))
-    tuned = trainer.finetune(wild)
-    assert tuned.expansion is trial.expansion
-    assert tuned.network is trial.network
-    assert len(tuned.losses) == len(trial.losses) + 5
-
-
-@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("n_centers", [5, "auto"])
-@needs_callbacks
-def test_scoring_monitor_and_progress_bar(moons, n_centers):
-    X, _, y, _ = moons
-    monitor = ScoringMonitor(scoring="accuracy")
-    small = machine(n_centers, n_epochs=4)
-    small.set_callbacks(monitor, ProgressBar()).fit(X, y)
-    assert monitor.get_logs()
-
-
-def test_the_history_has_a_falling_loss_and_scores(digits):
-    X, _, y, _ = digits
-    history = machine(15, keep_history=True).fit(X, y).history_
-    assert all(set(epoch) == {"loss", "score"} for epoch in history)
-    assert history[19]["loss"] < history[0]["loss"]
-    assert history[19]["score"] >= history[0]["score"]
-    assert np.isfinite([epoch["score"] for epoch in history[:20]]).all()
-    assert len(history[20:]) == 5
-    assert np.isnan([epoch["score"] for epoch in history[20:]]).all()
-
-
-@pytest.mark.parametrize("storage", ["float32", "int4"])
-def test_early_stopping_ends_the_first_training_earlier(digits, storage):
-    X, X_test, y, y_test = digits
-    parameters = {
-        "n_epochs": 40,
-        "storage": storage,
-        "n_iter_no_change": 3,
-        "keep_history": True,
-    }
-    full = machine(15, **parameters).fit(X, y)
-    short = machine(15, **parameters, early_stopping=True).fit(X, y)
-    rest = 10 + (20 if storage == "int4" else 0)
-    assert rest < short.n_iter_ < full.n_iter_ == 40 + rest
-    first = short.history_[: short.n_iter_ - rest]
-    best = max(range(len(first)), key=lambda epoch: first[epoch]["score"])
-    assert len(first) == best + 4
-    assert short.score(X_test, y_test) > 0.94

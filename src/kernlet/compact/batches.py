@@ -165,6 +165,12 @@ class BatchLoader:
     def next_epoch(self, random: np.random.RandomState) -> None:
         """Transform the rows at random, where they are augmented."""
 
+    def with_table(self, table: Floats) -> BatchLoader:
+        """The loader with other targets of the classes; tables may be stacked."""
+        loader = copy(self)
+        loader._table = self.device.send(np.swapaxes(table, -1, -2))
+        return loader
+
     def as_indices(self, rows: Indices) -> Array:
         """Row numbers as the methods below take them: of all rows, on the device if cached."""
         if self._numbers is not None:
@@ -191,12 +197,12 @@ class BatchLoader:
         return self.device.send(self._mapped(indices))
 
     def targets(self, indices: Any) -> Array:
-        """Targets of shape (n_rows, n_outputs)."""
+        """Targets of shape (n_rows, n_outputs), or of several tables of shape (..., n_outputs)."""
         targets = self._take(self._targets, indices)
         if self._table is None:
             return targets
         # Columns contiguous like the outputs they are compared with.
-        return self.device.namespace.take(self._table, targets, axis=1).mT
+        return self.device.namespace.take(self._table, targets, axis=-1).mT
 
     def weights(self, indices: Any) -> Array:
         """Weights of rows."""

@@ -1,27 +1,29 @@
-"""Cross-validation of many small networks, trained as one stacked array."""
+"""Many small networks trained as one stacked array, in cross-validation or on one split."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.compact.batches import BatchLoader
-from kernlet.compact.initialise import initialise
+from kernlet.compact.initialise import initialise, with_mask
 from kernlet.compact.network import KernelNetwork
 from kernlet.compact.plan import StoragePlan
-from kernlet.compact.train import (
-    LATER_RATE,
-    QUANTIZED_EPOCHS,
+from kernlet.compact.train import Trained, train_network
+from kernlet.compact.trainer import (
     Candidate,
     Trainer,
-    train_network,
+    Trial,
+    first_levels,
+    first_steps,
+    quantized_levels,
 )
-from kernlet.devices import array_namespace, to_numpy
-from kernlet.quantization import best_step
+from kernlet.devices import NUMPY, Device, array_namespace, to_numpy
+from kernlet.kernels.gram import row_slices
 from kernlet.sampling import derive_seed
 
 # How this works
@@ -30,18 +32,20 @@ from kernlet.sampling import derive_seed
 # than the arithmetic. All networks of a stack, of every candidate and every fold, therefore take
 # their steps together: their parameters have the leading dimensions (n_candidates, n_folds), rows
 # the leading dimension (n_folds,), and np.matmul multiplies all of them in one call. This is 5 to
-# 20 times as fast as one network after the other.
+# 20 times as fast as one network after the other. A search on one split is a stack of one fold.
 #
 # Networks of different size go into one stack by padding: a center whose weights are zero, and
 # whose weights have the learning rate zero, changes neither outputs nor other gradients. Candidates
-# of other ranks or other rounding are other stacks.
+# may also differ in noise, label smoothing and the coefficients that a center keeps; those of other
+# kernels, inputs, ranks or rounding are other stacks.
 #
 # Folds of unequal size: each epoch leaves out random rows of the larger folds. Losses are added up
 # over the stack, so that a network that diverges sets back all others; this is rare, and the
 # rates of the stack are halved.
 
-#: Kernel values of all networks of a stack in a step: more do not stay in the processor's cache.
-_STACK_NUMBERS = 2**17
+#: Kernel values of all networks of a stack in a step: more do not stay in the processor's cache, or
+#: take too much memory on a GPU.
+_STACK_NUMBERS, _STACK_NUMBERS_ON_DEVICE = 2**17, 2**25
 # Networks of a stack have at least a quarter of its centers, unless it has few: then calls cost
 # more than padding.
 _LARGEST_PADDING, _FEW_CENTERS = 4, 32
@@ -64,19 +68,23 @@ def stratified_folds(groups: Indices, n_folds: int, random: np.random.RandomStat
     return [(np.setdiff1d(np.arange(len(groups)), fold), fold) for fold in folds]
 
 
-def stacks_of(candidates: Sequence[Candidate], n_folds: int, batch_size: int) -> list[list[int]]:
+def stacks_of(
+    candidates: Sequence[Candidate], n_folds: int, batch_size: int, device: Device = NUMPY
+) -> list[list[int]]:
     """Numbers of the candidates that are trained at once: of one shape but for their size."""
+    limit = _STACK_NUMBERS if device.is_numpy else _STACK_NUMBERS_ON_DEVICE
     stacks: list[list[int]] = []
     shapes: list[Any] = []
     order = sorted(range(len(candidates)), key=lambda i: -candidates[i].plan.n_centers)
     for number in order:
         plan = candidates[number].plan
-        shape = (plan.rank, tuple(plan.levels.items()), plan.width)
+        shape = _shape(plan)
+        per_row = plan.n_inputs if plan.kernel == "box" else 1
         for stack, of in zip(stacks, shapes, strict=True):
             largest = candidates[stack[0]].plan.n_centers
-            numbers = (len(stack) + 1) * n_folds * batch_size * largest
+            numbers = (len(stack) + 1) * n_folds * batch_size * largest * per_row
             is_near = largest <= max(_FEW_CENTERS, _LARGEST_PADDING * plan.n_centers)
-            if of == shape and is_near and numbers <= _STACK_NUMBERS:
+            if of == shape and is_near and numbers <= limit:
                 stack.append(number)
                 break
         else:
@@ -85,40 +93,66 @@ def stacks_of(candidates: Sequence[Candidate], n_folds: int, batch_size: int) ->
     return stacks
 
 
-class StackedBatches:
-    """Batches for a stack of networks: the rows of every fold, with the folds in front."""
+def _shape(plan: StoragePlan) -> Any:
+    """What the plans of a stack have in common."""
+    inputs = (plan.is_asinh, plan.n_steps, plan.block)
+    return plan.kernel, plan.rank, plan.width, tuple(plan.levels.items()), inputs
 
-    def __init__(self, batches: BatchLoader, subsets: Sequence[Indices]) -> None:
-        self._batches, self._subsets = batches, subsets
-        self.device, self.is_cached = batches.device, batches.is_cached
-        self.n_features, self.n_rows = batches.n_features, min(map(len, subsets))
+
+class StackedBatches:
+    """Batches for a stack of networks: the rows of every fold, with the folds in front.
+
+    Each fold has a loader, whose inputs may depend on its training rows; the target table of the
+    first may have the candidates in front.
+    """
+
+    def __init__(self, loaders: Sequence[BatchLoader], subsets: Sequence[Indices]) -> None:
+        self._loaders, self._subsets, first = loaders, subsets, loaders[0]
+        self.device, self.is_cached = first.device, first.is_cached
+        self.n_features, self.n_rows = first.n_features, min(map(len, subsets))
+        self.n_steps = max(loader.n_steps for loader in loaders)
 
     def shuffled(self, random: np.random.RandomState) -> Array:
         """Equally many rows of each fold in random order, of shape (n_folds, n_rows)."""
+        if len(self._subsets) == 1:
+            return self._loaders[0].subset(self._subsets[0]).shuffled(random)[None, :]
+        for loader in {id(loader): loader for loader in self._loaders}.values():
+            loader.next_epoch(random)
         orders = [random.permutation(subset)[: self.n_rows] for subset in self._subsets]
-        return self._batches.as_indices(np.stack(orders))
+        return self.as_indices(np.stack(orders))
 
     def as_indices(self, rows: Indices) -> Array:
         """Row numbers of shape (n_folds, ...) as the methods below take them."""
-        return self._batches.as_indices(rows)
+        return self._loaders[0].as_indices(rows)
 
     def rows(self, indices: Array) -> Array:
-        """Scaled rows of shape (n_folds, n_rows, n_features)."""
-        return self._shaped(self._batches.rows, indices)
+        """Rows [u | S] of shape (n_folds, n_rows, n_inputs + n_steps)."""
+        if all(loader is self._loaders[0] for loader in self._loaders):
+            return self._shaped(self._loaders[0].rows, indices)
+        xp = self.device.namespace
+        folds = []
+        for fold, loader in enumerate(self._loaders):
+            rows = loader.rows(indices[fold, ...])
+            missing = self.n_steps - loader.n_steps
+            if missing:
+                zeros = self.device.send(np.zeros((rows.shape[0], missing)))
+                rows = xp.concat([rows, zeros], axis=-1)
+            folds.append(rows)
+        return xp.stack(folds)
 
     def targets(self, indices: Array) -> Array:
-        """Targets of shape (n_folds, n_rows, n_outputs)."""
-        return self._shaped(self._batches.targets, indices)
+        """Targets of shape (n_folds, n_rows, n_outputs), or with the candidates in front."""
+        return self._shaped(self._loaders[0].targets, indices, -2)
 
     def weights(self, indices: Array) -> Array:
         """Weights of shape (n_folds, n_rows)."""
-        return self._shaped(self._batches.weights, indices)
+        return self._shaped(self._loaders[0].weights, indices)
 
-    def _shaped(self, read: Any, indices: Array) -> Array:
+    def _shaped(self, read: Any, indices: Array, axis: int = 0) -> Array:
         xp = array_namespace(indices)
         values = read(xp.reshape(indices, (-1,)))
-        shape = (*indices.shape, *values.shape[1:])
-        return array_namespace(values).reshape(values, shape)
+        front, back = values.shape[:axis], values.shape[axis:][1:]
+        return array_namespace(values).reshape(values, (*front, *indices.shape, *back))
 
 
 def train_stack(
@@ -130,70 +164,138 @@ def train_stack(
 ) -> list[list[Floats]]:
     """Outputs of every candidate for the held-out rows of some of the splits."""
     chosen = [splits[number] for number in numbers]
-    noise = min(candidate.noise for candidate in candidates)
-    initial = {
-        plan: [_initial(trainer, plan, noise, splits[number], number) for number in numbers]
-        for plan in {candidate.plan for candidate in candidates}
-    }
-    stack, is_center = _stacked([initial[candidate.plan] for candidate in candidates])
-    batches: Any = StackedBatches(trainer.batches, [train for train, _ in chosen])
+    trained, batches, _ = _trained_stack(trainer, candidates, chosen, numbers, epochs)
+    return _held_out_outputs(trained.network, batches, [held_out for _, held_out in chosen])
+
+
+def train_trials(
+    trainer: Trainer, candidates: Sequence[Candidate], epochs: float = 1.0
+) -> list[Trial]:
+    """Trials of the candidates of a stack, on the rows of the trainer."""
+    split = trainer.training.train, trainer.training.held_out
+    trained, _, sizes = _trained_stack(trainer, candidates, [split], [0], epochs)
+    trials = []
+    for number, candidate in enumerate(candidates):
+        network = _unstacked(trained.network, number, int(sizes[number, 0]))
+        steps = {name: step[number, 0] for name, step in trained.steps.items()}
+        alone = replace(trained, network=network, steps=steps)
+        loader = trainer.batches_of(candidate)
+        plan = trainer.plan_of(network, candidate.plan, loader)
+        trials.append(trainer.trial_of(replace(candidate, plan=plan), alone, loader))
+    return trials
+
+
+def _trained_stack(
+    trainer: Trainer,
+    candidates: Sequence[Candidate],
+    splits: Sequence[Split],
+    numbers: Sequence[int],
+    epochs: float,
+) -> tuple[Trained, StackedBatches, Indices]:
+    """The networks of all candidates and splits, and their numbers of centers."""
+    plan, noise = candidates[0].plan, min(candidate.noise for candidate in candidates)
+    trainings = [replace(trainer.training, train=train, held_out=out) for train, out in splits]
+    trainers = [replace(trainer, training=training) for training in trainings]
+    made: dict[StoragePlan, list[KernelNetwork]] = {}
+    for candidate in candidates:
+        dense = replace(candidate.plan, n_entries=None)
+        if dense not in made:
+            pairs = zip(trainers, numbers, strict=True)
+            made[dense] = [_initial(each, dense, noise, number) for each, number in pairs]
+    stack, sizes = _stacked([_masked(made, candidate.plan) for candidate in candidates])
+    loaders = _loaders(trainers, candidates)
+    subsets = [train for train, _ in splits]
+    augmented = {id(loader): loader.augmented() for loader in loaders}
+    batches: Any = StackedBatches([augmented[id(loader)] for loader in loaders], subsets)
     noises = np.array([candidate.noise for candidate in candidates])[:, None, None, None]
-    config = trainer.config_of(noises, epochs)
-    padded = batches.device.send(config.rates["weights"] * is_center[:, :, None, :])
-    config = replace(config, rates={**config.rates, "weights": padded})
-    random = np.random.RandomState(derive_seed(trainer.seed, 2))
-    loss, levels = trainer.training.loss, candidates[0].plan.levels
-    network = train_network(stack.map(batches.device.send), loss, batches, config, random).network
-    if levels:
-        config = config.scaled(LATER_RATE, QUANTIZED_EPOCHS)
-        steps = {name: _best_steps(network.arrays()[name], n) for name, n in levels.items()}
+    config = trainer.config_of(plan, noises, epochs)
+    random, loss = np.random.RandomState(derive_seed(trainer.seed, 2)), trainer.training.loss
+    stack = stack.map(batches.device.send)
+    trained = train_network(stack, loss, batches, config, random, levels=first_levels(plan))
+    if plan.levels:
+        network, steps = trained.network, first_steps(trained.network, plan)
+        config, levels = trainer.quantized_config(config), quantized_levels(plan)
         trained = train_network(network, loss, batches, config, random, levels=levels, steps=steps)
-        network = trained.network
-    return _held_out_outputs(network, batches, [held_out for _, held_out in chosen])
+    return trained, StackedBatches(loaders, subsets), sizes
 
 
-def _initial(
-    trainer: Trainer, plan: StoragePlan, noise: float, split: Split, number: int
-) -> KernelNetwork:
+def _loaders(trainers: Sequence[Trainer], candidates: Sequence[Candidate]) -> list[BatchLoader]:
+    """The loader of each split, the same one where they map rows alike; with all target tables."""
+    plan = candidates[0].plan
+    loaders = [each.batches.for_plan(plan, each.training.train) for each in trainers]
+    tables = [table for table in map(trainers[0].table_of, candidates) if table is not None]
+    first = loaders[0].with_table(np.stack(tables)) if tables else loaders[0]
+    return [first if loader.inputs is first.inputs else loader for loader in loaders]
+
+
+def _initial(trainer: Trainer, plan: StoragePlan, noise: float, number: int) -> KernelNetwork:
     """The initial network of a plan in a fold."""
-    training = replace(trainer.training, train=split[0], held_out=split[1])
-    seed = derive_seed(trainer.seed, plan.n_centers, plan.rank or 0, number)
-    random = np.random.RandomState(seed)
-    network = initialise(plan, training, trainer.batches, trainer.model, noise, random)
-    if plan.width == "per_center" and len(network.log_gamma) == 1:
-        widths = np.repeat(network.log_gamma, len(network.centers))
-        network = replace(network, log_gamma=widths)
-    return network
+    random = np.random.RandomState(
+        derive_seed(trainer.seed, plan.n_centers, plan.rank or 0, number)
+    )
+    batches = trainer.batches.for_plan(plan, trainer.training.train)
+    return initialise(plan, trainer.training, batches, trainer.model, noise, random)
 
 
-def _stacked(networks: Sequence[Sequence[KernelNetwork]]) -> tuple[KernelNetwork, Floats]:
-    """Networks as one, padded with zeros; and 1 for each of its centers that is not padding."""
-    arrays = [[network.arrays() for network in row] for row in networks]
-    shape = (len(arrays), len(arrays[0]))
-    stacked = {}
-    for name in arrays[0][0]:
-        largest = np.max([of[name].shape for row in arrays for of in row], axis=0)
-        stacked[name] = np.zeros((*shape, *largest), np.float32)
-        for place in np.ndindex(shape):
-            array = arrays[place[0]][place[1]][name]
-            stacked[name][(*place, *map(slice, array.shape))] = array
-    sizes = np.array([[len(of["centers"]) for of in row] for row in arrays])
-    is_center = np.arange(stacked["centers"].shape[2]) < sizes[:, :, None]
-    return KernelNetwork(**stacked), is_center.astype(np.float32)
+def _masked(made: dict[StoragePlan, list[KernelNetwork]], plan: StoragePlan) -> list[KernelNetwork]:
+    """The initial networks of a plan, with the mask that it asks for."""
+    networks = made[replace(plan, n_entries=None)]
+    if plan.keeps_all:
+        return networks
+    assert plan.n_entries is not None
+    return [with_mask(network, plan.n_entries) for network in networks]
 
 
-def _best_steps(stack: Array, n_levels: int) -> Floats:
-    """The best rounding step of each network of a stack."""
-    values = to_numpy(stack)
-    steps = [best_step(values[place], n_levels) for place in np.ndindex(values.shape[:2])]
-    return np.reshape(steps, values.shape[:2])
+def _stacked(networks: Sequence[Sequence[KernelNetwork]]) -> tuple[KernelNetwork, Indices]:
+    """Networks as one, padded with zeros that stay zeros; and their numbers of centers."""
+    shape = (len(networks), len(networks[0]))
+    sizes = np.array([[len(network.centers) for network in row] for row in networks])
+    stacked: dict[str, Floats] = {}
+    for place in np.ndindex(shape):
+        network = networks[place[0]][place[1]]
+        if network.mask is None:
+            network = replace(network, mask=np.ones_like(network.weights))
+        for field in fields(network):
+            array = getattr(network, field.name)
+            if array is None:
+                continue
+            if field.name not in stacked:
+                stacked[field.name] = np.zeros((*shape, *_largest(networks, field.name)), "f4")
+            stacked[field.name][(*place, *map(slice, array.shape))] = array
+    return KernelNetwork(**stacked), sizes
+
+
+def _largest(networks: Sequence[Sequence[KernelNetwork]], name: str) -> tuple[int, ...]:
+    """The largest shape of a parameter; masks have the shape of the weights."""
+    name = "weights" if name == "mask" else name
+    arrays = [getattr(network, name) for row in networks for network in row]
+    return tuple(np.max([array.shape for array in arrays if array is not None], axis=0))
+
+
+def _unstacked(stack: KernelNetwork, number: int, n_centers: int) -> KernelNetwork:
+    """One network of a stack of one fold, without padding."""
+    network = stack.map(lambda array: array[number, 0, ...])
+    cut = {name: getattr(network, name)[:, :n_centers] for name in ("weights", "mask")}
+    cut["centers"] = network.centers[:n_centers, :]
+    if network.half_widths is not None:
+        cut["half_widths"] = network.half_widths[:n_centers, :]
+    elif network.log_gamma.shape[0] > 1:
+        cut["log_gamma"] = network.log_gamma[:n_centers]
+    return replace(network, **cut)
 
 
 def _held_out_outputs(
     stack: KernelNetwork, batches: StackedBatches, held_out: Sequence[Indices]
 ) -> list[list[Floats]]:
-    """Outputs of each network for the held-out rows of its fold."""
+    """Outputs of each network for the held-out rows of its fold, by blocks of rows."""
     longest = max(map(len, held_out))
     rows = np.stack([np.resize(fold, longest) for fold in held_out])
-    outputs = to_numpy(stack.outputs(batches.rows(batches.as_indices(rows))))
+    n_numbers = rows.shape[0] * (
+        batches.n_features + stack.weights.shape[0] * stack.weights.shape[-1]
+    )
+    blocks = [
+        to_numpy(stack.outputs(batches.rows(batches.as_indices(rows[:, block]))))
+        for block in row_slices(longest, 4 * n_numbers)
+    ]
+    outputs = np.concatenate(blocks, axis=-2)
     return [[of[: len(fold)] for of, fold in zip(row, held_out, strict=True)] for row in outputs]

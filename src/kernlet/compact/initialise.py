@@ -1,7 +1,8 @@
-"""Initial RBF networks: from clusters of the rows, from given points, or from a given model."""
+"""Initial networks: from clusters of the rows, from given points, or from a given model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernlet import sampling
 from kernlet._typing import Floats, Indices
 from kernlet.compact.batches import BatchLoader, TrainingSet
-from kernlet.compact.network import KernelNetwork
+from kernlet.compact.network import KernelNetwork, step_matrix
 from kernlet.compact.plan import StoragePlan
 from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
@@ -37,7 +38,12 @@ from kernlet.quantization import QuantizedExpansion, as_numbers
 #            four values are compared by ridge regression on a held-out third of the sample;
 #   weights  ridge regression of the initial targets on the kernel values: the optimum of a convex
 #            problem, once the kernel values are fixed;
-#   intercept 0.
+#   box      half-widths 0.8 / sqrt(gamma) and slopes 2 sqrt(gamma): windows about as wide as the
+#            Gaussian;
+#   mask     where a center keeps the coefficients of m classes: those that are farthest from the
+#            median over classes, which is subtracted (the same number for all classes changes no
+#            decision);
+#   intercept, jumps, log alpha, log feature scales 0.
 # A sample of the rows is enough for all of it. The recipe is the classical one for RBF networks
 # (Moody and Darken, "Fast learning in networks of locally-tuned processing units", 1989).
 
@@ -48,6 +54,8 @@ _RANDOMIZED_SVD_FEATURES = 1000  # above which an eigendecomposition is slower t
 _RIDGE = 1e-3  # beside kernel values of at most 1, averaged over the rows
 # Kernel values below this are set to 0: their squares are subnormal numbers, which are slow.
 _KERNEL_UNDERFLOW = 1e-12
+#: Half-width and slope of a box, times or over sqrt(gamma).
+_BOX_HALF_WIDTH, _BOX_SLOPE = 0.8, 2.0
 # Rows closer to their centers than this share of the variance are copies of them, and say nothing
 # about the width.
 _DEGENERATE_SPREAD = 1e-3
@@ -172,48 +180,87 @@ def _squared_distances(X: Floats, Z: Floats) -> Floats:
     return np.maximum(distances, 0)
 
 
-def ridge_weights(sample: Sample, centers: Floats, gamma: float) -> Floats:
-    """Ridge regression of the targets on the kernel values, by blocks of rows."""
+def ridge_weights(
+    sample: Sample, kernel_values: Callable[[Floats], Floats], n_centers: int
+) -> Floats:
+    """Ridge regression of the targets on the kernel values of rows, by blocks of them."""
     shares = sample.weights / sample.weights.sum()
-    normal = np.diag(np.full(len(centers), _RIDGE))
-    products = np.zeros((len(centers), sample.targets.shape[1]))
-    for rows in row_slices(len(sample.rows), 8 * len(centers)):
-        K = _kernel(sample.rows[rows], centers, gamma)
+    normal = np.diag(np.full(n_centers, _RIDGE))
+    products = np.zeros((n_centers, sample.targets.shape[1]))
+    for rows in row_slices(len(sample.rows), 8 * n_centers):
+        K = kernel_values(sample.rows[rows])
         weighted = K * shares[rows, None].astype(K.dtype)
         normal += weighted.T @ K
         products += weighted.T @ sample.targets[rows]
     return solve(normal, products, assume_a="pos").T
 
 
-def _kernel(rows: Floats, centers: Floats, gamma: float) -> Floats:
-    gram = Gram(RBF(gamma), rows, centers.astype(rows.dtype), dtype=np.float32)
-    K = gram.block(slice(None), slice(None))
+def _gaussian(centers: Floats, gamma: float) -> Callable[[Floats], Floats]:
+    """Kernel values of rows with the centers."""
+
+    def values(rows: Floats) -> Floats:
+        gram = Gram(RBF(gamma), rows, centers.astype(rows.dtype), dtype=np.float32)
+        return _without_underflow(gram.block(slice(None), slice(None)))
+
+    return values
+
+
+def _without_underflow(K: Floats) -> Floats:
     K[K < _KERNEL_UNDERFLOW] = 0.0
     return K
 
 
 def initial_network(
     sample: Sample,
-    n_centers: int,
-    rank: int | None,
+    plan: StoragePlan,
     random: np.random.RandomState,
     noise: float = 0.0,
     points: Floats | None = None,
 ) -> KernelNetwork:
     """A network of k-means centers, or over points; ``noise`` is that of the inputs in training."""
-    projection = None if rank is None else principal_directions(sample, rank)
+    projection = None if plan.rank is None else principal_directions(sample, plan.rank)
     if projection is not None:
         sample = replace(sample, rows=sample.rows @ projection.T)
     if points is None:
-        centers, groups = cluster_centers(sample, n_centers, random)
+        centers, groups = cluster_centers(sample, plan.n_centers, random)
     else:
-        points = kmeans(points, n_centers, random)
+        points = kmeans(points, plan.n_centers, random)
         centers = points if projection is None else points @ projection.T
         groups = np.full(len(centers), -1)
     gamma = _best_gamma(sample, centers, initial_gamma(sample, centers, groups, noise))
-    weights = ridge_weights(sample, centers, gamma)
-    log_gamma = np.log(np.array([gamma]))
-    return KernelNetwork(centers, weights, np.zeros(len(weights)), log_gamma, projection)
+    kernel = _initial_kernel(plan, centers.shape, gamma)
+    values = _gaussian(centers, gamma)
+    if plan.kernel != "rbf":
+        unit = KernelNetwork(centers, np.zeros((1, len(centers))), np.zeros(1), **kernel)
+        unit = unit.map(lambda array: array.astype(np.float32))
+
+        def values(rows: Floats) -> Floats:
+            return _without_underflow(unit.kernel_values(rows.astype(np.float32, copy=False)))
+
+    weights = ridge_weights(sample, values, len(centers))
+    return KernelNetwork(centers, weights, np.zeros(len(weights)), projection=projection, **kernel)
+
+
+def _initial_kernel(plan: StoragePlan, shape: Any, gamma: float) -> dict[str, Floats]:
+    """The parameters of a kernel of centers of some shape."""
+    if plan.kernel == "box":
+        return {
+            "half_widths": np.full(shape, _BOX_HALF_WIDTH / np.sqrt(gamma)),
+            "log_slopes": np.full(shape[1], np.log(_BOX_SLOPE * np.sqrt(gamma))),
+        }
+    kernel = {"log_gamma": np.full(shape[0] if plan.has_widths else 1, np.log(gamma))}
+    if plan.kernel == "rational_quadratic":
+        kernel["log_alpha"] = np.zeros(1)
+    return kernel
+
+
+def with_mask(network: KernelNetwork, n_entries: int) -> KernelNetwork:
+    """The network with the largest weights of each center, less their median over outputs."""
+    weights = network.weights - np.median(network.weights, axis=0)
+    kept = np.argsort(-np.abs(weights), axis=0, kind="stable")[:n_entries]
+    mask = np.zeros_like(weights)
+    np.put_along_axis(mask, kept, 1.0, axis=0)
+    return replace(network, weights=mask * weights, mask=mask)
 
 
 def _best_gamma(sample: Sample, centers: Floats, gamma: float) -> float:
@@ -225,7 +272,8 @@ def _best_gamma(sample: Sample, centers: Floats, gamma: float) -> float:
     train, test = sample.subset(thirds > 0), sample.subset(thirds == 0)
     errors = []
     for tried in gammas:
-        outputs = _kernel(test.rows, centers, tried) @ ridge_weights(train, centers, tried).T
+        values = _gaussian(centers, tried)
+        outputs = values(test.rows) @ ridge_weights(train, values, len(centers)).T
         squares = np.mean((outputs - test.targets) ** 2, axis=1)
         errors.append(np.average(squares, weights=test.weights))
     return gammas[int(np.argmin(errors))]
@@ -257,17 +305,39 @@ def initialise(
     """The initial network of a plan, as numpy arrays: of the user's model if that has its size."""
     # Drawn even where it is not used, so that training sees the same random numbers.
     sample = _draw_sample(training, batches, plan.n_centers, random)
-    points = None
+    network = None if model is None else _given_network(plan, batches, model)
+    if network is None:
+        points = None
+        if isinstance(model, InitialPoints):
+            points = batches.inputs(model.points)[:, : batches.n_features]
+        network = initial_network(sample, plan, random, noise, points)
+    if plan.has_widths and len(network.log_gamma) == 1:
+        network = replace(network, log_gamma=np.repeat(network.log_gamma, len(network.centers)))
+    if plan.width == "per_feature" and network.log_feature_scales is None:
+        network = replace(network, log_feature_scales=np.zeros(batches.n_features))
+    if batches.inputs.steps is not None and network.jumps is None:
+        matrix = step_matrix(batches.inputs.steps.features, batches.n_features)
+        network = replace(network, jumps=np.zeros(len(matrix)), step_matrix=matrix)
+    if not plan.keeps_all and network.mask is None:
+        assert plan.n_entries is not None
+        network = with_mask(network, plan.n_entries)
+    return network
+
+
+def _given_network(
+    plan: StoragePlan, batches: BatchLoader, model: InitialModel
+) -> KernelNetwork | None:
+    """The network of the user's model, where it has the shape of the plan."""
     if isinstance(model, QuantizedExpansion):
         return KernelNetwork.from_expansion(model)
-    if model is not None:
-        shift, scale = as_numbers(batches.shift), as_numbers(batches.scale)
-        is_plan = (plan.n_centers, plan.rank) == (len(model.points), None)
-        # Behind a scale per column, the kernel of the user's expansion has another shape.
-        if is_plan and model.expansion is not None and np.ndim(scale) == 0:
-            return KernelNetwork.from_expansion(model.expansion, shift, scale)
-        points = (model.points - shift) / scale
-    return initial_network(sample, plan.n_centers, plan.rank, random, noise, points)
+    inputs = batches.inputs
+    is_plain = plan.kernel == "rbf" and plan.rank is None and inputs.kind == (False, 0, 1)
+    # Behind a scale per column, the kernel of the user's expansion has another shape.
+    is_plain = is_plain and np.ndim(as_numbers(inputs.scale)) == 0
+    if model.expansion is None or not is_plain or plan.n_centers != len(model.points):
+        return None
+    shift, scale = as_numbers(inputs.shift), as_numbers(inputs.scale)
+    return KernelNetwork.from_expansion(model.expansion, shift, scale)
 
 
 def _draw_sample(
@@ -275,7 +345,8 @@ def _draw_sample(
 ) -> Sample:
     numbers = sample_rows(len(training.train), batches.n_features, n_centers, random)
     rows = training.train[numbers]
-    X, targets = to_numpy(batches.rows(batches.as_indices(rows))), training.targets[rows]
+    X = to_numpy(batches.rows(batches.as_indices(rows)))[:, : batches.n_features]
+    targets = training.targets[rows]
     weights = training.weights[rows]
     if training.initial_table is None:
         groups = np.zeros(len(rows), dtype=np.intp)

@@ -45,17 +45,14 @@ from kernlet.compact.search import (
     small_candidates,
     unpack_path,
 )
-from kernlet.compact.train import (
+from kernlet.compact.train import RATES, TrainingConfig, default_batch_size, default_epochs
+from kernlet.compact.trainer import (
     LATER_RATE,
-    RATES,
     Candidate,
     EpochMonitor,
     PathPoint,
     Trainer,
-    TrainingConfig,
     Trial,
-    default_batch_size,
-    default_epochs,
 )
 from kernlet.devices import find_device
 from kernlet.model.scoring import SCORING_CONSTRAINTS
@@ -146,10 +143,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         ``attributes`` are those by which to predict with an expansion, also in the middle of a fit.
         """
         trainer = self._trainer(training, initial)
-        plain = StoragePlan(
-            data.X.shape[1], training.n_outputs, 1, intercept_bytes=self._intercept_bytes
-        )
-        monitor = EpochMonitor(lambda network: attributes(trainer.pack(network, plain, {})))
+        monitor = EpochMonitor(attributes)
         # at most: search, training, fine-tuning
         with Progress.start(self, data, n_tasks=3) as progress:
             trial, path, self.choice_ = self._choose(trainer, initial, progress, monitor)
@@ -405,7 +399,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         with progress.task("training") as task:
             is_held_out = np.isin(np.arange(trainer.batches.n_rows), held_out)
             task.data = task.data.subset(is_held_out) if task.data and len(held_out) else None
-            monitor.watch(task, trainer.score, patience)
+            monitor.watch(task, patience=patience)
             trial = trainer.trial(candidate, monitor=monitor)
         point = point_of(trial.candidate, training.validation.score(trial.outputs, held_out), True)
         trial = self._finetune(trainer, trial, progress, monitor)
@@ -420,7 +414,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             return trial
         with progress.task("fine-tuning") as task:
             task.data = None  # all rows are trained on: none are left to score
-            monitor.watch(task)
+            monitor.watch(task, scores=False)
             return trainer.finetune(trial, monitor)
 
     def _run_trials(self, trainer: Trainer, search: Progress) -> RunTrials:

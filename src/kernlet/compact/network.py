@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,7 @@ from kernlet.devices import array_namespace
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import dense_centers
 from kernlet.kernels.rbf import augment_centers, augment_rows, gaussian_matmul, row_products
-from kernlet.quantization import (
-    QuantizedExpansion,
-)
+from kernlet.quantization import QuantizedExpansion, SparsePackedArray
 
 Arrays = dict[str, Array]
 
@@ -153,7 +152,8 @@ def column_major(A: Array) -> Array:
 #   -gamma_j |h - z_j|^2 = a.c_j with a   = (h, |h|^2, 1)
 #                               and   c_j = (2 gamma_j z_j, -gamma_j, -gamma_j |z_j|^2).
 # With K_ij = exp(a_i.c_j) and E = K * (dL/df @ weights), the gradient by all c_j is E.T @ a,
-# and the chain rule from c_j to centers and widths touches arrays of n_centers rows only.
+# and the chain rule from c_j to centers and widths touches arrays of n_centers rows only; as c_j
+# is gamma_j times a vector, the gradient by log gamma_j is c_j times that by c_j.
 # Beside the products a batch is traversed twice: for the exponential and for E. The rational
 # quadratic kernel has the same product with gamma / alpha in place of gamma.
 # The box kernel is a product over features of 1 / T, with x = b (h - z), y = b w and
@@ -207,13 +207,11 @@ class KernelNetwork:
     ) -> KernelNetwork:
         """The network of an rbf expansion, for inputs (x - shift) / scale.
 
-        A quantized expansion carries its own shift and scale.
+        A quantized expansion of any kind carries its own input map.
         """
         coef, intercept = expansion.coef, expansion.intercept
         if isinstance(expansion, QuantizedExpansion):
-            assert expansion.input_map is not None
-            log_gamma, projection = np.log(expansion.gamma), expansion.input_map.matrix
-            return cls(expansion.centers, coef, intercept, log_gamma, projection)
+            return cls(expansion.centers, coef, intercept, **_stored_parameters(expansion))
         gamma = expansion.kernel.gamma * scale**2  # type: ignore[attr-defined]
         centers = (dense_centers(expansion.centers) - shift) / scale
         return cls(centers, coef, intercept, np.log(np.array([gamma])))
@@ -327,6 +325,36 @@ class KernelNetwork:
         return [slice(start, min(start + size, n_rows)) for start in starts]
 
 
+def _stored_parameters(expansion: QuantizedExpansion) -> dict[str, Any]:
+    """What a compact machine has beside centers, weights and intercept."""
+    packed = {name: array for name, array in expansion.packed.items() if array is not None}
+    parameters: dict[str, Any] = {}
+    if expansion.gamma is not None:
+        parameters["log_gamma"] = np.log(expansion.gamma)
+    if expansion.alpha is not None:
+        parameters["log_alpha"] = np.log(np.array([expansion.alpha], dtype=np.float32))
+    if "projection" in packed:
+        parameters["projection"] = packed["projection"].decoded()
+    if "half_widths" in packed:
+        parameters["half_widths"] = packed["half_widths"].decoded()
+        parameters["log_slopes"] = np.log(packed["slopes"].decoded())
+    if expansion.steps is not None:
+        inner = parameters["projection"] if "projection" in packed else expansion.centers
+        n_inputs = int(inner.shape[1])
+        parameters["jumps"] = expansion.steps.jumps.decoded()
+        parameters["step_matrix"] = step_matrix(expansion.steps.features, n_inputs)
+    if isinstance(packed["coef"], SparsePackedArray):
+        mask: Floats = np.zeros(packed["coef"].shape[::-1], dtype=np.float32)
+        np.put_along_axis(mask, packed["coef"].outputs(), 1.0, axis=1)
+        parameters["mask"] = mask.T
+    return parameters
+
+
+def step_matrix(features: Any, n_features: int) -> Floats:
+    """The 0/1 matrix of the features of steps."""
+    return np.eye(n_features, dtype=np.float32)[np.asarray(features, dtype=np.intp)]
+
+
 class _Gaussian:
     """K = exp(-gamma_j |h - z_j|^2) of a batch; its gradient overwrites the values."""
 
@@ -338,8 +366,18 @@ class _Gaussian:
     def grad(self, grad_values: Array) -> Arrays:
         """Gradients by centers and log gamma, from that by the kernel values."""
         self.values *= grad_values  # now the gradient by the exponents
-        grad_centers, grad_log_gamma = _grad_centers(self.Z, self.gamma, self.values.mT @ self.rows)
-        return {"centers": grad_centers, "log_gamma": _like(grad_log_gamma, self.gamma)}
+        return self._grad_centers(self.values.mT @ self.rows)
+
+    def _grad_centers(self, grad_augmented: Array) -> Arrays:
+        """Gradients by centers and log gamma, from the gradient by the augmented centers."""
+        products, squares = grad_augmented[..., :-2], grad_augmented[..., -1:]
+        grad_centers = products - squares * self.Z
+        grad_centers *= 2 * self.gamma[..., None]
+        grad_log_gamma = row_products(grad_augmented, self.centers)
+        if self.gamma.shape[-1] == 1:
+            xp = array_namespace(grad_log_gamma)
+            grad_log_gamma = xp.sum(grad_log_gamma, axis=-1, keepdims=True)
+        return {"centers": grad_centers, "log_gamma": grad_log_gamma}
 
     def grad_rows(self) -> Array:
         """The gradient by h, after the others."""
@@ -366,13 +404,9 @@ class _RationalQuadratic(_Gaussian):
         self.values *= grad_values  # the gradient by log K
         by_power = xp.sum(self.values * self.logs, axis=(-2, -1))
         self.values *= self.alpha[..., None] / (1 + self.ratios)  # by -gamma |h - z|^2 / alpha
-        grad_centers, grad_log_gamma = _grad_centers(self.Z, self.gamma, self.values.mT @ self.rows)
-        by_ratio = xp.sum(grad_log_gamma, axis=-1, keepdims=True)
-        return {
-            "centers": grad_centers,
-            "log_gamma": _like(grad_log_gamma, self.gamma),
-            "log_alpha": -by_ratio - self.alpha * by_power[..., None],
-        }
+        grad = self._grad_centers(self.values.mT @ self.rows)
+        by_ratio = xp.sum(grad["log_gamma"], axis=-1, keepdims=True)
+        return {**grad, "log_alpha": -by_ratio - self.alpha * by_power[..., None]}
 
 
 class _Box:
@@ -416,20 +450,3 @@ class _Box:
     def grad_rows(self) -> Array:
         """The gradient by h, after the others."""
         return self.slopes * self.by_rows.mT
-
-
-def _grad_centers(Z: Array, gamma: Array, grad_augmented: Array) -> tuple[Array, Array]:
-    """Gradients by centers and log gamma of each, from the gradient by the augmented centers."""
-    products, norms, squares = (grad_augmented[..., part] for part in (slice(0, -2), -2, -1))
-    grad_centers = products - squares[..., None] * Z
-    grad_centers *= 2 * gamma[..., None]
-    grad_gamma = 2 * row_products(Z, products) - norms
-    grad_gamma = grad_gamma - squares * row_products(Z, Z)
-    return grad_centers, gamma * grad_gamma
-
-
-def _like(grad_log_gamma: Array, gamma: Array) -> Array:
-    """The gradient by one width is the sum of those of the centers."""
-    if gamma.shape[-1] > 1:
-        return grad_log_gamma
-    return array_namespace(gamma).sum(grad_log_gamma, axis=-1, keepdims=True)

@@ -106,6 +106,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         "weights": 0.2,
         "intercept": 0.2,
         "log_gamma": 0.01,
+        "projection": 0.003,
     }
 
     def __init__(

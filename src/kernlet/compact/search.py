@@ -14,7 +14,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.compact.folds import Split
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
-from kernlet.compact.train import Candidate, PathPoint, Trial
+from kernlet.compact.trainer import Candidate, PathPoint, Trial
 from kernlet.extras import require
 from kernlet.model.scoring import Quality, scorer_name
 from kernlet.quantization import FORMATS

@@ -1,4 +1,4 @@
-"""Training of a Gaussian RBF network in stages, and its storage."""
+"""One stage of training a network of kernels: Adam on mini-batches, with rounding."""
 
 from __future__ import annotations
 
@@ -10,47 +10,33 @@ from typing import Any
 
 import numpy as np
 
-from kernlet._typing import Array, Floats, Indices
-from kernlet.compact.batches import BatchLoader, TrainingSet
-from kernlet.compact.initialise import InitialModel, initialise
+from kernlet._typing import Array, Floats
+from kernlet.compact.batches import BatchLoader
 from kernlet.compact.network import Arrays, KernelNetwork, Loss
 from kernlet.compact.optimizer import Adam, AdamState, Rounding, log_step_name
-from kernlet.compact.plan import PACKED, StoragePlan
+from kernlet.compact.plan import LOG_GAMMA_STEP
 from kernlet.devices import Function, capture_cuda_graph, to_numpy
-from kernlet.progress import Progress
-from kernlet.quantization import QuantizedExpansion, best_step
-from kernlet.sampling import derive_seed
 from kernlet.sklearn_base import warn_user
 
 # How this works
 # --------------
-# An RBF network of few centers is not convex in its centers, so that it is trained like a neural
-# network: all parameters together (centers, output weights, intercepts, log gamma and, where there
-# is one, a projection), by Adam on mini-batches, from a good initial network (initialise.py).
+# All parameters are trained together by Adam. Each has its own learning rate, since Adam's steps
+# are about the rate whatever the size of the gradient, and centers (in units of the inputs),
+# weights (in units of the outputs) and log gamma differ by orders of magnitude. The rate rises
+# linearly over the first 5 % of the steps, while Adam's moments are still noise, and then falls
+# along a half cosine to zero. Noise on the inputs and smoothed labels regularise.
 #
-# 1. Train in float32, for clip(2.16e6 / n_rows, 10, 120) epochs: small data need many passes, large
-#    data reach the same number of steps in few. Each parameter has its own learning rate, since
-#    Adam's steps are about the rate whatever the size of the gradient, and centers (in units of
-#    the inputs), weights (in units of the outputs) and log gamma differ by orders of magnitude.
-#    The rate rises linearly over the first 5 % of the steps, while Adam's moments are still noise,
-#    and then falls along a half cosine to zero. Noise on the inputs and smoothed labels regularise.
-# 2. Quantisation-aware training, for half as many epochs at 0.3 of the rates, where a table is
-#    stored in less than eight bits. The forward pass uses the rounded parameters, so that the
-#    others adapt to them. Rounding has a zero derivative almost everywhere; the straight-through
-#    estimator replaces it by 1 inside the range, so that small gradients add up in the float32
-#    parameters until a value moves to the next level. The step between levels is learned too
-#    (LSQ), by its logarithm, which keeps it positive. The first step is the one of least squared
-#    rounding error.
-# 3. The held-out rows now give the score that sizes are compared by, and the temperature.
-# 4. Fine-tune on all rows, for a quarter of the epochs at 0.3 of the rates, rounded as in stage 2.
-#    The result is kept only if it lowers the loss over all rows.
+# Rounding: the forward pass uses the rounded parameters, so that the others adapt to them. Rounding
+# has a zero derivative almost everywhere; the straight-through estimator replaces it by 1 inside
+# the range, so that small gradients add up in the float32 parameters until a value moves to the
+# next level. The step between levels is learned too (LSQ), by its logarithm, which keeps it
+# positive; that of log gamma is fixed.
+#
+# Weights that the mask of the network keeps at zero have the learning rate zero.
 #
 # Divergence: every 32 steps, and after each epoch, the loss is checked. If it is not finite, the
 # parameters return to the last good state and all rates are halved; after ten halvings training
 # ends. A check waits for the device, which is why not every step has one.
-#
-# Everything random comes from one RandomState per trial, seeded by the size of the plan, so that
-# trials give the same result in any order and process.
 #
 # Sources: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015. Bengio, Leonard
 # and Courville, "Estimating or propagating gradients through stochastic neurons", 2013
@@ -58,11 +44,22 @@ from kernlet.sklearn_base import warn_user
 # and Hutter, "SGDR", ICLR 2017 (cosine schedule). Bishop, "Training with noise is equivalent to
 # Tikhonov regularization", 1995. Szegedy et al., CVPR 2016 (label smoothing).
 
-# -- One stage -------------------------------------------------------------------------------
-
-#: Learning rates in units of the scaled inputs, of the outputs and of log gamma.
-RATES = {"centers": 0.1, "weights": 0.5, "intercept": 0.5, "log_gamma": 0.05, "projection": 0.003}
+#: Learning rates in units of the scaled inputs, of the outputs and of logarithms.
+RATES = {
+    "centers": 0.1,
+    "weights": 0.5,
+    "intercept": 0.5,
+    "log_gamma": 0.05,
+    "projection": 0.012,
+    "log_feature_scales": 0.02,
+    "jumps": 0.05,
+    "log_alpha": 0.03,
+    "half_widths": 0.05,
+    "log_slopes": 0.02,
+}
 _LOG_STEP_RATE = 0.02  # of the logarithms of rounding steps
+#: Parameters whose rounding step is fixed.
+_FIXED_STEPS = {"log_gamma": LOG_GAMMA_STEP}
 _STEPS_PER_CHECK = 32
 _MAX_HALVINGS = 10
 #: Offsets at which the noise of a batch may begin in one long vector of noise. Fresh noise for each
@@ -114,7 +111,7 @@ class Trained:
     """
 
     network: KernelNetwork
-    steps: dict[str, float]
+    steps: dict[str, Any]
     losses: tuple[float, ...]
     n_halvings: int
 
@@ -172,12 +169,15 @@ class _Stage:
         bounds = np.linspace(0, batches.n_rows, n_batches + 1).astype(int).tolist()
         self.slices = [slice(start, stop) for start, stop in pairwise(bounds)]
         arrays = network.arrays()
+        self.start = network
         self.stack_shape = tuple(network.centers.shape[:-2])
         rates = {name: config.learning_rate * config.rates[name] for name in arrays}
+        if network.mask is not None:
+            rates["weights"] = rates["weights"] * network.mask
         for name in levels:
-            log_step = np.log(np.reshape(steps[name], (*self.stack_shape, 1, 1)))
+            log_step = np.log(self._shaped_step(name, steps.get(name)))
             arrays[log_step_name(name)] = batches.device.send(log_step)
-            rates[log_step_name(name)] = _LOG_STEP_RATE
+            rates[log_step_name(name)] = 0.0 if name in _FIXED_STEPS else _LOG_STEP_RATE
         self.rounding = Rounding(arrays, levels) if levels else None
         self.adam = Adam(arrays, rates, config.n_epochs * n_batches)
         self.state, self.good = self.adam.start, self.adam.start.copy()
@@ -188,18 +188,24 @@ class _Stage:
         if batches.is_cached:
             self._step = capture_cuda_graph(self._take_step, batches.device)
 
+    def _shaped_step(self, name: str, step: Any) -> Floats:
+        """The step of a parameter, or those of a stack, so that they broadcast with it."""
+        if name in _FIXED_STEPS:
+            return np.full((*self.stack_shape, 1), _FIXED_STEPS[name])
+        return np.reshape(step, (*self.stack_shape, 1, 1))
+
     @property
     def network(self) -> KernelNetwork:
         """The network as it is stored: quantized where it will be."""
         return self._quantized(self.adam.arrays(self.state.copy().vector))
 
     @property
-    def rounding_steps(self) -> dict[str, float]:
-        """Steps of the parameters that are rounded."""
+    def rounding_steps(self) -> dict[str, Any]:
+        """The learned steps of the parameters that are rounded, or of those of a stack."""
         arrays = self.adam.arrays(self.state.vector)
-        if self.stack_shape:  # a stack is not stored
-            return {}
-        return {name: math.exp(float(arrays[log_step_name(name)][0, 0])) for name in self.levels}
+        names = [name for name in self.levels if name not in _FIXED_STEPS]
+        steps = {name: np.exp(to_numpy(arrays[log_step_name(name)]))[..., 0, 0] for name in names}
+        return steps if self.stack_shape else {name: float(step) for name, step in steps.items()}
 
     def run_epoch(self) -> float:
         """Visit all rows once and return the mean loss of the batches."""
@@ -249,11 +255,21 @@ class _Stage:
     def _value_and_grad(self, arrays: Arrays, batch: Array, noise: Array) -> tuple[Array, Arrays]:
         rows = self.batches.rows(batch)
         if noise.shape[0]:
-            noise = self.batches.device.namespace.reshape(noise, rows.shape[-2:])
-            rows = rows + self.noise_deviation * noise
+            rows = self._with_noise(rows, noise)
         targets, weights = self.batches.targets(batch), self.batches.weights(batch)
         value, grad = self._quantized(arrays).value_and_grad(self.loss, rows, targets, weights)
         return value, grad if self.rounding is None else self.rounding.grad(grad)
+
+    def _with_noise(self, rows: Array, noise: Array) -> Array:
+        """Noise on the inputs, not on the indicators of steps behind them."""
+        xp, n_features = self.batches.device.namespace, self.batches.n_features
+        noise = xp.reshape(noise, (rows.shape[-2], n_features))
+        if rows.shape[-1] == n_features:
+            return rows + self.noise_deviation * noise
+        inputs = rows[..., :n_features] + self.noise_deviation * noise
+        steps = rows[..., n_features:]
+        steps = xp.broadcast_to(steps, (*inputs.shape[:-1], steps.shape[-1]))
+        return xp.concat([inputs, steps], axis=-1)
 
     def _guard(self, loss: float, before: AdamState) -> None:
         """Keep a state of finite loss; otherwise return to the last one and halve the rates."""
@@ -271,7 +287,7 @@ class _Stage:
     def _quantized(self, arrays: Arrays) -> KernelNetwork:
         if self.rounding is not None:
             arrays = self.rounding.quantized(arrays)
-        return KernelNetwork(**arrays)
+        return replace(self.start, **arrays)
 
     def _draw_noise(self, batch_size: int) -> Array:
         generator = np.random.default_rng(self.random.randint(2**31 - 1))
@@ -282,233 +298,3 @@ class _Stage:
     def _sum(self, losses: Array) -> float:
         """The loss of one network, or the sum over a stack, which is finite if all are."""
         return float(self.batches.device.namespace.sum(losses))
-
-
-# -- All stages ------------------------------------------------------------------------------
-
-#: Learning rate of every stage after the first, over that of the first.
-LATER_RATE = 0.3
-QUANTIZED_EPOCHS = 0.5  # of those of the first stage
-_FINETUNE_EPOCHS = 0.25
-
-
-class EpochMonitor:
-    """Records the epochs of a fit, reports them to callbacks, and decides when to stop."""
-
-    def __init__(self, attributes: Callable[[KernelNetwork], dict[str, Any]]) -> None:
-        self.attributes = attributes
-        self.history: list[dict[str, float]] = []
-        self.was_stopped = False
-        self._best: tuple[float, KernelNetwork | None] = (-math.inf, None)
-        self._n_worse = 0
-
-    def watch(
-        self,
-        task: Progress,
-        score: Callable[[KernelNetwork], float] | None = None,
-        patience: int | None = None,
-    ) -> None:
-        """Report the epochs that follow to a task, with the validated score where there is one.
-
-        With ``patience``, training stops after that many epochs without a better score.
-        """
-        self.task, self.score, self.patience = task, score, patience
-
-    def __call__(self, loss: float, network: KernelNetwork) -> bool:
-        """Record an epoch; True to stop."""
-        score = self.score(network) if self.score is not None else math.nan
-        self.history.append({"loss": loss, "score": score})
-        stop = self.task.step("epoch", lambda: self.attributes(network))
-        self.was_stopped |= stop
-        if stop or self.patience is None:
-            return stop
-        if score > self._best[0]:
-            self._best, self._n_worse = (score, network), 0
-        else:
-            self._n_worse += 1
-        return self._n_worse >= self.patience
-
-    def end_stage(self, trained: KernelNetwork) -> KernelNetwork:
-        """The network to continue with: the best one with early stopping, which ends here."""
-        self.patience = None
-        return trained if self._best[1] is None else self._best[1]
-
-
-@dataclass(frozen=True)
-class PathPoint:
-    """A size that was tried.
-
-    Parameters
-    ----------
-    n_centers : int
-    nbytes : int
-        Everything stored.
-    score : float
-        Of rows that were not trained on.
-    standard_error : float
-        Of the score.
-    rank : int or None
-        Of the projection.
-    storage : tuple of str
-        Formats of centers, coefficients and projection.
-    is_full : bool
-        Whether the trial had all epochs (and, in cross-validation, all folds); short ones only
-        select what is tried in full.
-    noise : float
-        Deviation of the noise on the inputs.
-    """
-
-    n_centers: int
-    nbytes: int
-    score: float
-    standard_error: float
-    rank: int | None
-    storage: tuple[str, ...]
-    is_full: bool
-    noise: float
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """What may be chosen: a plan, and the deviation of the noise on the inputs."""
-
-    plan: StoragePlan
-    noise: float
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A trained candidate, with its ``outputs`` for ``rows`` that it was not trained on.
-
-    Outputs are those of the stored ``expansion``; ``network`` has the same parameters on the CPU.
-    """
-
-    candidate: Candidate
-    network: KernelNetwork
-    expansion: QuantizedExpansion
-    outputs: Floats
-    rows: Indices
-    losses: tuple[float, ...]
-    n_halvings: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Trainer:
-    """Trains candidates on one training set, from the user's ``model`` where there is one."""
-
-    training: TrainingSet
-    batches: BatchLoader
-    model: InitialModel | None
-    config: TrainingConfig
-    seed: int
-
-    def trial(
-        self, candidate: Candidate, epochs: float = 1.0, monitor: EpochMonitor | None = None
-    ) -> Trial:
-        """Train a candidate on the rows that are not held out, for a share of the epochs."""
-        plan = candidate.plan
-        random = np.random.RandomState(derive_seed(self.seed, plan.n_centers, plan.rank or 0))
-        config = self.config_of(candidate.noise, epochs)
-        network = initialise(plan, self.training, self.batches, self.model, config.noise, random)
-        plan = replace(plan, n_centers=len(network.centers))
-        trained = self._train(network, plan, config, random, monitor)
-        expansion = self.pack(trained.network, plan, trained.steps)
-        stored = KernelNetwork.from_expansion(expansion).map(self.batches.device.send)
-        return Trial(
-            replace(candidate, plan=plan),
-            trained.network.map(to_numpy),
-            expansion,
-            self._held_out_outputs(stored),
-            self.training.held_out,
-            trained.losses,
-            trained.n_halvings,
-        )
-
-    def config_of(self, noise: Any, epochs: float) -> TrainingConfig:
-        """How to train with some noise, for a share of the epochs."""
-        n_epochs = max(1, round(epochs * self.config.n_epochs))
-        return replace(self.config, noise=noise, n_epochs=n_epochs)
-
-    def finetune(self, trial: Trial, monitor: EpochMonitor | None = None) -> Trial:
-        """Continue a trial on all rows; its parameters stay where that does not lower the loss."""
-        network = trial.network.map(self.batches.device.send)
-        packed = trial.expansion.packed
-        tables = zip(PACKED, (packed[n] for n in ("centers", "coef", "projection")), strict=True)
-        trained = train_network(
-            network,
-            self.training.loss,
-            self.batches,
-            self.config_of(trial.candidate.noise, 1.0).scaled(LATER_RATE, _FINETUNE_EPOCHS),
-            np.random.RandomState(derive_seed(self.seed, 1)),
-            levels=trial.candidate.plan.levels,
-            steps={name: table.step for name, table in tables if table is not None},
-            on_epoch=monitor,
-        )
-        trial = replace(trial, losses=trial.losses + trained.losses)
-        if not self.total_loss(trained.network) < self.total_loss(network):
-            return trial
-        expansion = self.pack(trained.network, trial.candidate.plan, trained.steps)
-        return replace(trial, network=trained.network.map(to_numpy), expansion=expansion)
-
-    def pack(
-        self, network: KernelNetwork, plan: StoragePlan, steps: dict[str, float]
-    ) -> QuantizedExpansion:
-        """Store a network by a plan."""
-        return plan.pack(network.arrays(), steps, self.batches.shift, self.batches.scale)
-
-    def score(self, network: KernelNetwork) -> float:
-        """The score of a network on the held-out rows; NaN without any."""
-        outputs = self._held_out_outputs(network)
-        held_out = self.training.held_out
-        return self.training.validation.score(outputs, held_out, with_error=False).value
-
-    def total_loss(self, network: KernelNetwork) -> float:
-        """The weighted sum of the losses of all rows."""
-        total = 0.0
-        for rows in self.batches.blocks():
-            outputs = network.outputs(self.batches.rows(rows))
-            losses, _ = self.training.loss.value_and_grad(outputs, self.batches.targets(rows))
-            weights = to_numpy(self.batches.weights(rows)).astype(np.float64)
-            total += float(weights @ to_numpy(losses))
-        return total
-
-    def _train(
-        self,
-        network: KernelNetwork,
-        plan: StoragePlan,
-        config: TrainingConfig,
-        random: np.random.RandomState,
-        monitor: EpochMonitor | None,
-    ) -> Trained:
-        """Stage 1 in float32, and stage 2 with rounding where the plan has few bits."""
-        batches, loss = self.batches.subset(self.training.train), self.training.loss
-        if plan.width == "per_center" and len(network.log_gamma) == 1:
-            widths = np.repeat(network.log_gamma, len(network.centers))
-            network = replace(network, log_gamma=widths)
-        network = network.map(batches.device.send)
-        trained = train_network(network, loss, batches, config, random, on_epoch=monitor)
-        if monitor is not None:
-            trained = replace(trained, network=monitor.end_stage(trained.network))
-        if not plan.levels:
-            return trained
-        arrays = trained.network.arrays()
-        quantized = train_network(
-            trained.network,
-            loss,
-            batches,
-            config.scaled(LATER_RATE, QUANTIZED_EPOCHS),
-            random,
-            levels=plan.levels,
-            steps={name: best_step(to_numpy(arrays[name]), n) for name, n in plan.levels.items()},
-            on_epoch=monitor,
-        )
-        return replace(
-            quantized,
-            losses=trained.losses + quantized.losses,
-            n_halvings=trained.n_halvings + quantized.n_halvings,
-        )
-
-    def _held_out_outputs(self, network: KernelNetwork) -> Floats:
-        held_out = self.batches.subset(self.training.held_out)
-        outputs = [to_numpy(network.outputs(held_out.rows(rows))) for rows in held_out.blocks()]
-        return np.concatenate([np.empty((0, network.weights.shape[0]), np.float32), *outputs])

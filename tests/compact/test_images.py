@@ -13,7 +13,13 @@ from sklearn.datasets import load_digits
 
 from kernlet.compact import batches as batches_module
 from kernlet.compact.batches import AugmentedLoader, BatchLoader
-from kernlet.compact.images import Augmenter, are_images, background, random_affine
+from kernlet.compact.images import (
+    Augmenter,
+    affine_collection,
+    are_images,
+    background,
+    random_affine,
+)
 from kernlet.compact.inputs import Inputs
 from kernlet.compact.plan import StoragePlan
 from kernlet.devices import NUMPY, Device, to_numpy
@@ -98,7 +104,7 @@ def test_shifts_are_rolls_and_keep_the_sum_of_images_with_an_empty_border():
 def test_affine_transforms_are_those_of_scipy(device, number, side):
     image = np.random.default_rng(number).uniform(size=(side, side))
     augmenter = Augmenter("affine", side, 0.5, device)
-    matrices, moves = random_affine(augmenter.n_transforms, np.random.default_rng(0))
+    matrices, moves = affine_collection()
     matrix, middle = matrices[number], np.full(2, (side - 1) / 2)
     offset = middle - matrix @ middle - moves[number]
     expected = ndimage.affine_transform(
@@ -114,6 +120,14 @@ def test_affine_transforms_rotate_scale_and_move_a_little():
     angles = np.degrees(np.arctan2(matrices[:, 0, 1], matrices[:, 0, 0]))
     for values, limit in ((angles, 9), (sizes - 1, 0.1), (moves, 1.1)):
         assert 0.98 * limit < np.abs(values).max() <= limit + 1e-9
+
+
+def test_a_quarter_of_the_images_stays_sharp():
+    augmenter = Augmenter("affine", SIDE, -1.0, NUMPY)
+    columns = augmenter.columns(X)
+    moved = [augmenter(number, columns) for number in range(augmenter.n_transforms)]
+    n_unchanged = sum(np.allclose(rows, X, atol=1e-6) for rows in moved)
+    assert n_unchanged == augmenter.n_transforms / 4
 
 
 def test_the_background_is_the_median_of_the_border():
@@ -137,8 +151,8 @@ def test_rows_are_transformed_anew_in_each_epoch(
     batches = plain.augmented()
     assert batches.is_cached == (cached_bytes > 0)
     first, second = (epoch_rows(batches, seed) for seed in (0, 1))
-    assert (first != second).any(axis=1).mean() > 0.3
-    assert (first != before).any(axis=1).mean() > 0.3
+    assert (first != second).any(axis=1).mean() > 0.2
+    assert (first != before).any(axis=1).mean() > 0.2
     again = plain.augmented()
     for seed, rows in ((0, first), (1, second)):
         assert_array_equal(epoch_rows(again, seed), rows)
@@ -158,7 +172,7 @@ def test_shuffling_begins_an_epoch_and_targets_stay(kind):
     subset = batches.subset(numbers)
     order = subset.shuffled(np.random.RandomState(0))
     assert set(order) == set(numbers)
-    assert (subset.rows(order) != plain.rows(order)).any(axis=1).mean() > 0.3
+    assert (subset.rows(order) != plain.rows(order)).any(axis=1).mean() > 0.2
     assert_array_equal(subset.targets(order), plain.targets(order))
     assert batches.augmented() is batches
 

@@ -323,6 +323,9 @@ def test_the_stored_machine_has_every_row_on_the_same_side(seed, is_asinh, dtype
         steps=steps,
         is_asinh=is_asinh,
     )
+    again = Inputs.of(machine)
+    assert again.kind == inputs.kind
+    assert_array_equal(again(rows), rows_of(batches))
     expected = u.copy()
     for number, feature in enumerate(inputs.steps.features):
         expected[:, feature] += above[:, number] * steps.jumps.decoded()[number]

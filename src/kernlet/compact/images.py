@@ -92,6 +92,9 @@ def are_images(rows: Floats) -> bool:
 #: Ranges of "affine", on either side: a digit stays a digit.
 _DEGREES, _SCALING, _PIXELS = 9.0, 0.1, 1.1
 _N_AFFINE = 256  # transforms in the collection
+# Those that change nothing. Interpolation blurs, and machines that never saw a sharp image were 0.3
+# to 1 points worse on held-out rows of usps (100 centers, 3,000 training rows).
+_N_UNCHANGED = 64
 
 
 def shifts() -> tuple[Floats, Floats]:
@@ -107,6 +110,13 @@ def random_affine(count: int, random: np.random.Generator) -> tuple[Floats, Floa
     cosines, sines = np.cos(angles) / sizes, np.sin(angles) / sizes
     matrices = np.stack([cosines, sines, -sines, cosines], axis=1).reshape(-1, 2, 2)
     return matrices, random.uniform(-_PIXELS, _PIXELS, size=(count, 2))
+
+
+def affine_collection() -> tuple[Floats, Floats]:
+    """The fixed collection of affine transforms, a quarter of which change nothing."""
+    matrices, moves = random_affine(_N_AFFINE, np.random.default_rng(0))
+    matrices[:_N_UNCHANGED], moves[:_N_UNCHANGED] = np.eye(2), 0.0
+    return matrices, moves
 
 
 def interpolate(matrix: Floats, move: Floats, side: int) -> tuple[Indices, Floats]:
@@ -131,7 +141,7 @@ def interpolate(matrix: Floats, move: Floats, side: int) -> tuple[Indices, Float
 @lru_cache(maxsize=4)
 def _collection(kind: str, side: int) -> list[tuple[Indices, Floats]]:
     """The transforms of a kind."""
-    pairs = shifts() if kind == "shift" else random_affine(_N_AFFINE, np.random.default_rng(0))
+    pairs = shifts() if kind == "shift" else affine_collection()
     return [interpolate(*pair, side) for pair in zip(*pairs, strict=True)]
 
 

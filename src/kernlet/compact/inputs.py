@@ -13,7 +13,13 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from kernlet._typing import Array, Floats, Indices
 from kernlet.compact.images import block_means
 from kernlet.devices import Device
-from kernlet.quantization import PackedArray, as_numbers, encode_columns, scaling_bytes
+from kernlet.quantization import (
+    PackedArray,
+    QuantizedExpansion,
+    as_numbers,
+    encode_columns,
+    scaling_bytes,
+)
 
 # How this works
 # --------------
@@ -69,6 +75,14 @@ class Inputs:
         is_plain = not (self.is_asinh or self.steps or isinstance(self.shift, PackedArray))
         if self.block > 1 and not is_plain:
             raise ValueError("Block means take one shift and one scale, and no asinh or steps.")
+
+    @classmethod
+    def of(cls, expansion: QuantizedExpansion) -> Inputs:
+        """The inputs of a compact machine, to train it further."""
+        steps: Any = expansion.steps
+        if steps is not None:
+            steps = Steps(steps.features.astype(np.intp), steps.thresholds)
+        return cls(expansion.shift, expansion.scale, expansion.is_asinh, steps, expansion.block)
 
     @property
     def n_steps(self) -> int:

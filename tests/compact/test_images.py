@@ -86,7 +86,7 @@ def test_other_columns_are_not():
 
 def test_shifts_are_rolls_and_keep_the_sum_of_images_with_an_empty_border():
     augmenter = Augmenter("shift", SIDE, -1.0, NUMPY)
-    moved = [augmenter(number, augmenter.columns(X)) for number in range(9)]
+    moved = [augmenter.transformed(augmenter.columns(X), number) for number in range(9)]
     rolls = [
         np.roll(IMAGES, (i, j), axis=(1, 2)).reshape(N_ROWS, -1).astype(np.float32)
         for i in (-1, 0, 1)
@@ -110,7 +110,7 @@ def test_affine_transforms_are_those_of_scipy(device, number, side):
     expected = ndimage.affine_transform(
         image, matrix, offset, order=1, mode="grid-constant", cval=0.5
     )
-    ours = to_numpy(augmenter(number, augmenter.columns(image.reshape(1, -1))))
+    ours = to_numpy(augmenter.transformed(augmenter.columns(image.reshape(1, -1)), number))
     assert_allclose(ours.reshape(side, side), expected, atol=1e-5)
 
 
@@ -125,7 +125,7 @@ def test_affine_transforms_rotate_scale_and_move_a_little():
 def test_a_quarter_of_the_images_stays_sharp():
     augmenter = Augmenter("affine", SIDE, -1.0, NUMPY)
     columns = augmenter.columns(X)
-    moved = [augmenter(number, columns) for number in range(augmenter.n_transforms)]
+    moved = [augmenter.transformed(columns, number) for number in range(augmenter.n_transforms)]
     n_unchanged = sum(np.allclose(rows, X, atol=1e-6) for rows in moved)
     assert n_unchanged == augmenter.n_transforms / 4
 
@@ -169,12 +169,22 @@ def test_shuffling_begins_an_epoch_and_targets_stay(kind):
     plain = loader(augment=kind)
     batches = plain.augmented()
     numbers = np.arange(0, N_ROWS, 3)
-    subset = batches.subset(numbers)
+    subset, again = batches.subset(numbers), plain.subset(numbers).augmented()
     order = subset.shuffled(np.random.RandomState(0))
     assert set(order) == set(numbers)
+    assert_array_equal(again.shuffled(np.random.RandomState(0)), order)
+    assert_array_equal(again.rows(order), subset.rows(order))
     assert (subset.rows(order) != plain.rows(order)).any(axis=1).mean() > 0.2
     assert_array_equal(subset.targets(order), plain.targets(order))
     assert batches.augmented() is batches
+
+
+def test_the_background_is_that_of_training_rows():
+    rows, train = X.copy(), np.arange(20)
+    rows[20:] = 7.0
+    ours = loader(rows, augment="affine").subset(train).augmented()
+    ours.shuffled(np.random.RandomState(0))
+    assert ours.rows(train).max() <= 1
 
 
 def test_without_augment_nothing_is_drawn():

@@ -231,7 +231,6 @@ class AugmentedLoader(BatchLoader):
         side, empty = image_side(n_pixels), background(sample)
         self._augmenter = Augmenter(self.augment, side, empty, self.device)
         self._map = self.inputs.on(self.device)
-        self._random = np.random.RandomState(0)  # of rows that are not cached
         self.is_cached = self.is_cached and 4 * n_rows * n_pixels <= CACHED_BYTES
         self._groups: list[Array] = []
         if self.is_cached:
@@ -247,11 +246,11 @@ class AugmentedLoader(BatchLoader):
 
     def next_epoch(self, random: np.random.RandomState) -> None:
         """Transform half of the rows at random."""
-        self._random = np.random.RandomState(random.randint(2**31 - 1))
+        self._augmenter.begin(random.randint(2**31 - 1))
         n_groups = len(self._groups)
         # In place: CUDA graphs read the rows where they were when the graph was captured.
-        for first in self._random.permutation(n_groups)[: -(-n_groups // 2)]:
-            self._rows[first::n_groups, ...] = self._transformed(self._groups[first])
+        for first in random.permutation(n_groups)[: -(-n_groups // 2)]:
+            self._rows[first::n_groups, ...] = self._map(self._augmenter(self._groups[first]))
 
     def rows(self, indices: Any) -> Array:
         """Mapped rows as the epoch has them; where not cached, transformed in a few groups."""
@@ -262,12 +261,8 @@ class AugmentedLoader(BatchLoader):
         n_groups = min(*_GROUPS, len(dense))
         for first in range(n_groups):
             columns = self._augmenter.columns(dense[first::n_groups])
-            rows[first::n_groups, ...] = self._transformed(columns)
+            rows[first::n_groups, ...] = self._map(self._augmenter(columns))
         return rows
-
-    def _transformed(self, columns: Array) -> Array:
-        number = self._random.randint(self._augmenter.n_transforms)
-        return self._map(self._augmenter(number, columns))
 
 
 def column_scaling(

@@ -158,6 +158,7 @@ class Augmenter:
 
     def __init__(self, kind: str, side: int, empty: float, device: Device) -> None:
         self._empty, self._device = empty, device
+        self.begin(0)
         drawn = _collection(kind, side)
         self.n_transforms = len(drawn)
         self._transforms: list[Any]
@@ -169,11 +170,19 @@ class Augmenter:
                 for sources, weights in drawn
             ]
 
+    def begin(self, seed: int) -> None:
+        """Draw the transforms that follow from a seed."""
+        self._random = np.random.RandomState(seed)
+
     def columns(self, rows: Any) -> Array:
         """Rows as columns on the device, with a background of 0."""
         return self._device.send(np.ascontiguousarray((rows - self._empty).T))
 
-    def __call__(self, number: int, columns: Array) -> Array:
+    def __call__(self, columns: Array) -> Array:
+        """The rows of such columns, by a random transform."""
+        return self.transformed(columns, self._random.randint(self.n_transforms))
+
+    def transformed(self, columns: Array, number: int) -> Array:
         """The rows of such columns, by the transform of a number."""
         if self._device.is_numpy:
             moved = self._transforms[number] @ columns

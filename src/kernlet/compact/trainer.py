@@ -294,7 +294,7 @@ class Trainer:
         monitor: EpochMonitor | None,
     ) -> Trained:
         """Stage 1 in float32, and stage 2 with rounding where the plan has few bits."""
-        batches, loss = batches.augmented().subset(self.training.train), self.training.loss
+        batches, loss = batches.subset(self.training.train).augmented(), self.training.loss
         network = network.map(batches.device.send)
         levels = first_levels(plan)
         trained = train_network(

@@ -29,6 +29,7 @@ from kernlet.compact.network import (
 )
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.kernels import gram as gram_module
+from kernlet.kernels.box import Box
 
 # -- Losses ----------------------------------------------------------------------------------
 
@@ -375,6 +376,17 @@ def test_rows_far_from_every_center_have_small_values_and_no_gradient(form, far)
     assert np.all((values >= 0) & (values <= 1e-3))
     assert np.abs(gradient["centers"]).max() < 1e-3
     assert all(np.isfinite(array).all() for array in gradient.values())
+
+
+@pytest.mark.parametrize("log_slope", [0.0, 4.0, 8.0])
+def test_boxes_of_any_slope_are_those_of_the_stored_kernel(log_slope):
+    """Sharp boxes are products of windows of values 0 and 1."""
+    network, X, *_ = make_network(SquaredError(), 5, **FORMS["box"])
+    slopes = np.full(N_FEATURES, np.exp(log_slope))
+    network = replace(network, half_widths=4 * network.half_widths, log_slopes=np.log(slopes))
+    expected = Box(network.half_widths, slopes)(X, network.centers)
+    assert expected.max() > 0.02
+    np.testing.assert_allclose(network.kernel_values(X), expected, atol=1e-12)
 
 
 def test_a_large_alpha_is_the_gaussian():

@@ -156,17 +156,16 @@ def column_major(A: Array) -> Array:
 # is gamma_j times a vector, the gradient by log gamma_j is c_j times that by c_j.
 # Beside the products a batch is traversed twice: for the exponential and for E. The rational
 # quadratic kernel has the same product with gamma / alpha in place of gamma.
-# The box kernel is a product over features of 1 / T, with x = b (h - z), y = b w and
-#   T = (1 + e^(x - y)) (1 + e^(-x - y)) = 1 + e^(-2y) + e^(-y) (e^x + e^-x),
-#   d log(1/T) / dx = -e^(-y) (e^x - e^-x) / T,    d log(1/T) / dy = 1 - (1 - e^(-2y)) / T.
-# Factors 1 / T are at most 1, so that their product underflows to 0 and never overflows. As b
-# multiplies h, z and w alike, the gradient by log b is h.dL/dh + z.dL/dz + w.dL/dw.
+# The box kernel is a product over features of two logistic functions s of x = b (h - z), y = b w:
+#   p = s(y - x), q = s(y + x),    d log(p q) / dx = p - q,    d log(p q) / dy = 2 - p - q.
+# Factors are at most 1, so that their product underflows to 0 and never overflows. As b multiplies
+# h, z and w alike, the gradient by log b is h.dL/dh + z.dL/dz + w.dL/dw.
 # Its arrays have a number per row, center and feature, and are formed for blocks of rows.
 #
 # Outputs are linear in the kernel values.
 
-#: Exponents beyond which a logistic function is 0 or 1 in float32; e^80 is below its largest.
-_LARGEST_EXPONENT = 40.0
+#: Exponents beyond which a logistic function is 0 or 1 in float32, which holds their exponentials.
+_LARGEST_EXPONENT = 60.0
 _LEAST_VALUE = 1e-26  # of a kernel: smaller ones become subnormal, which are slow
 #: Numbers per row, center and feature that are formed at once: in the cache of a CPU, and on a GPU.
 _BOX_NUMBERS, _BOX_NUMBERS_ON_DEVICE = 2**18, 2**26
@@ -410,38 +409,37 @@ class _RationalQuadratic(_Gaussian):
 
 
 class _Box:
-    """K = prod_d 1 / T_d of a batch; arrays are of shape (..., n_features, n_centers, n_rows)."""
+    """K = prod_d p_d q_d of a batch; arrays are of shape (..., n_features, n_centers, n_rows)."""
 
     def __init__(self, network: KernelNetwork, H: Array) -> None:
         assert network.half_widths is not None
         xp = array_namespace(H)
         self.H, self.Z, self.W = H, network.centers, network.half_widths
         self.slopes = xp.exp(network.log_slopes)[..., None, :]
-        limits = -_LARGEST_EXPONENT, _LARGEST_EXPONENT
-        x = (self.slopes * H).mT[..., None, :] - (self.slopes * self.Z).mT[..., None]
-        self.q = xp.exp(-xp.clip(self.slopes * self.W, *limits)).mT  # e^-y
-        self.powers = xp.exp(xp.clip(x, *limits))
-        self.inverse_powers = 1 / self.powers
-        q = self.q[..., None]
-        terms = self.powers + self.inverse_powers
-        terms *= q
-        terms += 1 + q * q
-        self.factors = 1 / terms
-        self.values = xp.clip(xp.prod(self.factors, axis=-3), _LEAST_VALUE, 1.0).mT
+        rows = (self.slopes * H).mT[..., None, :]
+        # Upper and lower faces of the boxes: y - x and y + x without another array of all rows.
+        self.p = self._logistic((self.slopes * (self.Z + self.W)).mT[..., None] - rows)
+        self.q = self._logistic(rows - (self.slopes * (self.Z - self.W)).mT[..., None])
+        self.values = xp.clip(xp.prod(self.p * self.q, axis=-3), _LEAST_VALUE, 1.0).mT
+
+    @staticmethod
+    def _logistic(values: Array) -> Array:
+        """1 / (1 + exp(-v))."""
+        xp = array_namespace(values)
+        powers = xp.exp(-xp.clip(values, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
+        powers += 1
+        return 1 / powers
 
     def grad(self, grad_values: Array) -> Arrays:
-        """Gradients by centers, half widths and log slopes."""
+        """Gradients by centers, half-widths and log slopes."""
         xp = array_namespace(grad_values)
         by_log = (grad_values * self.values).mT[..., None, :, :]
-        by_x = self.powers - self.inverse_powers
-        by_x *= self.factors
-        by_x *= by_log
-        by_x *= self.q[..., None]
-        self.by_rows = -xp.sum(by_x, axis=-2)
-        by_factors = xp.sum(self.factors * by_log, axis=-1)
-        by_y = xp.sum(by_log, axis=-1) - (1 - self.q * self.q) * by_factors
-        grad = {"centers": self.slopes * xp.sum(by_x, axis=-1).mT}
-        grad["half_widths"] = self.slopes * by_y.mT
+        by_p, by_q = self.p * by_log, self.q * by_log
+        self.by_rows = xp.sum(by_p, axis=-2) - xp.sum(by_q, axis=-2)
+        sum_p, sum_q = xp.sum(by_p, axis=-1), xp.sum(by_q, axis=-1)
+        by_widths = 2 * xp.sum(by_log, axis=-1) - sum_p - sum_q
+        grad = {"centers": self.slopes * (sum_q - sum_p).mT}
+        grad["half_widths"] = self.slopes * by_widths.mT
         grad["log_slopes"] = xp.sum(self.H * self.grad_rows(), axis=-2)
         grad["log_slopes"] += xp.sum(self.Z * grad["centers"], axis=-2)
         grad["log_slopes"] += xp.sum(self.W * grad["half_widths"], axis=-2)

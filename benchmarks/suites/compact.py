@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from benchmarks.competitors import mlp
+from benchmarks.competitors.mlp_plan import Task
 from benchmarks.tables import Table
 from benchmarks.timing import measure
 from kernlet import CompactKernelClassifier
@@ -335,13 +335,18 @@ def _tune(cells: ResultCache, pairs: list[tuple[str, int]]) -> None:
         if key_of("tuned", (name, max_bytes)) in cells.results:
             continue
         data = load(name)
-        grid = mlp.all_settings(data.X.shape[1], data.n_classes, max_bytes)
+        task = Task(data.X.shape[1], data.n_classes)
+        grid = mlp.all_settings(task, len(data.X), max_bytes)
         numbers = range(len(grid))
         cells.fill("setting", _setting, [(name, max_bytes, number) for number in numbers])
         scores = [cells.get("setting", name, max_bytes, number) for number in numbers]
         best = int(np.argmax(scores))
         cells.put(
-            {"setting": asdict(grid[best]), "n_settings": len(grid), "validated": scores[best]},
+            {
+                "setting": mlp.as_dict(grid[best]),
+                "n_settings": len(grid),
+                "validated": scores[best],
+            },
             "tuned",
             name,
             max_bytes,
@@ -351,17 +356,16 @@ def _tune(cells: ResultCache, pairs: list[tuple[str, int]]) -> None:
 def _setting(name: str, max_bytes: int, number: int) -> float:
     data = load(name)
     classes, codes = np.unique(data.y, return_inverse=True)
-    setting = mlp.all_settings(data.X.shape[1], len(classes), max_bytes)[number]
-    return mlp.validated(setting, data.X, codes, len(classes), find_device(DEVICE), seed=0)
+    task = Task(data.X.shape[1], len(classes))
+    setting = mlp.all_settings(task, len(data.X), max_bytes)[number]
+    return mlp.validated(setting, data.X, codes, find_device(DEVICE), seed=0)
 
 
 def _perceptron(name: str, max_bytes: int, seed: int, setting: dict[str, Any]) -> dict[str, Any]:
     data = load(name)
     classes, codes = np.unique(data.y, return_inverse=True)
-    setting = {**setting, "hidden": tuple(setting["hidden"])}
-    network = mlp.fit(
-        mlp.Setting(**setting), data.X, codes, len(classes), find_device(DEVICE), seed
-    )
+    task = Task(data.X.shape[1], len(classes))
+    network = mlp.fit(mlp.setting_of(setting, task), data.X, codes, find_device(DEVICE), seed)
     if network.nbytes > max_bytes:
         raise ValueError(f"{network.nbytes} bytes are more than {max_bytes}.")
     score = np.mean(classes[network.predict(data.X_test)] == data.y_test)

@@ -142,9 +142,7 @@ def test_the_background_is_the_median_of_the_border():
 @KINDS
 @pytest.mark.parametrize("cached_bytes", [2**30, 0])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, lambda X: X.astype("f4")])
-def test_rows_are_transformed_anew_in_each_epoch(
-    monkeypatch, device, kind, cached_bytes, container
-):
+def test_rows_change_from_epoch_to_epoch(monkeypatch, device, kind, cached_bytes, container):
     monkeypatch.setattr(batches_module, "CACHED_BYTES", cached_bytes)
     plain = loader(container(X), inputs=Inputs(0.5, 2.0), device=device, augment=kind)
     before = rows_of(plain)

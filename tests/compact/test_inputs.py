@@ -294,6 +294,13 @@ def test_loaders_of_plans_are_kept_but_not_pickled(monkeypatch):
     assert len(small._derived) == 1
 
 
+def test_tables_of_targets_stay_with_their_loader():
+    base = loader()
+    other = base.with_table(np.array([[0.1, 0.9], [0.9, 0.1]]))
+    for batches in (other, base):
+        assert_array_equal(batches.for_plan(KINDS[0], TRAIN).targets(TRAIN), batches.targets(TRAIN))
+
+
 def test_regression_targets_give_thresholds():
     targets = np.where(X[:, :1] > 1.3, 5.0, -5.0)
     batches = BatchLoader(X, targets, np.ones(N_ROWS)).for_plan(plan(n_steps=1), TRAIN)

@@ -31,9 +31,9 @@ from kernlet.rows.source import RowReader
 #: Rows that take at most this many bytes in float32 are converted once and cached.
 CACHED_BYTES = 2**30
 _SAMPLE_ROWS = 20_000  # from which the constants of inputs come at most
+_SAMPLE_NUMBERS = 2**26  # rows times features of that sample
 # Groups of rows with one transform each: many for variety, large for speed.
 _GROUPS, _ROWS_PER_GROUP = (8, 64), 64
-_SAMPLE_NUMBERS = 2**26  # rows times features of that sample
 
 
 class BatchLoader:
@@ -125,7 +125,7 @@ class BatchLoader:
                 self._derived.clear()
             self._derived[key] = derived
         loader = copy(self._derived[key])
-        loader._numbers, loader.n_rows = self._numbers, self.n_rows
+        loader._numbers, loader.n_rows, loader._table = self._numbers, self.n_rows, self._table
         return loader
 
     def scaling_bytes_of(self, is_asinh: bool, block: int) -> int:
@@ -217,7 +217,7 @@ class BatchLoader:
 
 
 class AugmentedLoader(BatchLoader):
-    """A loader of square images that are transformed at random, half of them anew in each epoch.
+    """A loader of square images that are transformed at random, half of them in each epoch.
 
     Time is about 4 n_rows n_pixels per epoch, memory that of the pixels in float32.
     """

@@ -14,13 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kernlet import CompactKernelClassifier, KernelExpansion, to_c
-from kernlet.export.c import (
-    EXP_ERROR,
-    float32_outputs,
-    pack,
-)
+from kernlet.export.c import EXP_ERROR
 from kernlet.export.c_columns import raw_columns
 from kernlet.export.c_names import c_comment, c_identifier, c_string, distinct, plain_name
+from kernlet.export.c_tables import pack
 from kernlet.export.code_size import TARGETS, size_report
 from kernlet.export.rounding import likely_rows
 from kernlet.kernels.base import c_float
@@ -547,10 +544,10 @@ def test_rows_that_float32_cannot_tell_apart_are_counted(tmp_path):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_outputs_in_float32_are_near_those_in_float64(name):
     model, X = classifier(name)
-    rounded, packed = pack(as_model(model), "float32")
+    rounded, tables = pack(as_model(model), "float32")
     rows = X[:20].astype(np.float32)
     exact = rounded.outputs(rows.astype(float))
-    outputs, sizes = float32_outputs(rounded.expansion, packed, rows)
+    outputs, sizes = tables.outputs(rows)
     assert (sizes >= 0.9999 * np.abs(outputs)).all()
     assert outputs.dtype == np.float32
     assert_allclose(outputs, exact, atol=2e-4 * max(1.0, np.abs(exact).max()))

@@ -16,7 +16,7 @@ import numpy as np
 
 from fuzz.campaign import Target, check_sentence
 from kernlet import KernelExpansion, to_c
-from kernlet.export.c import pack
+from kernlet.export.c_tables import pack
 from kernlet.export.rounding import clear_rows, likely_rows
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +15,14 @@ from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model
-from kernlet.quantization import FORMATS, QuantizedExpansion, encode
+from kernlet.quantization import (
+    FORMATS,
+    QuantizedExpansion,
+    encode,
+    encode_by_columns,
+    encode_sparse,
+    encode_steps,
+)
 
 KERNELS = ("rbf", "rbf", "rbf", "rbf widths", "linear", "poly", "sigmoid", "laplacian")
 MAPS = (None, "number", "columns", "projection")
@@ -165,33 +173,136 @@ def _map(rng, n_features, fixed):
     return AffineMap(shift, scale, rng.normal(size=(rank, n_features)) / np.sqrt(n_features))
 
 
-def _packed(rng, n_outputs, formats, fixed):
+#: Every shape of a compact machine, as options of :func:`random_compact`.
+SHAPES = {
+    "plain": {},
+    "projected": {"map": "projection"},
+    "columns": {"map": "columns"},
+    "widths": {"width": "per_center"},
+    "float widths": {"width": "per_center in float32"},
+    "rational quadratic": {"kernel": "rational_quadratic"},
+    "rational quadratic widths": {
+        "kernel": "rational_quadratic",
+        "width": "per_center",
+        "map": "projection",
+    },
+    "box": {"kernel": "box", "is_asinh": True, "map": "columns"},
+    "box of one step": {"kernel": "box", "by_columns": False, "n_entries": 1},
+    "one class": {"n_entries": 1},
+    "two classes": {"n_entries": 2, "map": "projection", "kernel": "rational_quadratic"},
+    "steps": {"n_steps": 6},
+    "steps and asinh": {"n_steps": 5, "is_asinh": True, "map": "projection"},
+    "box with steps": {"kernel": "box", "n_steps": 3},
+    "asinh": {"is_asinh": True, "map": "columns"},
+    "blocks": {"block": 2},
+    "blocks of three, projected": {"block": 3, "map": "projection"},
+    "half intercepts": {"intercept": np.float16},
+    "everything": {
+        "kernel": "rational_quadratic",
+        "width": "per_center",
+        "map": "columns and projection",
+        "n_entries": 2,
+        "n_steps": 8,
+        "is_asinh": True,
+        "intercept": np.float16,
+    },
+}
+
+
+def random_compact(rng, n_outputs=3, formats=("int4",), shape=None, points=None, **options):
+    """A QuantizedExpansion of random tables; see :data:`SHAPES` for the options.
+
+    ``formats`` are those of centers, coefficients and projection; ``shape`` the numbers of centers
+    and of features.
+    """
     formats = [FORMATS[name] for name in (*formats, *formats, *formats)[:3]]
-    n_centers, n_features = _shape(rng, n_outputs)
-    name = fixed["map"] if "map" in fixed else MAPS[rng.integers(len(MAPS))]
+    n_centers, n_features = shape or (7, 9)
+    map, block = options.get("map"), options.get("block", 1)
     rank, projection, shift, scale = n_features, None, 0.0, 1.0
-    if name == "projection":
+    if "projection" in str(map):
         rank = int(rng.integers(1, min(n_features, 10) + 1))
         matrix = rng.normal(size=(rank, n_features)) / np.sqrt(n_features)
         projection = encode(matrix, formats[2])
-    if name in ("number", "projection"):
+    if map in ("number", "projection") or (block > 1 and map is not None):
         shift, scale = float(rng.normal()), float(np.exp(rng.normal()))
-    if name == "columns":
+    elif "columns" in str(map):
         wide = FORMATS[str(rng.choice(["float16", "float32"]))]
         shift = encode(rng.normal(size=n_features), wide)
         scale = encode(np.exp(rng.normal(size=n_features)), wide)
-    centers = np.clip(_points(rng, n_centers, rank), -1e6, 1e6)
+    centers = (_points if points is None else points)(rng, n_centers, rank)
+    centers = np.clip(centers, -1e6, 1e6)
     coef = np.clip(_coefficients(rng, (n_outputs, n_centers)), -1e6, 1e6)
-    n_widths = n_centers if fixed.get("kernel", rng.choice(KERNELS)) == "rbf widths" else 1
+    entries = options.get("n_entries")
+    more = _steps(rng, n_features, options.get("n_steps", 0))
+    kernel, packed = _packed_kernel(rng, centers, options)
     return QuantizedExpansion(
-        np.clip(_gamma(rng, centers, n_widths), 1e-44, 1e30),
-        encode(centers, formats[0]),
-        encode(coef, formats[1]),
-        rng.normal(size=n_outputs),
-        shift,
-        scale,
-        projection,
+        centers=packed if kernel.get("half_widths") is not None else encode(centers, formats[0]),
+        coef=encode_sparse(coef, min(entries, n_outputs), formats[1])
+        if entries
+        else encode(coef, formats[1]),
+        intercept=rng.normal(size=n_outputs).astype(options.get("intercept", np.float64)),
+        shift=shift,
+        scale=scale,
+        projection=projection,
+        steps=more,
+        is_asinh=options.get("is_asinh", False),
+        block=block,
+        **kernel,
     )
+
+
+def _steps(rng, n_features, n_steps):
+    if not n_steps:
+        return None
+    features = rng.integers(n_features, size=n_steps)
+    thresholds, jumps = rng.normal(size=(2, n_steps))
+    return encode_steps(features, thresholds, jumps, n_features)
+
+
+def _packed_kernel(rng, centers, options):
+    """Arguments of the kernel and, of a box, its packed centers."""
+    if options.get("kernel") == "box":
+        size = float(np.ptp(centers)) or 1.0
+        widths = size * rng.uniform(0.1, 1.0, size=centers.shape)
+        slopes = encode(rng.uniform(1.0, 30.0, centers.shape[1]) / size, FORMATS["float16"])
+        by_columns = options.get("by_columns", True)
+        pack = encode_by_columns if by_columns else encode
+        widths, centers = (pack(values, FORMATS["int8"]) for values in (widths, centers))
+        return {"gamma": None, "half_widths": widths, "slopes": slopes}, centers
+    width = options.get("width", "shared")
+    gamma = np.clip(_gamma(rng, centers, None if width == "shared" else len(centers)), 1e-44, 1e30)
+    if width == "per_center":
+        logs = np.clip(np.rint(8 * np.log(gamma)), -127, 127) / 8
+        gamma = encode(logs, FORMATS["int8"], 1 / 8)
+    is_rational = options.get("kernel") == "rational_quadratic"
+    return {"gamma": gamma, "alpha": np.exp(rng.normal()) if is_rational else None}, None
+
+
+def _packed(rng, n_outputs, formats, fixed):
+    """A compact machine of any shape."""
+    n_centers, n_features = _shape(rng, n_outputs)
+    maps = (*MAPS, "columns and projection")
+    options = {"map": fixed["map"] if "map" in fixed else maps[rng.integers(len(maps))]}
+    wide = fixed.get("kernel", rng.choice(KERNELS)) == "rbf widths"
+    options["width"] = "per_center in float32" if wide else "shared"
+    if "kernel" not in fixed:
+        options["kernel"] = str(rng.choice(["rbf", "rbf", "rational_quadratic", "box"]))
+        options["width"] = str(rng.choice(["shared", "per_center", "per_center in float32"]))
+    if "map" not in fixed and options["kernel"] == "box":
+        options["map"] = str(rng.choice(["number", "columns"]))
+    if "map" not in fixed:
+        options["is_asinh"] = bool(rng.random() < 0.2)
+        options["n_steps"] = int(rng.choice([0, 0, 0, 1, 7]))
+        is_curved = options["is_asinh"] or options["n_steps"]
+        if (
+            not is_curved
+            and options["kernel"] != "box"
+            and math.isqrt(n_features) ** 2 == n_features
+        ):
+            options["block"] = int(rng.choice([1, 2, 3]))
+    options["n_entries"] = int(rng.choice([0, 0, 1, 2])) or None
+    options["intercept"] = rng.choice([np.float64, np.float32, np.float16])
+    return random_compact(rng, n_outputs, formats, (n_centers, n_features), **options)
 
 
 def _scaler(rng, n_features, name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
@@ -16,7 +16,6 @@ import numpy as np
 
 from kernlet import __version__
 from kernlet._typing import Floats
-from kernlet.affine import AffineMap, compose
 from kernlet.atomic import atomic_writes
 from kernlet.expansion import KernelExpansion
 from kernlet.export.c_columns import RawColumn, raw_columns
@@ -29,31 +28,32 @@ from kernlet.export.c_names import (
     plain_name,
     wrapped,
 )
+from kernlet.export.c_tables import Tables, is_packed, pack
 from kernlet.export.code_size import CodeSize, size_report
 from kernlet.export.rounding import (
     FLOAT32_TOLERANCE,
     Rounding,
+    clear_of_thresholds,
     clear_rows,
     compare,
-    dense_points,
     require_close,
     same_classes,
 )
 from kernlet.kernels.base import Kernel, as_float32, c_float
-from kernlet.kernels.gram import dense_centers
+from kernlet.kernels.box import Box
 from kernlet.kernels.laplacian import Laplacian
+from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model, as_model
-from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion, encode
+from kernlet.quantization import PackedArray
 
 #: Relative error of the exponential that needs no library.
 EXP_ERROR = 3e-7
-STORAGES = ("auto", "float32", "float16", "int8", "stored")
 _C_TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}  # bytes otherwise
 _MATH_CALL = re.compile(r"\b[a-z]\w*f\(")  # float functions of <math.h> end in f
 # What the code of a kernel may use besides, which gets the prefix of all names.
-_OWN_NAME = re.compile(r"\b(EXP|READ_FLOAT|hyperbolic_tangent|table_\w+)\b")
+_OWN_NAME = re.compile(r"\b(EXP|RANK|hyperbolic_tangent|log_plus_one|\w+_(at|number))\b")
 _LARGEST_SUM = 1e38  # a third of what float32 holds
 _TEST_ROWS = 16
 _LISTED_FEATURES = 1000
@@ -181,15 +181,15 @@ def to_c(
                 "rename the class."
             )
     if storage == "auto":
-        storage = "stored" if _is_packed(original.expansion) else "float32"
-    rounded, packed = pack(original, storage)
+        storage = "stored" if is_packed(original.expansion) else "float32"
+    rounded, tables = pack(original, storage)
     rounding, rows = compare(original, rounded, X, y)
-    sample, tolerance = require_float32(rounded, packed, rows)
-    code = _Code(name, storage, exp, original, rounded, packed, rounding, sample, tolerance)
+    sample, tolerance = require_float32(rounded, tables, rows)
+    code = _Code(name, storage, exp, original, rounded, tables, rounding, sample, tolerance)
     texts = _render(code)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    source = CSource(folder, name, storage, exp, code.table_bytes, rounding, tolerance)
+    source = CSource(folder, name, storage, exp, tables.nbytes, rounding, tolerance)
     _keep_other_makefile(source.files[-1], texts[-1])
     with atomic_writes(*source.files) as temporaries:
         for temporary, text in zip(temporaries, texts, strict=True):
@@ -231,180 +231,41 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-# -- Packing ---------------------------------------------------------------------------------------
-#
-# The code evaluates, for a row x of features,
-#
-#     u = projection ((x - shift) * scale),
-#     f_c(x) = sum_j coef[j, c] k(u, centers[j]) + intercept[c].
-#
-# Every packed array is a table of codes times a step. The step of the centers would cost one
-# multiplication for every number of every center. It is therefore moved into what is computed
-# once: u and the centers are both divided by it, the kernel is replaced by the one in these units,
-# and the codes of the centers are used as they are. Kernels of x.z need only the centers divided.
-#
-# Rounding to float16 or int8 is finest near 0, so the centers are first shifted to the middle of
-# their range where the kernel is translation invariant.
+# -- Float arithmetic ------------------------------------------------------------------------------
 
 
-def pack(model: Model, storage: str) -> tuple[Model, dict[str, PackedArray]]:
-    """The model after its numbers were rounded, and these numbers: centers, coef, projection."""
-    expansion = model.expansion
-    expansion.kernel.to_dict()  # refuses a kernel without a name
-    if storage not in STORAGES[1:]:
-        raise ValueError(f"storage={storage!r} is not one of {', '.join(STORAGES)}.")
-    if not expansion.n_centers:
-        raise ValueError("A machine without centers is a constant; there is nothing to export.")
-    own = getattr(expansion, "storage", {})
-    if storage == "stored" or set(own.values()) == {storage} != {"float32"}:
-        map, kernel, packed = model.input_map, expansion.kernel, _stored(expansion)
-        if map is not None and model.scaler is not None and model.scaler.matrix is not None:
-            # one matrix for that of the scaler and that of the machine, which is packed
-            packed["projection"] = encode(map.matrix, FORMATS["float32"])
-    else:
-        map, centers, kernel = _frame(model, storage)
-        arrays = {"centers": centers, "coef": expansion.coef.T}
-        if map is not None and map.matrix is not None:
-            arrays["projection"] = map.matrix
-        packed = {name: encode(array, FORMATS[storage]) for name, array in arrays.items()}
-    map, kernel, packed = _in_steps_of_the_centers(map, kernel, packed)
-    rounded = KernelExpansion(
-        kernel,
-        packed["centers"].decoded(),
-        packed["coef"].decoded().T,
-        np.asarray(expansion.intercept, dtype=np.float32),
-        map,
-    )
-    return replace(model, expansion=rounded, scaler=None), packed
-
-
-def _is_packed(expansion: KernelExpansion) -> bool:
-    """Whether a machine has packed arrays, and not only float32 numbers."""
-    return set(getattr(expansion, "storage", {}).values()) - {"float32"} != set()
-
-
-def _stored(expansion: KernelExpansion) -> dict[str, PackedArray]:
-    """The packed arrays of a compact machine, the coefficients transposed for the code."""
-    if not isinstance(expansion, QuantizedExpansion):
-        raise ValueError(
-            'storage="stored" is for machines that hold packed arrays, of CompactKernelClassifier '
-            'and CompactKernelRegressor; give "float32", "float16" or "int8".'
-        )
-    coef = expansion.packed["coef"]
-    step = coef.step if coef.format.has_step else None
-    packed = {name: expansion.packed[name] for name in ("centers", "coef", "projection")}
-    packed["coef"] = encode(coef.decoded().T, coef.format, step)
-    return {name: array for name, array in packed.items() if array is not None}
-
-
-def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel]:
-    """Input map, centers and kernel about 0, where the kernel allows it."""
-    map, kernel = model.input_map, model.expansion.kernel
-    centers = dense_points(dense_centers(model.expansion.centers))
-    if not kernel.is_translation_invariant or (map is not None and map.matrix is not None):
-        return map, centers, kernel
-    if storage == "float32":
-        if map is not None and len(map.scale) == len(map.shift) == 1:
-            # One scale and one shift for all features can be taken into the centers.
-            scale = float(map.scale[0])
-            return None, centers / scale + map.shift.astype(float), kernel.scaled(scale)[0]
-        return map, centers, kernel
-    middle = _middle(centers)
-    around = AffineMap(middle, np.ones(1))
-    return compose(map, around), centers - middle, kernel
-
-
-def _middle(centers: Floats) -> Floats:
-    """The middle of all numbers, or of each feature where that halves the largest."""
-    low, high = centers.min(axis=0), centers.max(axis=0)
-    if 2 * (high - low).max() < high.max() - low.min():
-        return (low + high) / 2
-    return np.array([(low.min() + high.max()) / 2])
-
-
-def _in_steps_of_the_centers(
-    map: AffineMap | None, kernel: Kernel, packed: dict[str, PackedArray]
-) -> tuple[AffineMap | None, Kernel, dict[str, PackedArray]]:
-    """The same function with centers of step 1, and the input map rounded to float32."""
-    packed, step = dict(packed), packed["centers"].step
-    if step != 1.0:
-        kernel, factor = kernel.scaled(step)
-        packed["centers"] = replace(packed["centers"], step=1.0)
-        packed["coef"] = _with_step(packed["coef"], packed["coef"].step * factor)
-        if kernel.is_translation_invariant and "projection" in packed:
-            projection = packed["projection"]
-            packed["projection"] = _with_step(projection, projection.step / step)
-        elif kernel.is_translation_invariant:
-            map = compose(map, AffineMap(np.zeros(1), np.array([1 / step])))
-    if map is not None:
-        matrix = packed["projection"].decoded() if "projection" in packed else None
-        map = AffineMap(map.shift.astype(np.float32), map.scale.astype(np.float32), matrix)
-    return map, kernel, packed
-
-
-def _with_step(array: PackedArray, step: float) -> PackedArray:
-    """The same codes times another step; float32 stores no step, so its numbers change instead."""
-    if array.format.has_step:
-        return replace(array, step=step)
-    return replace(array, data=array.data * np.float32(step), step=1.0)
-
-
-def require_float32(
-    rounded: Model, packed: dict[str, PackedArray], rows: Floats
-) -> tuple[Floats, float]:
+def require_float32(rounded: Model, tables: Tables, rows: Floats) -> tuple[Floats, float]:
     """Refuse a model that needs more than float32, by trying some hundreds of rows.
 
     Returns these rows, in float32, and how far scores of the code may be from exact ones.
     """
     fewest, most = _CHECKED_ROWS
-    work = math.prod(packed["centers"].shape)
+    work = math.prod(tables.packed["centers"].shape)
     n_rows = min(most, max(fewest, _CHECKED_DIFFERENCES // max(1, work)))
     sample = as_float32(rows[:: -(-len(rows) // n_rows)], "A feature of")
+    sample = sample[clear_of_thresholds(rounded, sample)]
     exact = rounded.outputs(sample.astype(np.float64))
-    outputs, sizes = float32_outputs(rounded.expansion, packed, sample)
+    outputs, sizes = tables.outputs(sample)
     same = rounded.kind != "classifier" or same_classes(
         rounded, exact, rounded.codes(outputs), rounded.codes(exact)
     )
     error = require_close("code", outputs.astype(np.float64), exact, same, FLOAT32_TOLERANCE)
-    # relative to each term, the exponential of the code is less exact than that of NumPy, and a
-    # power has the error of its base times its degree
-    relative = max(EXP_ERROR, _BASE_ERROR * getattr(rounded.expansion.kernel, "degree", 0))
-    tolerance = _ERROR_FACTOR * error + relative * float(sizes.max())
+    tolerance = _ERROR_FACTOR * error + _relative_error(rounded.expansion) * float(sizes.max())
     if rounded.votes:  # n + s / (3 (abs(s) + 1)), where s adds the outputs of n_classes - 1 pairs
         n_classes = len(rounded.classes)
         tolerance = n_classes * max(tolerance / 3, EXP_ERROR)
     return sample, tolerance
 
 
-def float32_outputs(
-    expansion: KernelExpansion, packed: dict[str, PackedArray], rows: Floats
-) -> tuple[Floats, Floats]:
-    """Outputs of the expansion in float32, operation by operation as the code computes them.
-
-    Also the sizes of their terms, sum_j abs(coef_j k(x, z_j)) + abs(intercept).
-    """
-    map = expansion.input_map
-    with np.errstate(all="ignore"):
-        if map is not None:
-            rows = (rows - map.shift) * map.scale
-            if "projection" in packed:
-                step = np.float32(packed["projection"].step)
-                rows = (step * rows) @ replace(packed["projection"], step=1.0).decoded().T
-        values = np.stack([_kernel_values(expansion.kernel, u, expansion.centers) for u in rows])
-        sizes = np.abs(values) @ np.abs(expansion.coef.T) + np.abs(expansion.intercept)
-        # the step is multiplied at the end
-        outputs = values @ replace(packed["coef"], step=1.0).decoded()
-        return np.float32(packed["coef"].step) * outputs + expansion.intercept, sizes
-
-
-def _kernel_values(kernel: Kernel, u: Floats, centers: Floats) -> Floats:
-    """k(u, z) for every center z, in float32, by differences where the code takes them."""
-    if kernel.is_translation_invariant:  # k(u, z) = k(0, z - u): the formula sees |z - u|^2 alone
-        u, centers = np.zeros_like(u), centers - u
-    x_norms, z_norms = (np.square(A).sum(axis=1)[None] for A in (u[None], centers))
-    if type(kernel).of_products is Kernel.of_products:
-        return kernel.evaluate(u[None], centers, x_norms, z_norms)[0]
-    return kernel.of_products((centers @ u)[None], x_norms, z_norms)[0]
+def _relative_error(expansion: KernelExpansion) -> float:
+    """Of each term: the exponential of the code is less exact than that of NumPy."""
+    kernel = expansion.kernel
+    if isinstance(kernel, Box):  # a product of two factors per feature
+        return EXP_ERROR * (1 + 2 * expansion.centers.shape[1])
+    if isinstance(kernel, RationalQuadratic):  # a logarithm besides
+        return 2 * EXP_ERROR
+    # a power has the error of its base times its degree
+    return max(EXP_ERROR, _BASE_ERROR * getattr(kernel, "degree", 0))
 
 
 # -- What the templates ask for --------------------------------------------------------------------
@@ -419,7 +280,7 @@ class _Code:
     exp: str
     model: Model
     rounded: Model
-    packed: dict[str, PackedArray]
+    tables: Tables
     rounding: Rounding
     sample: Floats
     tolerance: float
@@ -438,17 +299,13 @@ class _Code:
 
     @property
     def kernel(self) -> Kernel:
-        """Its kernel, in steps of the centers."""
-        return self.expansion.kernel
+        """Its kernel, in the units of the code."""
+        return self.tables.kernel
 
     @property
-    def table_bytes(self) -> int:
-        """Bytes of all tables: codes, widths, input map and intercepts."""
-        map = self.expansion.input_map
-        numbers = [self.expansion.intercept, getattr(self.kernel, "gamma", ())]
-        numbers += [] if map is None else [map.shift, map.scale]
-        packed = sum(int(array.data.nbytes) for array in self.packed.values())
-        return packed + 4 * sum(np.size(values) for values in numbers)
+    def packed(self) -> dict[str, PackedArray]:
+        """Its tables."""
+        return self.tables.packed
 
     @property
     def features(self) -> list[tuple[str, str]]:
@@ -527,7 +384,7 @@ class _Code:
     @property
     def maps_features(self) -> bool:
         """Whether features change before the kernel."""
-        return self.expansion.input_map is not None or self.uses_tanh
+        return self.tables.map is not None or self.uses_tanh
 
     @property
     def largest_feature(self) -> float:
@@ -536,7 +393,8 @@ class _Code:
         For bounded kernels: distances behind a projection, and inner products. Without a
         projection, a distance is infinite at worst, and its kernel value 0.
         """
-        if not self.is_bounded or not ("projection" in self.packed or self.uses_tanh):
+        adds = "projection" in self.packed or self.tables.block > 1
+        if not self.is_bounded or not (adds or self.uses_tanh):
             return 0.0
         largest = 1.0
         for name in ("projection", "centers") if self.uses_tanh else ("projection",):
@@ -554,7 +412,7 @@ class _Code:
     @property
     def is_bounded(self) -> bool:
         """Whether the kernel is bounded, so that scores are finite for features of any size."""
-        return type(self.kernel) in (RBF, Laplacian, Sigmoid)
+        return type(self.kernel) in (RBF, RationalQuadratic, Box, Laplacian, Sigmoid)
 
     @property
     def about_numbers(self) -> str:
@@ -575,8 +433,13 @@ class _Code:
     @property
     def uses_exp(self) -> bool:
         """Whether kernel or probabilities need an exponential."""
-        is_called = "EXP(" in self.kernel_code or self.uses_tanh
+        is_called = "EXP(" in self.kernel_code or self.uses_tanh or "log_gamma" in self.packed
         return is_called or self.model.temperature is not None
+
+    @property
+    def uses_log(self) -> bool:
+        """Whether the kernel or the map needs a logarithm."""
+        return "log_plus_one(" in self.kernel_code or self.tables.is_asinh
 
     @property
     def uses_libm(self) -> bool:
@@ -591,22 +454,48 @@ class _Code:
             (_C_TYPES.get(packed.format.name, "uint8_t"), self._table(name), c_entries(packed))
             for name, packed in self.packed.items()
         ]
-        map = self.expansion.input_map
-        floats = {} if map is None else {"shift": map.shift, "scale": map.scale}
-        floats |= {n: v for n, v in self.kernel.to_dict().items() if isinstance(v, np.ndarray)}
-        several = {name: values for name, values in floats.items() if np.size(values) > 1}
-        several = {"intercept": self.expansion.intercept} | several
-        return arrays + [
-            ("float", self._table(name), [c_float(value) for value in values])
-            for name, values in several.items()
-        ]
+        for name, table in self.tables.integers.items():
+            entries = [f"{number}u" for number in table.data.tolist()]
+            arrays.append((f"{table.data.dtype.name}_t", self._table(name), entries))
+        return arrays
 
-    def map_entry(self, name: str) -> str:
-        """Shift or scale of feature i, as an expression."""
-        values = getattr(self.expansion.input_map, name)
-        if len(values) == 1:
-            return c_float(values[0])
-        return f"{self.macro}_READ_FLOAT({self._table(name)} + i)"
+    def mapped(self, value: str) -> str:
+        """A feature i, or the mean of a block i, shifted and scaled, as an expression."""
+        map, tables = self.tables.map, self.tables
+        if map is None:
+            return value
+        shift, scale = c_float(map.shift[0]), c_float(map.scale[0])
+        if "shift" in self.packed:
+            shift = f"{self.times('shift')}{self.name}_shift_at(i)"
+        if "scale" in self.packed:
+            scale = f"{self.name}_scale_at(i)"
+        if tables.divides:
+            return f"({value} - {shift}) * {c_float(tables.factor)} / {scale}"
+        return f"({value} - {shift}) * {scale}"
+
+    @property
+    def has_one_scale(self) -> bool:
+        """Whether all features have the same shift and the same scale."""
+        return not {"shift", "scale"} & set(self.packed)
+
+    @property
+    def n_inputs(self) -> int:
+        """Features that are left after means of blocks were taken."""
+        return self.model.n_features // self.tables.block**2
+
+    @property
+    def side(self) -> int:
+        """Pixels in a line of a square image."""
+        return math.isqrt(self.model.n_features)
+
+    def times(self, name: str) -> str:
+        """The step of a table as a factor in front of its codes, where it is not 1."""
+        step = self.packed[name].step
+        return "" if step == 1.0 else f"{c_float(step)} * "
+
+    def plus(self, value: float) -> str:
+        """A constant as the last term of a sum, where it is not 0."""
+        return "" if value == 0.0 else f" + {c_float(value)}"
 
     def _table(self, name: str) -> str:
         """The name of a table."""

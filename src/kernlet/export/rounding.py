@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.metrics import r2_score
 
 from kernlet._typing import Floats, Indices, Matrix
+from kernlet.affine import CurvedMap
 from kernlet.kernels.base import as_float32
 from kernlet.kernels.gram import as_dense, dense_centers
 from kernlet.model.model import Model
@@ -20,6 +21,7 @@ _LARGEST_COMPARISON = 20_000  # rows
 FLOAT32_TOLERANCE = 1e-3  # largest error of a score, relative to the largest score
 _CENTERS = "rows near its centers"
 _GIVEN = "rows given, which may include training rows"
+_CLEAR_OF_A_STEP = 1e-5  # of a scaled feature; asinh and scale in float32 are off by less
 _CLEAR_MARGIN = 1e-4  # two scores that differ by less may change places in float32
 
 
@@ -129,6 +131,20 @@ def clear_rows(model: Model, outputs: Floats, margin: float = _CLEAR_MARGIN) -> 
     else:
         margins = np.abs(outputs).min(axis=1)
     return np.flatnonzero(~(margins < margin))  # NaN is clearly wrong
+
+
+def clear_of_thresholds(model: Model, rows: Floats) -> Indices:
+    """Rows none of whose features is within round-off of the threshold of a step."""
+    map = model.input_map
+    steps = map.steps if isinstance(map, CurvedMap) else None
+    if steps is None:
+        return np.arange(len(rows))
+    assert isinstance(map, CurvedMap)
+    flat = replace(map, matrix=None, steps=None)(rows.astype(np.float64))
+    distances = np.abs(flat[:, steps.features] - steps.thresholds)
+    sizes = np.maximum(1.0, np.abs(steps.thresholds))
+    clear = np.flatnonzero((distances > _CLEAR_OF_A_STEP * sizes).all(axis=1))
+    return clear if len(clear) else np.arange(len(rows))
 
 
 def feature_rows(model: Model, X: Any) -> Floats:

@@ -217,16 +217,15 @@ class Kernel:
 
         s is x.z or, for translation-invariant kernels, the sum of ``c_term`` over the features.
         The code may use the float variables a and b, the uint32_t i, EXP(v),
-        hyperbolic_tangent(v) and functions of <math.h>.
+        hyperbolic_tangent(v), log_plus_one(v) and functions of <math.h>. A kernel with an empty
+        ``c_term`` has its own loop, over u[i] and centers_number(start, i) for i < RANK.
         """
         raise ValueError(f"{type(self).__name__} cannot be exported to C: define c_code.")
 
     def c_parameter(self, name: str) -> str:
         """A parameter as a C expression: a constant, or the entry of center j."""
         value = getattr(self, name)
-        return (
-            c_float(np.ravel(value)[0]) if np.size(value) == 1 else f"READ_FLOAT(table_{name} + j)"
-        )
+        return c_float(np.ravel(value)[0]) if np.size(value) == 1 else f"{name}_at(j)"
 
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """Add the nodes of K(x, centers) to a :class:`kernlet.export.onnx.Graph`.

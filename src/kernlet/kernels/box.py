@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kernlet._typing import Array, Floats, Matrix
 from kernlet.devices import Device, array_namespace
 from kernlet.kernels.base import LARGEST_PARAMETER, Kernel
-from kernlet.kernels.gram import as_dense
+from kernlet.kernels.gram import as_dense, slices_of
 
 # log(1 + e^v) is v beyond this in float32 and float64.
 _LARGE = 40.0
+# Differences x_i - z_i per row that an ONNX graph holds at once: 16 kB.
+_ONNX_DIFFERENCES = 4096
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +50,7 @@ class Box(Kernel):
     }
     is_mercer: ClassVar[bool] = False
     is_translation_invariant: ClassVar[bool] = True
+    c_term: ClassVar[str] = ""  # a product, not a sum
 
     def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:
         """Values feature by feature, so that memory is that of the result."""
@@ -79,6 +82,39 @@ class Box(Kernel):
                 small = xp.log1p(xp.exp(xp.clip(v, None, _LARGE)))
                 logs = logs - xp.where(v > _LARGE, v, small)
         return xp.exp(logs)
+
+    def c_code(self, s: str) -> str:
+        """One over the product of 1 + exp(b (|t| - w)) and 1 + exp(-b (|t| + w)), t = x - z."""
+        return (
+            "float product = 1.0f;\n"
+            "uint32_t i;\n"
+            "for (i = 0; i < RANK; ++i) {\n"
+            "    const float b = slopes_number(0u, i), w = half_widths_number(start, i);\n"
+            "    float t = u[i] - centers_number(start, i);\n"
+            "    t = t < 0.0f ? -t : t;\n"
+            "    product *= (1.0f + EXP(b * (t - w))) * (1.0f + EXP(-b * (t + w)));\n"
+            "}\n"
+            "return 1.0f / product; /* 0 where it is infinite */"
+        )
+
+    def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
+        """exp(-sum_d (softplus(b (|t| - w)) + softplus(-b (|t| + w)))), some features at once."""
+        rows, logs = graph.node("Unsqueeze", x, graph.integers([1])), ""
+        for part in slices_of(centers.shape[1], max(1, _ONNX_DIFFERENCES // max(1, len(centers)))):
+            ends = (graph.integers([end]) for end in (part.start, part.stop, 2))
+            some = graph.node("Slice", rows, *ends)
+            sizes = graph.node("Abs", graph.node("Sub", some, graph.floats(centers[None, :, part])))
+            slopes, widths = self.slopes[part].astype(float), self.half_widths[None, :, part]
+            inside, outside = (
+                graph.node("Mul", graph.node(sign, sizes, graph.floats(widths)), slope)
+                for sign, slope in (("Sub", graph.floats(slopes)), ("Add", graph.floats(-slopes)))
+            )
+            sides = graph.node(
+                "Add", graph.node("Softplus", inside), graph.node("Softplus", outside)
+            )
+            sums = graph.node("ReduceSum", sides, graph.integers([2]), keepdims=0)
+            logs = graph.node("Add", logs, sums) if logs else sums
+        return str(graph.node("Exp", graph.node("Neg", logs)))
 
     def __repr__(self) -> str:
         n_centers, n_features = self.half_widths.shape

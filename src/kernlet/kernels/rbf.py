@@ -23,9 +23,9 @@ from kernlet.kernels.gram import as_dense, inner_products, used_columns
 #: turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
 ENOUGH_DIGITS = 1e6
 _LEAST_EXPONENT_MATMUL = -60.0  # as LEAST_EXPONENT of float32
-# In C sums of squares above 3.4e38 are infinite. With a gamma below this they are limited to it:
-# 0 times infinity is NaN, and exp(-gamma 3.4e38) is not yet 0.
-_LEAST_GAMMA_C = 3e-37
+#: In C sums of squares above 3.4e38 are infinite. With a gamma below this they are limited to it:
+#: 0 times infinity is NaN, and exp(-gamma 3.4e38) is not yet 0.
+LEAST_GAMMA_C = 3e-37
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,7 +103,7 @@ class RBF(Kernel):
 
     def c_code(self, s: str) -> str:
         """The exponential; EXP is expf, or a polynomial that needs no library."""
-        if np.min(self.gamma) < _LEAST_GAMMA_C:
+        if np.min(self.gamma) < LEAST_GAMMA_C:
             s = f"({s} > 3.4e38f ? 3.4e38f : {s})"
         return f"return EXP(-{self.c_parameter('gamma')} * {s});"
 

@@ -18,10 +18,11 @@ from sklearn.svm import SVC
 
 import kernlet
 from kernlet import CompactKernelClassifier, KernelExpansion
-from kernlet.export.file import _DTYPES, ModelFileError, digest
+from kernlet.export.file import ModelFileError
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model
 from support.exportable_models import IRIS, IRIS_LABELS
+from support.model_files import joined, parts, signed
 
 
 @pytest.fixture(scope="module")
@@ -66,31 +67,9 @@ def attempt(folder, content):
     return machine
 
 
-def parts(content):
-    (length,) = struct.unpack("<Q", content[:8])
-    return json.loads(content[8 : 8 + length]), content[8 + length :]
-
-
 def holds_the_same(content, original):
     """Whether only blanks between the parts of the header differ, which mean nothing."""
     return parts(content) == parts(original)
-
-
-def signed(header, body):
-    """As one who edits a file on purpose would write it."""
-    text, tensors = header["__metadata__"]["kernlet"], {}
-    for name, words in header.items():
-        if name != "__metadata__":
-            start, end = words["data_offsets"]
-            numbers = np.frombuffer(body[start:end], _DTYPES[words["dtype"]])
-            tensors[name] = numbers.reshape(words["shape"])
-    header["__metadata__"]["sha256"] = digest(text, tensors)
-    return joined(header, body)
-
-
-def joined(header, body):
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + body
 
 
 @settings(max_examples=700)
@@ -291,7 +270,7 @@ def test_one_long_class_name_is_no_width_for_all(tmp_path):
 def test_a_newer_format_says_what_to_do(files):
     folder, contents = files
     header, body = parts(contents[0])
-    words = json.loads(header["__metadata__"]["kernlet"]) | {"format_version": 2}
+    words = json.loads(header["__metadata__"]["kernlet"]) | {"format_version": 3}
     header["__metadata__"]["kernlet"] = json.dumps(words)
     assert attempt(folder, joined(header, body)) is None
     (folder / "new").write_bytes(joined(header, body))

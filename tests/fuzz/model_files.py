@@ -328,7 +328,8 @@ def parts(content: bytes) -> tuple[dict[str, Any], bytes]:
 
 def signed(header: dict[str, Any], body: bytes) -> bytes:
     """A file with a correct digest, as one who edits it on purpose would write it."""
-    from kernlet.export.file import _DTYPES, DIGEST_KEY, METADATA_KEY, digest
+    from kernlet.export.file import DIGEST_KEY, METADATA_KEY, digest
+    from kernlet.export.machine_file import DTYPES
 
     tensors = {}
     for name, fields in header.items():
@@ -336,7 +337,7 @@ def signed(header: dict[str, Any], body: bytes) -> bytes:
             continue
         try:
             start, end = fields["data_offsets"]
-            numbers = np.frombuffer(body[start:end], _DTYPES[fields["dtype"]])
+            numbers = np.frombuffer(body[start:end], DTYPES[fields["dtype"]])
             tensors[name] = numbers.reshape(fields["shape"])
         except (KeyError, TypeError, ValueError, OverflowError):
             pass  # no tensor: the file is refused for that

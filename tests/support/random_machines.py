@@ -256,6 +256,7 @@ def _steps(rng, n_features, n_steps):
         return None
     features = rng.integers(n_features, size=n_steps)
     thresholds, jumps = rng.normal(size=(2, n_steps))
+    thresholds = thresholds.astype(rng.choice([np.float16, np.float32]))
     return encode_steps(features, thresholds, jumps, n_features)
 
 

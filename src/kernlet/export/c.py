@@ -479,6 +479,12 @@ class _Code:
         return not {"shift", "scale"} & set(self.packed)
 
     @property
+    def has_empty_output(self) -> bool:
+        """Whether no center has a coefficient of some output, which NaN would not reach."""
+        outputs = self.tables.outputs_of_centers()
+        return outputs is not None and len(np.unique(outputs)) < self.expansion.n_outputs
+
+    @property
     def n_inputs(self) -> int:
         """Features that are left after means of blocks were taken."""
         return self.model.n_features // self.tables.block**2

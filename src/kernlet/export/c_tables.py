@@ -104,14 +104,12 @@ class Tables:
     @property
     def nbytes(self) -> int:
         """Bytes of all tables, and of the single widths, shifts and scales."""
-        tables = (*self.packed.values(), *self.integers.values())
+        sizes = [table.data.nbytes for table in self.packed.values()]
+        sizes += [table.data.nbytes for table in self.integers.values()]
         names = () if self.map is None else ("shift", "scale")
-        constants: list[Any] = [name for name in names if name not in self.packed]
-        parameters = self.kernel.to_dict().items()
-        constants += [
-            n for n, value in parameters if n in ("gamma", "alpha") and not np.ndim(value)
-        ]
-        return sum(int(table.data.nbytes) for table in tables) + 4 * len(constants)
+        sizes += [4 for name in names if name not in self.packed]
+        widths = [getattr(self.kernel, name, None) for name in ("gamma", "alpha")]
+        return sum(sizes) + sum(4 for value in widths if value is not None and not np.ndim(value))
 
     def mapped(self, rows: Floats) -> Floats:
         """Features as the kernel takes them, in float32, operation by operation as in the code."""
@@ -145,14 +143,22 @@ class Tables:
             sizes = np.abs(values) @ np.abs(step * coef) + np.abs(intercept)
             return step * (values @ coef) + intercept, sizes  # the step is multiplied at the end
 
+    def outputs_of_centers(self) -> NDArray[Any] | None:
+        """The output of each coefficient, where a center has only some."""
+        sparse_coef = self._sparse_coef()
+        return None if sparse_coef is None else sparse_coef.outputs()
+
+    def _sparse_coef(self) -> SparsePackedArray | None:
+        """The codes of the coefficients, where a center has only some."""
+        if "outputs" not in self.integers:
+            return None
+        codes, n_outputs = replace(self.packed["coef"], step=1.0), self.packed["intercept"].shape[0]
+        return SparsePackedArray(codes, self.integers["outputs"].data, n_outputs)
+
     def _dense_coef(self) -> Floats:
         """Codes of the coefficients, of shape (n_centers, n_outputs)."""
-        codes = _codes(self.packed["coef"])
-        if "outputs" not in self.integers:
-            return codes
-        n_outputs = self.packed["intercept"].shape[0]
-        own = replace(self.packed["coef"], step=1.0)
-        return SparsePackedArray(own, self.integers["outputs"].data, n_outputs).decoded().T
+        sparse_coef = self._sparse_coef()
+        return _codes(self.packed["coef"]) if sparse_coef is None else sparse_coef.decoded().T
 
 
 def _codes(array: PackedArray) -> Floats:
@@ -225,6 +231,8 @@ def _stored(model: Model) -> tuple[AffineMap | None, Kernel, dict[str, Any]]:
             'and CompactKernelRegressor; give "float32", "float16" or "int8".'
         )
     packed = {name: array for name, array in expansion.packed.items() if array is not None}
+    if expansion.n_centers == 1:  # one width is a constant
+        packed.pop("log_gamma", None)
     coef = packed["coef"]
     if not isinstance(coef, SparsePackedArray):
         step = coef.step if coef.format.has_step else None
@@ -293,15 +301,17 @@ def _with_front(tables: Tables, model: Model, is_stored: bool) -> Tables:
     map, packed = tables.map, dict(tables.packed)
     if map is None:
         return tables
+    for name, values in (("shift", map.shift), ("scale", map.scale)):
+        if len(values) > 1:
+            packed[name] = encode(values, FORMATS["float32"])
     own = model.expansion if is_stored and model.scaler is None else None
     shift, scale = (getattr(own, name, None) for name in ("shift", "scale"))
-    if len(map.shift) > 1:
-        is_own = isinstance(shift, PackedArray)
-        packed["shift"] = shift if is_own else encode(map.shift, FORMATS["float32"])
+    if isinstance(shift, PackedArray):
+        packed["shift"] = shift
     # A scale in float16 stays what it is, and features are divided by it.
     divides = isinstance(scale, PackedArray) and scale.format.name == "float16"
-    if len(map.scale) > 1:
-        packed["scale"] = scale if divides else encode(map.scale, FORMATS["float32"])
+    if isinstance(scale, PackedArray) and divides:
+        packed["scale"] = scale
     factor = 1 / packed["scale"].step if divides else 1.0
     tables = replace(tables, packed=packed, divides=divides, factor=factor)
     if tables.steps is None:
@@ -320,8 +330,8 @@ def _with_steps(tables: Tables, stored: PackedSteps | None) -> Tables:
         thresholds = encode(steps.thresholds, FORMATS["float32"])
         jumps = encode(steps.jumps, FORMATS["float32"])
     else:
-        halves = steps.thresholds.astype(np.float16)
-        thresholds = PackedArray(FORMATS["float16"], halves.shape, halves)
+        own = stored.thresholds[order]
+        thresholds = PackedArray(FORMATS[own.dtype.name], own.shape, own)
         jumps = encode(steps.jumps, stored.jumps.format, stored.jumps.step)
     numbers = steps.features.astype(np.uint16 if stored is None else stored.features.dtype)
     features = Integers(8 * numbers.dtype.itemsize, numbers)
@@ -377,6 +387,6 @@ def _with_more_tables(tables: Tables) -> Tables:
             packed[f"{name}_step"] = PackedArray(FORMATS["float16"], steps.shape, steps)
     for name, value in tables.kernel.to_dict().items():
         is_stored = name in packed or (name == "gamma" and "log_gamma" in packed)
-        if isinstance(value, np.ndarray) and not is_stored:
+        if np.size(value) > 1 and isinstance(value, np.ndarray) and not is_stored:
             packed[name] = encode(value, FORMATS["float32"])
     return replace(tables, packed=packed)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -19,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from kernlet import __version__
-from kernlet._typing import Floats
-from kernlet.affine import AffineMap
 from kernlet.atomic import atomic_write
-from kernlet.expansion import KernelExpansion
+from kernlet.export.machine_file import (
+    Tensors,
+    describe_expansion,
+    describe_map,
+    read_expansion,
+)
 from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
 from kernlet.export.schema import (
     CLASS_TYPES,
@@ -37,10 +38,8 @@ from kernlet.export.schema import (
     list_of,
     record,
 )
-from kernlet.kernels.base import Kernel
 from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, as_model
-from kernlet.quantization import FORMATS, PackedArray, QuantizedExpansion
 from kernlet.tables.dates import DateColumn
 from kernlet.tables.encode import (
     CategoryColumn,
@@ -49,11 +48,10 @@ from kernlet.tables.encode import (
     OrdinalColumn,
 )
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 METADATA_KEY, DIGEST_KEY = "kernlet", "sha256"
 _LARGEST_METADATA = 8 << 20  # bytes
 _LARGEST_HEADER = 16 << 20  # bytes: the metadata, and the names and sizes of the tensors
-_DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "U8": np.uint8}
 _PREDICTORS = {
     "classifier": LoadedClassifier,
     "regressor": LoadedRegressor,
@@ -192,7 +190,7 @@ def _describe(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
         "kind": model.kind,
-        "machine": _describe_expansion(model.expansion, tensors),
+        "machine": describe_expansion(model.expansion, tensors),
         "classes": None if model.classes is None else _describe_classes(model.classes),
         "scheme": model.scheme,
         "votes": bool(model.votes),
@@ -203,58 +201,10 @@ def _describe(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
         "feature_names": None if model.feature_names is None else list(model.feature_names),
         "encoding": None if model.encoding is None else _describe_encoding(model.encoding),
         "positions": None if model.encoding is None else _describe_positions(model.encoding),
-        "scaler": _describe_map("scaler", model.scaler, tensors),
+        "scaler": describe_map("scaler", model.scaler, tensors),
         "summary": model.summary,
     }
     return tensors, metadata
-
-
-def _describe_expansion(expansion: Any, tensors: dict[str, Any]) -> dict[str, Any]:
-    tensors["intercept"] = expansion.intercept
-    if isinstance(expansion, QuantizedExpansion):
-        return _describe_packed(expansion, tensors)
-    tensors["coef"] = _floats(expansion.coef)
-    kernel = expansion.kernel.to_dict()
-    for name in [name for name, value in kernel.items() if isinstance(value, np.ndarray)]:
-        tensors[f"kernel.{name}"] = kernel.pop(name)
-    front = _describe_map("front", expansion.input_map, tensors)
-    machine = {"kernel": kernel, "front": front}
-    centers = expansion.centers
-    if not sparse.issparse(centers):
-        tensors["centers"] = _floats(centers)
-        return machine
-    tensors["centers.data"] = _floats(centers.data)
-    tensors["centers.indices"] = centers.indices.astype(np.int64)
-    tensors["centers.indptr"] = centers.indptr.astype(np.int64)
-    return machine | {"n_features": int(centers.shape[1])}
-
-
-def _describe_packed(expansion: QuantizedExpansion, tensors: dict[str, Any]) -> dict[str, Any]:
-    if "log_gamma" not in expansion.packed:
-        tensors["gamma"] = expansion.gamma
-    packed: dict[str, Any] = {
-        n: array for n, array in expansion.packed.items() if array is not None
-    }
-    numbers: dict[str, Any] = {}
-    for name, value in (("shift", expansion.shift), ("scale", expansion.scale)):
-        (packed if isinstance(value, PackedArray) else numbers)[name] = value
-    tensors.update({name: array.data for name, array in packed.items()})
-    return {
-        "tables": {
-            name: {"format": a.format.name, "shape": list(a.shape), "step": float(a.step)}
-            for name, a in packed.items()
-        },
-    } | numbers
-
-
-def _describe_map(name: str, map: AffineMap | None, tensors: dict[str, Any]) -> bool:
-    """Whether there is a map; its arrays are tensors under this name."""
-    if map is None:
-        return False
-    tensors[f"{name}.shift"], tensors[f"{name}.scale"] = map.shift, map.scale
-    if map.matrix is not None:
-        tensors[f"{name}.matrix"] = map.matrix
-    return True
 
 
 def _describe_classes(classes: Any) -> dict[str, Any]:
@@ -316,11 +266,6 @@ def _float(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _floats(values: Any) -> Any:
-    """Numbers in float32 or float64."""
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
-
-
 def _are_too_long(names: Sequence[str]) -> bool:
     """Whether a NumPy array of the names, each as wide as the longest, takes more than a file."""
     return len(names) * max(map(len, names), default=0) > _LARGEST_METADATA
@@ -368,9 +313,9 @@ def _read(path: Path, max_bytes: int) -> Model:
     try:
         _require_size(path, max_bytes)
         with safe_open(path, framework="numpy") as opened:
-            tensors = _Tensors(opened, max_bytes)
+            tensors = Tensors(opened, max_bytes)
             model = _model(_metadata(tensors.metadata.get(METADATA_KEY)), tensors)
-            tensors.require_as_written()
+            _require_as_written(tensors)
             return model
     except ModelFileError:
         raise
@@ -379,6 +324,15 @@ def _read(path: Path, max_bytes: int) -> Model:
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelFileError(f"holds no valid model: {reason}") from None
+
+
+def _require_as_written(tensors: Tensors) -> None:
+    """Refuse tensors that nothing uses, and numbers that were changed since."""
+    unused = sorted(tensors.names - set(tensors.used))
+    if unused:
+        raise corrupt(f"nothing uses its tensor {unused[0][:40]!r}")
+    if tensors.metadata.get(DIGEST_KEY) != digest(tensors.metadata[METADATA_KEY], tensors.used):
+        raise corrupt("it was changed after it was written")
 
 
 def _require_size(path: Path, max_bytes: int) -> None:
@@ -394,50 +348,6 @@ def _require_size(path: Path, max_bytes: int) -> None:
     header_bytes = int.from_bytes(start[:8], "little")
     if len(start) < 9 or start[8:] != b"{" or header_bytes > min(size - 8, _LARGEST_HEADER):
         raise ModelFileError("is corrupt, or not a file that kernlet wrote.")
-
-
-class _Tensors:
-    """Tensors by name, each read with the dtype and number of dimensions that are expected."""
-
-    def __init__(self, opened: Any, max_bytes: int) -> None:
-        self.opened, self.max_bytes = opened, max_bytes
-        self.metadata: dict[str, str] = opened.metadata() or {}
-        self.names = set(opened.keys())
-        self.used: dict[str, Any] = {}
-
-    def read(self, name: str, *dtypes: Any, n_dimensions: int | None = None) -> Any:
-        """A tensor of one of the dtypes."""
-        if name not in self.names:
-            raise corrupt(f"the tensor {name!r} is missing")
-        header = self.opened.get_slice(name)  # the shape is known before the data are read
-        dtype, shape = _DTYPES.get(header.get_dtype()), header.get_shape()
-        if dtype not in dtypes or (n_dimensions is not None and len(shape) != n_dimensions):
-            raise corrupt(
-                f"the tensor {name!r} has type {header.get_dtype()} and {len(shape)} dimensions"
-            )
-        self.used[name] = self.opened.get_tensor(name)
-        return self.used[name]
-
-    def floats(self, name: str, n_dimensions: int) -> Floats:
-        """Finite numbers in floating point."""
-        types = (np.float16, np.float32, np.float64)
-        values = self.read(name, *types, n_dimensions=n_dimensions)
-        if not np.isfinite(values).all():
-            raise corrupt(f"the tensor {name!r} holds NaN or infinity")
-        return values
-
-    def affine_map(self, name: str) -> AffineMap:
-        """Shift, scale and possibly a matrix."""
-        matrix = self.floats(f"{name}.matrix", 2) if f"{name}.matrix" in self.names else None
-        return AffineMap(self.floats(f"{name}.shift", 1), self.floats(f"{name}.scale", 1), matrix)
-
-    def require_as_written(self) -> None:
-        """Refuse tensors that nothing uses, and numbers that were changed since."""
-        unused = sorted(self.names - set(self.used))
-        if unused:
-            raise corrupt(f"nothing uses its tensor {unused[0][:40]!r}")
-        if self.metadata.get(DIGEST_KEY) != digest(self.metadata[METADATA_KEY], self.used):
-            raise corrupt("it was changed after it was written")
 
 
 def _metadata(text: str | None) -> Any:
@@ -463,8 +373,8 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(name)  # NaN and Infinity, which Python reads and JSON does not have
 
 
-def _model(fields: dict[str, Any], tensors: _Tensors) -> Model:
-    fields["expansion"] = expansion = _expansion(fields.pop("machine"), tensors)
+def _model(fields: dict[str, Any], tensors: Tensors) -> Model:
+    fields["expansion"] = expansion = read_expansion(fields.pop("machine"), tensors)
     fields["scaler"] = tensors.affine_map("scaler") if fields["scaler"] else None
     fields["offset"] = fields["offset"] or 0.0
     fields["encoding"] = encoding = _encoding(fields["encoding"], fields.pop("positions"))
@@ -488,82 +398,6 @@ def _model(fields: dict[str, Any], tensors: _Tensors) -> Model:
     if model.kind == "regressor" and model.is_flat and model.expansion.n_outputs != 1:
         raise ModelFileError("has several outputs where one is expected.")
     return model
-
-
-def _expansion(fields: dict[str, Any], tensors: _Tensors) -> KernelExpansion:
-    if "tables" in fields:
-        return _quantized(fields, tensors)
-    centers = _centers(fields["n_features"], tensors)
-    kernel = _kernel(fields["kernel"], tensors)
-    sizes = {np.size(value) for value in kernel.to_dict().values() if np.ndim(value)}
-    if sizes - {centers.shape[0]}:
-        raise ModelFileError("has another number of kernel widths than of centers.")
-    input_map = tensors.affine_map("front") if fields["front"] else None
-    coef, intercept = tensors.floats("coef", 2), tensors.floats("intercept", 1)
-    return KernelExpansion(kernel, centers, coef, intercept, input_map)
-
-
-def _kernel(values: dict[str, Any], tensors: _Tensors) -> Kernel:
-    """The kernel, its parameters per center from tensors."""
-    if values.get("name") == "rbf of several widths":  # written by kernlet before 0.1
-        values = {"name": "rbf", "gamma": tensors.floats("gamma", 1)}
-    arrays = [name for name in sorted(tensors.names) if name.startswith("kernel.")]
-    parameters = {name.removeprefix("kernel."): tensors.floats(name, 1) for name in arrays}
-    try:
-        return Kernel.from_dict(values | parameters)
-    except ValueError as error:
-        raise corrupt(str(error).rstrip(".")) from None
-
-
-def _centers(n_features: int | None, tensors: _Tensors) -> Any:
-    if n_features is None:
-        return tensors.floats("centers", 2)
-    data = tensors.floats("centers.data", 1)
-    names = ("centers.indices", "centers.indptr")
-    indices, indptr = (tensors.read(name, np.int64, n_dimensions=1) for name in names)
-    if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(data) or (np.diff(indptr) < 0).any():
-        raise corrupt("the row pointers of its sparse centers are not in order")
-    if len(indices) != len(data) or (indices < 0).any() or (indices >= n_features).any():
-        raise corrupt("its sparse centers have column numbers that are out of range")
-    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
-
-
-def _quantized(fields: dict[str, Any], tensors: _Tensors) -> QuantizedExpansion:
-    packed = {
-        name: _packed(name, fields["tables"], tensors)
-        for name, table in fields["tables"].items()
-        if table is not None
-    }
-    if not all(np.isfinite(array.decoded()).all() for array in packed.values()):
-        raise corrupt("its packed arrays hold NaN or infinity")
-    if "scale" in packed and not (packed["scale"].decoded() > 0).all():
-        raise corrupt("its scales are not positive")
-    return QuantizedExpansion(
-        packed["log_gamma"] if "log_gamma" in packed else tensors.floats("gamma", 1),
-        packed["centers"],
-        packed["coef"],
-        tensors.floats("intercept", 1),
-        packed["shift"] if "shift" in packed else fields["shift"],
-        packed["scale"] if "scale" in packed else fields["scale"],
-        packed.get("projection"),
-    )
-
-
-def _packed(name: str, tables: dict[str, Any], tensors: _Tensors) -> PackedArray:
-    format_name, shape, step = tables[name].values()
-    format = FORMATS[format_name]
-    unpacked_bytes = 4 * math.prod(shape)
-    if unpacked_bytes > tensors.max_bytes:
-        raise ModelFileError(
-            f"has a packed array {name!r} of {unpacked_bytes} bytes when it is unpacked; give load "
-            f"a larger max_bytes than {tensors.max_bytes} to read it."
-        )
-    is_packed = format.n_levels is not None
-    data = tensors.read(name, np.uint8 if is_packed else np.dtype(format.name).type)
-    packed = PackedArray(format, shape, data, step)
-    if packed.nbytes != format.n_bytes(math.prod(shape)) or not (is_packed or data.shape == shape):
-        raise corrupt(f"the packed array {name!r} has another size than its metadata say")
-    return packed
 
 
 def _classes(fields: dict[str, Any] | None, scheme: str, n_outputs: int) -> Any:

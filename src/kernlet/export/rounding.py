@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics import r2_score
 
 from kernlet._typing import Floats, Indices, Matrix
-from kernlet.affine import CurvedMap
+from kernlet.affine import AffineMap, CurvedMap
 from kernlet.kernels.base import as_float32
 from kernlet.kernels.gram import as_dense, dense_centers
 from kernlet.model.model import Model
@@ -135,13 +135,12 @@ def clear_rows(model: Model, outputs: Floats, margin: float = _CLEAR_MARGIN) -> 
 
 def clear_of_thresholds(model: Model, rows: Floats) -> Indices:
     """Rows none of whose features is within round-off of the threshold of a step."""
-    map = model.input_map
-    steps = map.steps if isinstance(map, CurvedMap) else None
-    if steps is None:
+    map = model.expansion.input_map
+    if not isinstance(map, CurvedMap) or map.steps is None:
         return np.arange(len(rows))
-    assert isinstance(map, CurvedMap)
-    flat = replace(map, matrix=None, steps=None)(rows.astype(np.float64))
-    distances = np.abs(flat[:, steps.features] - steps.thresholds)
+    steps = map.steps
+    curved = replace(map, matrix=None, steps=None)(model.scaled(rows.astype(np.float64)))
+    distances = np.abs(curved[:, steps.features] - steps.thresholds)
     sizes = np.maximum(1.0, np.abs(steps.thresholds))
     clear = np.flatnonzero((distances > _CLEAR_OF_A_STEP * sizes).all(axis=1))
     return clear if len(clear) else np.arange(len(rows))
@@ -176,11 +175,18 @@ def likely_rows(model: Model, n_rows: int = 200) -> Floats:
     picked = centers[random.randint(len(centers), size=n_rows)]
     points = picked + 0.1 * centers.std() * random.normal(size=picked.shape)
     points[: len(centers)] = picked[: len(centers)]
-    map = model.input_map
+    return _before(model.scaler, _before(model.expansion.input_map, points))
+
+
+def _before(map: AffineMap | None, points: Floats) -> Floats:
+    """Rows that a map takes to points or, where its steps leave gaps, near them."""
     if map is None:
         return points
     if map.matrix is not None:
         points = points @ np.linalg.pinv(map.matrix.astype(float)).T
+    if isinstance(map, CurvedMap):
+        points = points if map.steps is None else 2 * points - map.steps(points)
+        points = np.sinh(np.clip(points, -20, 20)) if map.is_asinh else points
     return points / map.scale.astype(float) + map.shift.astype(float)
 
 

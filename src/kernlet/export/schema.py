@@ -29,10 +29,10 @@ def corrupt(reason: str) -> ModelFileError:
 
 _SUMMARY_LEVELS = 50
 _MAX_COLUMNS = 2**24  # of a table
+_MAX_BLOCK = 2**10  # pixels
 
-# A check takes a JSON value and its path (for the message) and returns the value, or raises. The
-# keys are those of format 1: "machine" is the expansion, "front" its input map, "tables" its packed
-# arrays.
+# A check takes a JSON value and its path (for the message) and returns the value, or raises.
+# "machine" is the expansion, "front" its input map, "tables" its packed arrays.
 
 Check = Callable[[Any, str], Any]
 
@@ -163,13 +163,15 @@ def _quantized_machine(value: Any, path: str) -> Any:
     tables = _TABLES(value["tables"], f"{path}.tables")
     numbers = {"shift": _number(-3.5e38, 3.5e38), "scale": _number(1e-30, 3.5e38)}  # in float32
     numbers = {name: check for name, check in numbers.items() if tables[name] is None}
-    return {"tables": tables} | record(**numbers)(value, path)
+    return {"tables": tables} | record(**numbers)(value, path) | _SHAPE(value, path)
 
 
 def _packed_array(n_dimensions: int) -> Check:
     shape = list_of(integer(0, 2**31 - 1), n_dimensions)
     # In float32 a smaller step would be subnormal, or 0.
-    return record(format=_choice(*FORMATS), shape=shape, step=_number(1e-38, 3.5e38))
+    step = _number(1e-38, 3.5e38)  # None of two dimensions: one for each column
+    step = _optional(step) if n_dimensions > 1 else step
+    return record(format=_choice(*FORMATS), shape=shape, step=step)
 
 
 _DATE = record(
@@ -205,8 +207,23 @@ _TABLES = record(
     shift=_optional(_packed_array(1)),
     scale=_optional(_packed_array(1)),
     log_gamma=_optional(_packed_array(1)),
+    half_widths=_optional(_packed_array(2)),
+    slopes=_optional(_packed_array(1)),
+    jumps=_optional(_packed_array(1)),
 )
-_EXPANSION = record(kernel=_object, front=_flag, n_features=_optional(integer(1, 2**31 - 1)))
+# Files of format 1 have none of these.
+_SHAPE = record(
+    alpha=_optional(_number(0, 3.5e38)),
+    is_asinh=_optional(_flag),
+    block=_optional(integer(1, _MAX_BLOCK)),
+    n_outputs=_optional(integer(1, 2**31 - 1)),
+)
+_EXPANSION = record(
+    kernel=_object,
+    front=_flag,
+    n_features=_optional(integer(1, 2**31 - 1)),
+    curve=_optional(record(is_asinh=_flag, has_steps=_flag)),
+)
 MODEL = record(
     kind=_choice(*get_args(Kind)),
     machine=_machine,

@@ -28,7 +28,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernlet._typing import Floats, Indices
-from kernlet.affine import AffineMap, compose, scaler_bytes
+from kernlet.affine import AffineMap, CurvedMap, compose, scaler_bytes
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.bandwidth import KERNEL_NAMES
 from kernlet.kernels.base import Kernel
@@ -241,6 +241,12 @@ class Model:
         try:
             return compose(self.scaler, self.expansion.input_map)
         except ValueError:
+            if isinstance(self.expansion.input_map, CurvedMap):
+                raise ValueError(
+                    "The machine has an asinh or steps in its features, and cannot be composed "
+                    "with the PCA or other matrix before it: leave that out, or export "
+                    "pipeline[-1] alone."
+                ) from None
             raise ValueError(
                 "The steps before the machine give more features than they have columns, and its "
                 "own shift cannot be composed with them: leave out the FeatureUnion, or export "

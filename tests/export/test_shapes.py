@@ -1,0 +1,208 @@
+"""Compact machines of every shape, of random tables, in C, in files, in ONNX and in pickles."""
+
+import json
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import kernlet
+from kernlet import KernelExpansion, to_c
+from kernlet.affine import AffineMap
+from kernlet.export.c_tables import pack
+from kernlet.export.file import ModelFileError
+from kernlet.model.model import Model, as_model
+from kernlet.quantization import PackedArray
+from support.c_programs import compiled, needs_gcc, run
+from support.model_files import parts, signed
+from support.random_machines import SHAPES, random_compact
+
+
+def machine(name, seed=0, **options):
+    """A machine of a shape with centers of ordinary size, and rows for it."""
+    rng = np.random.default_rng(seed)
+    points = lambda rng, *shape: rng.normal(size=shape)  # noqa: E731
+    expansion = random_compact(rng, **{"points": points, **SHAPES[name], **options})
+    return expansion, rng.normal(size=(80, expansion.n_features))
+
+
+def n_single_steps(expansion):
+    """Packed arrays with one step, a float32 number."""
+    arrays = [*expansion.packed.values(), expansion.shift, expansion.scale]
+    arrays += [expansion.steps.jumps] if expansion.steps is not None else []
+    arrays = [getattr(array, "values", array) for array in arrays]
+    return sum(
+        isinstance(array, PackedArray) and array.format.has_step and not np.ndim(array.step)
+        for array in arrays
+    )
+
+
+@needs_gcc
+@pytest.mark.parametrize("storage", ["stored", "float32", "float16", "int8"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_c_computes_what_the_tables_say(name, storage, tmp_path):
+    expansion, X = machine(name)
+    exp = "libm" if storage == "float32" else "polynomial"
+    source = to_c(expansion, tmp_path, storage, X=X, exp=exp)
+    program = compiled(source)
+    assert subprocess.run([program], check=False).returncode == 0
+    exact = pack(as_model(expansion), storage)[0].outputs(np.float32(X).astype(float))
+    values = run(program, X, False)
+    assert np.abs(values - exact).max() < source.tolerance
+    assert source.tolerance < 1e-4 * max(1.0, np.abs(exact).max())
+    expected = expansion.decision_values(np.float32(X).astype(float))
+    if storage in ("stored", "float32"):
+        assert_allclose(values, expected, atol=source.tolerance)
+    assert ("math.h" in (tmp_path / "model.c").read_text()) == (exp == "libm")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("formats", [("int8",), ("int6", "int4", "ternary")])
+def test_c_stores_the_bytes_that_the_machine_counts(name, formats, tmp_path):
+    # a step is a constant in the code, and none of a float32 table
+    expansion, X = machine(name, formats=formats, intercept=np.float16)
+    source = to_c(expansion, tmp_path, "stored", X=X)
+    assert source.table_bytes == expansion.nbytes - 4 * n_single_steps(expansion)
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", ["steps", "blocks", "box", "everything", "asinh"])
+def test_a_scaler_in_front_is_part_of_the_code(name, tmp_path):
+    expansion, X = machine(name)
+    rng = np.random.default_rng(1)
+    scaler = AffineMap(rng.normal(size=X.shape[1]), np.exp(rng.normal(size=X.shape[1])))
+    model = Model(expansion, scaler=scaler)
+    source = to_c(model, tmp_path, X=X)
+    values = run(compiled(source), X, False)
+    assert_allclose(values, model.outputs(np.float32(X).astype(float)), atol=source.tolerance)
+
+
+def test_a_matrix_in_front_of_a_curve_is_refused(tmp_path):
+    expansion, X = machine("steps")
+    model = Model(expansion, scaler=AffineMap(0.0, 1.0, np.eye(X.shape[1])))
+    with pytest.raises(ValueError, match=r"has an asinh or steps .* PCA or other matrix"):
+        to_c(model, tmp_path, X=X)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_file_and_a_pickle_hold_all_of_it(name, tmp_path):
+    expansion, X = machine(name)
+    kernlet.save(expansion, tmp_path / "m")
+    for again in (kernlet.load(tmp_path / "m"), pickle.loads(pickle.dumps(expansion))):
+        assert again.nbytes == expansion.nbytes
+        assert again.storage == expansion.storage
+        assert again.kernel == expansion.kernel
+        assert again.intercept.dtype == expansion.intercept.dtype
+        assert_array_equal(again.decision_values(X), expansion.decision_values(X))
+    kernlet.save(kernlet.load(tmp_path / "m"), tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["box", "steps and asinh", "rational quadratic widths"])
+def test_a_file_holds_machines_of_plain_numbers(name, tmp_path):
+    packed, X = machine(name)
+    fields = (packed.kernel, packed.centers, packed.coef, packed.intercept, packed.input_map)
+    expansion = KernelExpansion(*fields)
+    kernlet.save(expansion, tmp_path / "m")
+    again = kernlet.load(tmp_path / "m")
+    assert_array_equal(again.decision_values(X), expansion.decision_values(X))
+
+
+def edited(path, change):
+    """A signed file whose metadata, or whose tensors' types, were changed."""
+    header, body = parts(path.read_bytes())
+    metadata = json.loads(header["__metadata__"]["kernlet"])
+    change(metadata, header)
+    header["__metadata__"]["kernlet"] = json.dumps(metadata)
+    path.write_bytes(signed(header, body))
+
+
+def set_machine(**values):
+    return lambda metadata, header: metadata["machine"].update(values)
+
+
+def drop_tensor(name):
+    return lambda metadata, header: header.update({"other": header.pop(name)})
+
+
+def set_table(table, **values):
+    return lambda metadata, header: metadata["machine"]["tables"][table].update(values)
+
+
+def drop_table(table):
+    return lambda metadata, header: metadata["machine"]["tables"].pop(table)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("rational quadratic", set_machine(alpha=0), r"machine\.alpha must be a finite number"),
+        ("asinh", set_machine(is_asinh=1), r"machine\.is_asinh must be true or false"),
+        ("blocks", set_machine(block=0), r"machine\.block must be an integer from 1 to 1024"),
+        ("blocks", set_machine(block=1024), "means of blocks of .* give load a larger max_bytes"),
+        ("steps", set_machine(block=2), "Means of blocks have one shift and one scale"),
+        ("one class", set_machine(n_outputs=2), "outputs of its coefficients|coef has shape"),
+        ("one class", set_machine(n_outputs=2**31 - 1), "coefficients of .* larger max_bytes"),
+        ("one class", set_machine(n_outputs=None), "coef has shape|nothing uses its tensor"),
+        ("one class", drop_tensor("coef.outputs"), "tensor 'coef.outputs' is missing"),
+        ("steps", drop_tensor("steps.thresholds"), "tensor 'steps.thresholds' is missing"),
+        ("steps", drop_table("jumps"), "nothing uses its tensor 'jumps'"),
+        ("box", drop_tensor("half_widths.steps"), "tensor 'half_widths.steps' is missing"),
+        ("box", set_table("half_widths", step=0.1), "nothing uses its tensor"),
+        ("box", drop_table("slopes"), "A box kernel has half-widths and slopes"),
+        ("box of one step", set_table("slopes", shape=[8]), "'slopes' has another size"),
+        ("widths", drop_table("log_gamma"), "tensor 'gamma' is missing"),
+        ("widths", set_table("log_gamma", step=1e6), "gamma must be positive and finite"),
+        ("box", set_machine(alpha=1.0), "no gamma or alpha"),
+    ],
+)
+def test_edited_files_are_refused(name, change, message, tmp_path):
+    kernlet.save(machine(name)[0], tmp_path / "m")
+    edited(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        kernlet.load(tmp_path / "m", max_bytes=10**8)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "numbers", "message"),
+    [
+        ("one class", "coef.outputs", np.full(2, 255, np.uint8), "an output that it does not have"),
+        ("two classes", "coef.outputs", np.zeros(4, np.uint8), "or twice to one"),
+        ("steps", "steps.features", np.full(6, 9, np.uint8), "a feature that it does not have"),
+        ("steps", "steps.thresholds", np.full(6, np.nan, np.float16), "NaN or infinity"),
+        ("box", "centers.steps", np.zeros(9, np.float16), "no positive step for each column"),
+        ("box", "slopes", np.full(9, -1, np.float16), "kernel.slopes must be from 0"),
+    ],
+)
+def test_edited_tensors_are_refused(name, tensor, numbers, message, tmp_path):
+    rng_of_halves = next(seed for seed in range(9) if _has_halves(machine(name, seed)[0]))
+    kernlet.save(machine(name, rng_of_halves)[0], tmp_path / "m")
+    header, body = parts((tmp_path / "m").read_bytes())
+    start, end = header[tensor]["data_offsets"]
+    assert end - start == numbers.nbytes
+    body = body[:start] + numbers.tobytes() + body[end:]
+    (tmp_path / "m").write_bytes(signed(header, body))
+    with pytest.raises(ModelFileError, match=message):
+        kernlet.load(tmp_path / "m")
+
+
+def _has_halves(expansion):
+    """Whether its thresholds, if it has any, are float16."""
+    return expansion.steps is None or expansion.steps.thresholds.dtype == np.float16
+
+
+def test_files_of_the_first_format_still_load(tmp_path):
+    expansion, X = machine("projected")
+    kernlet.save(expansion, tmp_path / "m")
+
+    def older(metadata, header):
+        metadata["format_version"] = 1
+        for name in ("alpha", "is_asinh", "block", "n_outputs"):
+            del metadata["machine"][name]
+
+    edited(tmp_path / "m", older)
+    again = kernlet.load(tmp_path / "m")
+    assert_array_equal(again.decision_values(X), expansion.decision_values(X))

@@ -1,5 +1,6 @@
 """Rows that are pixels: how to tell, and augmentation by random transforms."""
 
+import os
 from dataclasses import replace
 
 import array_api_strict
@@ -22,6 +23,7 @@ from kernlet.compact.images import (
 )
 from kernlet.compact.inputs import Inputs
 from kernlet.compact.plan import StoragePlan
+from kernlet.datasets import load
 from kernlet.devices import NUMPY, Device, to_numpy
 
 SIDE, N_ROWS = 10, 200
@@ -79,6 +81,25 @@ def test_other_columns_are_not():
     assert not are_images(blurred(16)[:, :-1])
     assert not are_images(np.ones((300, 256)))
     assert not are_images(blurred(16)[:1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "is_square"),
+    [
+        ("usps", True),
+        ("mnist", True),
+        ("optdigits", False),
+        ("satimage", False),
+        ("letter", False),
+        ("sonar", False),
+        ("mushroom", False),
+    ],
+)
+def test_images_among_the_data_sets(name, is_square):
+    if not os.environ.get("KERNLET_DATA"):
+        pytest.skip("KERNLET_DATA is not set: it names the folder of the data sets")
+    assert are_images(load(name).X) == is_square
 
 
 # -- Transforms ------------------------------------------------------------------------------

@@ -295,6 +295,34 @@ def train(config=SHORT, device=NUMPY, random_state=0, form=None, **options):
     return train_network(begin, LOSS, toy(device), config, random, **options)
 
 
+class Visits:
+    """A squared error that records the targets it is given: here the numbers of the rows."""
+
+    def __init__(self):
+        self.targets = []
+
+    def value_and_grad(self, outputs, targets):
+        self.targets.append(np.asarray(targets)[:, 0])
+        return SquaredError().value_and_grad(outputs, targets)
+
+
+@pytest.mark.parametrize("gathered", [1, 100, 2**16])
+def test_every_row_is_visited_once_per_epoch_whatever_is_gathered_at_once(monkeypatch, gathered):
+    monkeypatch.setattr("kernlet.compact.train.GATHERED_NUMBERS", gathered)
+    X, numbers = np.ones((N_ROWS, N_FEATURES)), np.arange(N_ROWS)
+    batches = BatchLoader(X, numbers[:, None] / N_ROWS, np.ones(N_ROWS))
+    arrays = start().arrays()
+    arrays = {**arrays, "weights": arrays["weights"][:1], "intercept": np.zeros(1, np.float32)}
+    network, loss = KernelNetwork(**arrays), Visits()
+    config = TrainingConfig(n_epochs=2, batch_size=32, learning_rate=0.0)
+    train_network(network, loss, batches, config, np.random.RandomState(0))
+    *visits, _ = loss.targets  # the last one checks the last step
+    assert {len(batch) for batch in visits} == {30}
+    for epoch in (visits[:5], visits[5:]):
+        np.testing.assert_array_equal(np.sort(np.rint(N_ROWS * np.concatenate(epoch))), numbers)
+    assert not np.array_equal(np.concatenate(visits[:5]), np.concatenate(visits[5:]))
+
+
 def in_numpy(network):
     return {name: to_numpy(array) for name, array in network.arrays().items()}
 

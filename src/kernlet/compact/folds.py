@@ -142,17 +142,20 @@ class StackedBatches:
 
     def targets(self, indices: Array) -> Array:
         """Targets of shape (n_folds, n_rows, n_outputs), or with the candidates in front."""
-        return self._shaped(self._loaders[0].targets, indices, -2)
+        xp = self.device.namespace
+        targets = self._loaders[0].targets(array_namespace(indices).reshape(indices, (-1,))).mT
+        # Columns stay contiguous where they are: those of the folds one after the other.
+        targets = xp.reshape(targets, (*targets.shape[:-1], *indices.shape))
+        return xp.moveaxis(targets, -3, -1)
 
     def weights(self, indices: Array) -> Array:
         """Weights of shape (n_folds, n_rows)."""
         return self._shaped(self._loaders[0].weights, indices)
 
-    def _shaped(self, read: Any, indices: Array, axis: int = 0) -> Array:
+    def _shaped(self, read: Any, indices: Array) -> Array:
         xp = array_namespace(indices)
         values = read(xp.reshape(indices, (-1,)))
-        front, back = values.shape[:axis], values.shape[axis:][1:]
-        return array_namespace(values).reshape(values, (*front, *indices.shape, *back))
+        return array_namespace(values).reshape(values, (*indices.shape, *values.shape[1:]))
 
 
 def train_stack(

@@ -18,7 +18,13 @@ from kernlet._typing import Array, Floats
 from kernlet.devices import array_namespace
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import dense_centers
-from kernlet.kernels.rbf import augment_centers, augment_rows, gaussian_matmul, row_products
+from kernlet.kernels.rbf import (
+    augment_centers,
+    augment_rows,
+    gaussian_matmul,
+    row_products,
+    row_sums,
+)
 from kernlet.quantization import QuantizedExpansion, SparsePackedArray
 
 Arrays = dict[str, Array]
@@ -52,9 +58,11 @@ class CrossEntropy:
             return values[..., 0], probability - targets
         logits = outputs - xp.max(outputs, axis=-1, keepdims=True)
         powers = xp.exp(logits)
-        sums = xp.sum(powers, axis=-1, keepdims=True)
-        values = xp.log(sums[..., 0]) - xp.sum(targets * logits, axis=-1)
-        return values, powers / sums - targets
+        sums = row_sums(powers)
+        values = xp.log(sums) - row_sums(targets * logits)
+        powers /= sums[..., None]
+        powers -= targets
+        return values, powers
 
 
 @dataclass(frozen=True)
@@ -220,6 +228,10 @@ class KernelNetwork:
         names = [field.name for field in fields(self) if field.name not in _CONSTANTS]
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
+    def with_arrays(self, arrays: Arrays) -> KernelNetwork:
+        """The network with other parameters."""
+        return KernelNetwork(**arrays, mask=self.mask, step_matrix=self.step_matrix)
+
     def map(self, function: Callable[[Array], Array]) -> KernelNetwork:
         """The network with a function applied to each array, such as a move to a device."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -244,32 +256,37 @@ class KernelNetwork:
         Time is about 4 n_rows n_centers rank, plus 4 n_rows rank n_features with a projection.
         """
         shares = row_weights / X.shape[-2]
-        total, grad = None, {}
-        for rows in self._blocks(X):
-            block = X[..., rows, :], targets[..., rows, :], shares[..., rows]
-            value, part = self._value_and_grad(loss, *block)
-            if total is None:
-                total, grad = value, part
-            else:
-                total = total + value
-                grad = {name: array + part[name] for name, array in grad.items()}
+        first, *others = self._blocks(X)
+        if not others:
+            return self._value_and_grad(loss, X, targets, shares)
+        total, grad = self._block_grad(loss, X, targets, shares, first)
+        for rows in others:
+            value, part = self._block_grad(loss, X, targets, shares, rows)
+            total = total + value
+            grad = {name: array + part[name] for name, array in grad.items()}
         return total, grad
+
+    def _block_grad(
+        self, loss: Loss, X: Array, targets: Array, shares: Array, rows: slice
+    ) -> tuple[Array, Arrays]:
+        """The part of some rows in value and gradient."""
+        block = X[..., rows, :], targets[..., rows, :], shares[..., rows]
+        return self._value_and_grad(loss, *block)
 
     def _value_and_grad(
         self, loss: Loss, X: Array, targets: Array, shares: Array
     ) -> tuple[Array, Arrays]:
-        xp = array_namespace(X)
         features = self._features(X)
         kernel = self._kernel(self._projected(features))
         losses, grad_outputs = loss.value_and_grad(self._outputs(kernel.values), targets)
         grad_outputs = grad_outputs * shares[..., None]
         grad = {"weights": grad_outputs.mT @ kernel.values}
-        grad["intercept"] = xp.sum(grad_outputs, axis=-2)
+        grad["intercept"] = row_sums(grad_outputs.mT)
         grad |= kernel.grad(grad_outputs @ self.weights)
         layer = (self.projection, self.log_feature_scales, self.jumps)
         if any(array is not None for array in layer):
             grad |= self._input_grad(X, features, kernel.grad_rows())
-        return xp.sum(shares * losses, axis=-1), grad
+        return row_products(shares, losses), grad
 
     def _outputs(self, K: Array) -> Array:
         # Columns contiguous, for numpy is slow with reductions along rows of a few numbers.

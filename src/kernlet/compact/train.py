@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -65,6 +65,8 @@ _MAX_HALVINGS = 10
 #: Offsets at which the noise of a batch may begin in one long vector of noise. Fresh noise for each
 #: batch would take about as long as its matrix products; few offsets keep the vector in the cache.
 NOISE_OFFSETS = 65_537
+#: Numbers of the rows that are gathered at once, for one or more batches: few calls, in the cache.
+GATHERED_NUMBERS, GATHERED_ON_DEVICE = 2**16, 2**24
 
 _ROW_VISITS = 2_160_000  # rows times epochs
 _EPOCHS = (10, 120)
@@ -164,7 +166,6 @@ class _Stage:
     ) -> None:
         self.loss, self.batches, self.random, self.levels = loss, batches, random, levels
         self.has_noise = bool(np.any(config.noise))
-        self.noise_deviation: Array = batches.device.send(config.noise)
         n_batches = -(-batches.n_rows // config.batch_size)
         bounds = np.linspace(0, batches.n_rows, n_batches + 1).astype(int).tolist()
         self.slices = [slice(start, stop) for start, stop in pairwise(bounds)]
@@ -182,11 +183,12 @@ class _Stage:
         self.adam = Adam(arrays, rates, config.n_epochs * n_batches)
         self.state, self.good = self.adam.start, self.adam.start.copy()
         self.n_steps = self.n_halvings = 0
-        self.last_batch: Array = batches.as_indices(np.arange(1))
-        self.noise = self._draw_noise(min(config.batch_size, batches.n_rows))
-        self._step: Function = self._take_step
-        if batches.is_cached:
-            self._step = capture_cuda_graph(self._take_step, batches.device)
+        self.last_batch: tuple[Array, ...] = ()
+        n_rows = min(config.batch_size, batches.n_rows)
+        gathered = GATHERED_NUMBERS if batches.device.is_numpy else GATHERED_ON_DEVICE
+        self.n_gathered = max(1, gathered // (n_rows * batches.n_features))
+        self.noise = self._draw_noise(config.noise, min(batches.n_rows, self.n_gathered * n_rows))
+        self._step: Function = capture_cuda_graph(self._take_step, batches.device)
 
     def _shaped_step(self, name: str, step: Any) -> Floats:
         """The step of a parameter, or those of a stack, so that they broadcast with it."""
@@ -215,12 +217,12 @@ class _Stage:
         for first in range(0, len(self.slices), _STEPS_PER_CHECK):
             window = self.slices[first : first + _STEPS_PER_CHECK]
             total: Array = self.batches.device.send(np.zeros(self.stack_shape))
-            for rows in window:
-                self.last_batch = order[..., rows]
+            for number, batch in enumerate(self._batches_of(order, window), 1):
+                self.last_batch = batch
                 # A step overwrites the state. The last loss of a window is that before its step,
                 # so that the state before it is the one known to be good.
-                before = self.state.copy() if rows is window[-1] else self.state
-                *state, total = self._step(*self.state, total, *self._step_inputs(self.last_batch))
+                before = self.state.copy() if number == len(window) else self.state
+                *state, total = self._step(*self.state, total, *batch)
                 self.state = AdamState(*state)
                 self.n_steps += 1
             loss = self._sum(total)
@@ -234,42 +236,52 @@ class _Stage:
 
     def check_last_step(self) -> None:
         """Undo the last step, which no loss has checked yet, if the last batch diverges."""
-        batch, noise, _ = self._step_inputs(self.last_batch)
-        value, _ = self._value_and_grad(self.adam.arrays(self.state.vector), batch, noise)
+        value, _ = self._value_and_grad(self.adam.arrays(self.state.vector), *self.last_batch[:3])
         self._guard(self._sum(value), self.state.copy())
 
-    def _step_inputs(self, batch: Array) -> tuple[Array, Array, Array]:
-        """What changes from step to step: rows, noise and step size."""
-        size = self.adam.step_size(self.n_steps) / 2**self.n_halvings
-        n_numbers = batch.shape[-1] * self.batches.n_features if self.has_noise else 0
+    def _batches_of(self, order: Array, window: list[slice]) -> Iterator[tuple[Array, ...]]:
+        """Rows with noise, targets, weights and step size of each batch of a window."""
+        steps = range(self.n_steps, self.n_steps + len(window))
+        sizes = [self.adam.step_size(step) / 2**self.n_halvings for step in steps]
+        step_sizes = self.batches.device.send(sizes)
+        for first in range(0, len(window), self.n_gathered):
+            group = window[first : first + self.n_gathered]
+            start = group[0].start
+            numbers = order[..., start : group[-1].stop]
+            rows = self._with_noise(self.batches.rows(numbers))
+            weights = self.batches.weights(numbers)
+            for number, batch in enumerate(group, first):
+                part = slice(batch.start - start, batch.stop - start)
+                # Targets have contiguous columns, of this batch only: see `column_major`.
+                targets = self.batches.targets(numbers[..., part])
+                yield rows[..., part, :], targets, weights[..., part], step_sizes[number]
+
+    def _with_noise(self, rows: Array) -> Array:
+        """Noise on the features of rows, not on the indicators of steps behind them."""
+        if not self.has_noise:
+            return rows
+        xp, n_features = self.batches.device.namespace, self.batches.n_features
         start = self.random.randint(NOISE_OFFSETS)
-        noise = self.noise[start : start + n_numbers]
-        return batch, noise, self.batches.device.send(np.array(size))
+        noise = self.noise[..., start : start + rows.shape[-2] * n_features]
+        noise = xp.reshape(noise, (*noise.shape[:-1], rows.shape[-2], n_features))
+        if noise.ndim > rows.ndim:  # a stack of networks with noise of several deviations
+            shape = (*noise.shape[:-3], *rows.shape)
+            rows = xp.asarray(xp.broadcast_to(rows, shape), copy=True)
+        rows[..., :n_features] += noise
+        return rows
 
     def _take_step(self, *arrays: Array) -> tuple[Array, ...]:
         """The next state, which overwrites the given one, and the total with this batch's loss."""
-        *state, total, batch, noise, step_size = arrays
-        value, grad = self._value_and_grad(self.adam.arrays(state[0]), batch, noise)
+        *state, total, rows, targets, weights, step_size = arrays
+        parameters = self.adam.arrays(state[0])
+        value, grad = self._value_and_grad(parameters, rows, targets, weights)
         return (*self.adam.update(AdamState(*state), grad, step_size), total + value)
 
-    def _value_and_grad(self, arrays: Arrays, batch: Array, noise: Array) -> tuple[Array, Arrays]:
-        rows = self.batches.rows(batch)
-        if noise.shape[0]:
-            rows = self._with_noise(rows, noise)
-        targets, weights = self.batches.targets(batch), self.batches.weights(batch)
+    def _value_and_grad(
+        self, arrays: Arrays, rows: Array, targets: Array, weights: Array
+    ) -> tuple[Array, Arrays]:
         value, grad = self._quantized(arrays).value_and_grad(self.loss, rows, targets, weights)
         return value, grad if self.rounding is None else self.rounding.grad(grad)
-
-    def _with_noise(self, rows: Array, noise: Array) -> Array:
-        """Noise on the inputs, not on the indicators of steps behind them."""
-        xp, n_features = self.batches.device.namespace, self.batches.n_features
-        noise = xp.reshape(noise, (rows.shape[-2], n_features))
-        if rows.shape[-1] == n_features:
-            return rows + self.noise_deviation * noise
-        inputs = rows[..., :n_features] + self.noise_deviation * noise
-        steps = rows[..., n_features:]
-        steps = xp.broadcast_to(steps, (*inputs.shape[:-1], steps.shape[-1]))
-        return xp.concat([inputs, steps], axis=-1)
 
     def _guard(self, loss: float, before: AdamState) -> None:
         """Keep a state of finite loss; otherwise return to the last one and halve the rates."""
@@ -287,13 +299,17 @@ class _Stage:
     def _quantized(self, arrays: Arrays) -> KernelNetwork:
         if self.rounding is not None:
             arrays = self.rounding.quantized(arrays)
-        return replace(self.start, **arrays)
+        return self.start.with_arrays(arrays)
 
-    def _draw_noise(self, batch_size: int) -> Array:
+    def _draw_noise(self, noise: Any, n_rows: int) -> Array:
+        """One long vector of noise, or one for each deviation of a stack."""
         generator = np.random.default_rng(self.random.randint(2**31 - 1))
-        largest = batch_size * self.batches.n_features
-        n_numbers = largest + NOISE_OFFSETS if self.has_noise else 0
-        return self.batches.device.send(generator.standard_normal(n_numbers, dtype=np.float32))
+        n_numbers = n_rows * self.batches.n_features + NOISE_OFFSETS if self.has_noise else 0
+        numbers: Floats = generator.standard_normal(n_numbers, dtype=np.float32)
+        deviations: Floats = np.asarray(noise, dtype=np.float32)
+        if np.ptp(deviations):
+            return self.batches.device.send(deviations[..., 0] * numbers)
+        return self.batches.device.send(deviations.flat[0] * numbers)
 
     def _sum(self, losses: Array) -> float:
         """The loss of one network, or the sum over a stack, which is finite if all are."""

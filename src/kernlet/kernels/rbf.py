@@ -163,6 +163,13 @@ def row_products(A: Array, B: Array) -> Array:
     return xp.sum(A * B, axis=-1)  # torch's vecdot would form a matrix product for every pair
 
 
+def row_sums(A: Array) -> Array:
+    """Sums of the rows of A; those of its columns are the row sums of A.mT."""
+    if isinstance(A, np.ndarray):  # numpy reduces short rows slowly
+        return A @ np.ones(A.shape[-1], A.dtype)
+    return array_namespace(A).sum(A, axis=-1)
+
+
 def augment_rows(X: Array) -> Array:
     """(x, |x|^2, 1) of every row x."""
     rows = _with_two_columns(X)
@@ -173,11 +180,10 @@ def augment_rows(X: Array) -> Array:
 
 def augment_centers(Z: Array, gamma: Array) -> Array:
     """(2 gamma z, -gamma, -gamma |z|^2) of every center z; gamma of shape (1,) or (n_centers,)."""
-    centers = _with_two_columns(Z)
-    centers[..., -1] = row_products(Z, Z)
-    centers[..., -2] = 1.0
-    centers[..., :-2] *= -2.0
-    centers *= -gamma[..., None]
+    scaled = (2 * gamma)[..., None] * Z
+    centers = _with_two_columns(scaled)
+    centers[..., -2] = -gamma
+    centers[..., -1] = -0.5 * row_products(scaled, Z)
     return centers
 
 

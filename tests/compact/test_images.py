@@ -22,7 +22,9 @@ from kernlet.compact.images import (
     random_affine,
 )
 from kernlet.compact.inputs import Inputs
+from kernlet.compact.network import CrossEntropy, KernelNetwork
 from kernlet.compact.plan import StoragePlan
+from kernlet.compact.train import TrainingConfig, train_network
 from kernlet.datasets import load
 from kernlet.devices import NUMPY, Device, to_numpy
 
@@ -241,3 +243,24 @@ def test_torch_rows_are_those_of_numpy():
 def test_rows_that_are_not_square_images_are_refused():
     with pytest.raises(ValueError, match="X has 99 columns, which are not the pixels of a square"):
         loader(X[:, 1:], augment="shift")
+
+
+@DEVICES
+@pytest.mark.parametrize("cached_bytes", [2**30, 0])
+def test_training_sees_the_images_of_each_epoch(monkeypatch, device, cached_bytes):
+    monkeypatch.setattr(batches_module, "CACHED_BYTES", cached_bytes)
+    loss = CrossEntropy()
+
+    def losses(augment):
+        plain = loader(inputs=Inputs(-0.5, 0.5), device=device, augment=augment)
+        batches = plain.subset(np.arange(0, N_ROWS, 2)).augmented()
+        weights, intercept = np.zeros((3, 4)), np.zeros(3)
+        network = KernelNetwork(rows_of(plain)[:4], weights, intercept, np.array([-4.0]))
+        random = np.random.RandomState(0)
+        config = TrainingConfig(4, batch_size=30, noise=0.1)
+        return train_network(network.map(device.send), loss, batches, config, random).losses
+
+    ours = losses("affine")
+    assert ours == losses("affine")
+    assert ours != losses("shift")
+    assert np.isfinite(ours).all()

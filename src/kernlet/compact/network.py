@@ -176,7 +176,7 @@ def column_major(A: Array) -> Array:
 _LARGEST_EXPONENT = 60.0
 _LEAST_VALUE = 1e-26  # of a kernel: smaller ones become subnormal, which are slow
 #: Numbers per row, center and feature that are formed at once: in the cache of a CPU, and on a GPU.
-_BOX_NUMBERS, _BOX_NUMBERS_ON_DEVICE = 2**18, 2**26
+_BOX_NUMBERS, _BOX_NUMBERS_ON_DEVICE = 2**16, 2**26
 #: Fields of a network that are not trained.
 _CONSTANTS = ("mask", "step_matrix")
 
@@ -451,9 +451,10 @@ class _Box:
         """Gradients by centers, half-widths and log slopes."""
         xp = array_namespace(grad_values)
         by_log = (grad_values * self.values).mT[..., None, :, :]
-        by_p, by_q = self.p * by_log, self.q * by_log
-        self.by_rows = xp.sum(by_p, axis=-2) - xp.sum(by_q, axis=-2)
-        sum_p, sum_q = xp.sum(by_p, axis=-1), xp.sum(by_q, axis=-1)
+        sum_p, sum_q = row_products(self.p, by_log), row_products(self.q, by_log)
+        differences = self.p - self.q
+        differences *= by_log
+        self.by_rows = xp.sum(differences, axis=-2)
         by_widths = 2 * xp.sum(by_log, axis=-1) - sum_p - sum_q
         grad = {"centers": self.slopes * (sum_q - sum_p).mT}
         grad["half_widths"] = self.slopes * by_widths.mT

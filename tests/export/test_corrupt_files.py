@@ -23,6 +23,7 @@ from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model
 from support.exportable_models import IRIS, IRIS_LABELS
 from support.model_files import joined, parts, signed
+from support.random_machines import SHAPES, random_compact
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +35,16 @@ def files(tmp_path_factory):
         make_pipeline(StandardScaler(), SVC()).fit(IRIS, IRIS_LABELS),
         compact.fit(IRIS, IRIS_LABELS),
         make_pipeline(_columns(), PCA(3), SVC()).fit(IRIS, IRIS_LABELS),
+        *(Model(_compact(name), "classifier", np.arange(3)) for name in ("everything", "box")),
     ]
     for number, model in enumerate(models):
         kernlet.save(model, folder / f"{number}")
     return folder, [(folder / f"{number}").read_bytes() for number in range(len(models))]
+
+
+def _compact(name):
+    """A machine of a shape with all kinds of tables, for four features."""
+    return random_compact(np.random.default_rng(0), shape=(6, 4), **SHAPES[name])
 
 
 def _columns():
@@ -73,7 +80,7 @@ def holds_the_same(content, original):
 
 
 @settings(max_examples=700)
-@given(number=st.integers(0, 2), share=st.floats(0, 1, exclude_max=True))
+@given(number=st.integers(0, 4), share=st.floats(0, 1, exclude_max=True))
 def test_truncated(files, number, share):
     folder, contents = files
     content = contents[number]
@@ -83,7 +90,7 @@ def test_truncated(files, number, share):
 @pytest.mark.slow
 @settings(max_examples=1200)
 @given(
-    number=st.integers(0, 2),
+    number=st.integers(0, 4),
     flips=st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 255)), min_size=1, max_size=8),
     in_header=st.booleans(),
 )
@@ -122,7 +129,7 @@ def places(value, path=()):
 
 @pytest.mark.slow
 @settings(max_examples=1200)
-@given(number=st.integers(0, 2), data=st.data())
+@given(number=st.integers(0, 4), data=st.data())
 def test_metadata_edited(files, number, data):
     folder, contents = files
     header, body = parts(contents[number])
@@ -142,7 +149,7 @@ def test_metadata_edited(files, number, data):
 
 @pytest.mark.slow
 @settings(max_examples=800)
-@given(number=st.integers(0, 2), data=st.data())
+@given(number=st.integers(0, 4), data=st.data())
 def test_tensors_that_lie(files, number, data):
     folder, contents = files
     header, body = parts(contents[number])
@@ -165,7 +172,7 @@ def test_tensors_that_lie(files, number, data):
 
 @pytest.mark.slow
 @settings(max_examples=400)
-@given(number=st.integers(0, 2), data=st.data())
+@given(number=st.integers(0, 4), data=st.data())
 def test_numbers_edited_on_purpose(files, number, data):
     folder, contents = files
     header, body = parts(contents[number])

@@ -5,16 +5,24 @@ import pickle
 import subprocess
 
 import numpy as np
+import onnxruntime
 import pytest
+import skl2onnx
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import kernlet
-from kernlet import KernelExpansion, to_c
+from kernlet import KernelExpansion, compress, to_c, to_onnx
 from kernlet.affine import AffineMap
 from kernlet.export.c_tables import pack
 from kernlet.export.file import ModelFileError
+from kernlet.export.predictors import LoadedClassifier
+from kernlet.export.skl2onnx import register_skl2onnx
+from kernlet.model.describe import describe
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import PackedArray
+from kernlet.report.page import write_report
 from support.c_programs import compiled, needs_gcc, run
 from support.model_files import parts, signed
 from support.random_machines import SHAPES, random_compact
@@ -79,11 +87,40 @@ def test_a_scaler_in_front_is_part_of_the_code(name, tmp_path):
     assert_allclose(values, model.outputs(np.float32(X).astype(float)), atol=source.tolerance)
 
 
-def test_a_matrix_in_front_of_a_curve_is_refused(tmp_path):
+def test_a_matrix_in_front_of_a_curve_is_refused_in_c_alone(tmp_path):
     expansion, X = machine("steps")
-    model = Model(expansion, scaler=AffineMap(0.0, 1.0, np.eye(X.shape[1])))
+    matrix = np.random.default_rng(0).normal(size=(X.shape[1], X.shape[1]))
+    model = Model(expansion, scaler=AffineMap(0.0, 1.0, matrix))
+    found = run_graph(to_onnx(model, X=X), X)["scores"]
+    assert_allclose(found, model.outputs(np.float32(X).astype(float)), atol=1e-5)
     with pytest.raises(ValueError, match=r"has an asinh or steps .* PCA or other matrix"):
         to_c(model, tmp_path, X=X)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_onnx_computes_what_the_tables_say(name):
+    expansion, X = machine(name)
+    found = run_graph(to_onnx(expansion, X=X), X)["scores"]
+    expected = expansion.decision_values(np.float32(X).astype(float))
+    assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["box", "everything", "blocks"])
+def test_skl2onnx_takes_them_behind_a_scaler(name):
+    expansion, X = machine(name)
+    register_skl2onnx()
+    loaded = LoadedClassifier(Model(expansion, "classifier", np.arange(3), temperature=0.5))
+    pipeline = make_pipeline(StandardScaler().fit(X), loaded)
+    found = run_graph(skl2onnx.to_onnx(pipeline, np.float32(X[:1])), X)
+    expected = pipeline.predict_proba(np.float32(X).astype(float))
+    assert_allclose(found["probabilities"], expected, atol=1e-4)
+
+
+def run_graph(graph, X):
+    """The outputs of a graph by name."""
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {"X": np.float32(X)}), strict=True))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -206,3 +243,40 @@ def test_files_of_the_first_format_still_load(tmp_path):
     edited(tmp_path / "m", older)
     again = kernlet.load(tmp_path / "m")
     assert_array_equal(again.decision_values(X), expansion.decision_values(X))
+
+
+def test_a_report_says_what_the_machine_is_made_of(tmp_path):
+    expansion, X = machine("box", shape=(7, 2))
+    model = Model(expansion, "classifier", np.arange(3))
+    y = model.codes(model.outputs(X))
+    write_report(model, X, y, tmp_path / "page.html", sizes=False)
+    page = (tmp_path / "page.html").read_text("utf-8")
+    for text in ("a window for each center and feature", "a scale per feature, asinh", ">28<"):
+        assert text in page
+    assert 'id="boundary"' in page
+    header = to_c(model, tmp_path, X=X).files[0].read_text("utf-8")
+    assert "* Kernel: box, half_widths" in header
+    assert "* Input map: a scale per feature, asinh." in header
+
+
+@pytest.mark.parametrize("name", ["steps and asinh", "blocks", "two classes", "rational quadratic"])
+def test_compressed_machines_keep_their_map_and_can_be_shipped(name, tmp_path):
+    expansion, X = machine(name)
+    model = Model(expansion, "classifier", np.arange(3))
+    compressed = compress(model, 3, X, model.codes(model.outputs(X)), random_state=0)
+    assert compressed.n_centers_ == 3
+    assert describe(compressed.expansion_).get("input map") == describe(expansion).get("input map")
+    kernlet.save(compressed, tmp_path / "m")
+    assert_array_equal(kernlet.load(tmp_path / "m").predict(X), compressed.predict(X))
+    to_c(compressed, tmp_path / "c", X=X)
+    to_onnx(compressed, X=X)
+
+
+@pytest.mark.parametrize("name", ["box", "widths", "everything"])
+def test_machines_without_a_feature_space_are_not_compressed(name):
+    expansion, X = machine(name)
+    model = Model(expansion, "classifier", np.arange(3))
+    with pytest.raises(ValueError, match="needs a positive semi-definite kernel"):
+        compress(model, 3, X, model.codes(model.outputs(X)))
+    with pytest.raises(ValueError, match="cannot be taken into its centers"):
+        expansion.unfolded()

@@ -45,6 +45,7 @@ from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
+from kernlet.model.describe import describe
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import PackedArray
 
@@ -306,6 +307,12 @@ class _Code:
     def packed(self) -> dict[str, PackedArray]:
         """Its tables."""
         return self.tables.packed
+
+    @property
+    def description(self) -> dict[str, str]:
+        """What the machine is made of; the format of the tables is said elsewhere."""
+        facts = describe(self.model.expansion, digits=6)
+        return {name: text for name, text in facts.items() if name != "storage"}
 
     @property
     def features(self) -> list[tuple[str, str]]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from kernlet._typing import Floats
-from kernlet.affine import AffineMap, compose
+from kernlet.affine import AffineMap, CurvedMap, StepMap, compose
 from kernlet.export.rounding import (
     FLOAT32_TOLERANCE,
+    clear_of_thresholds,
     dense_points,
     feature_rows,
     likely_rows,
@@ -199,6 +200,7 @@ def check_graph(proto: Any, model: Model, X: Any = None) -> float:
     runtime = require("onnxruntime")
     rows = likely_rows(model) if X is None else feature_rows(model, X)[:_CHECKED_ROWS]
     rows = as_float32(rows, "A feature of")
+    rows = rows[clear_of_thresholds(model, rows)]
     providers = ["CPUExecutionProvider"]
     session = runtime.InferenceSession(proto.SerializeToString(), providers=providers)
     names = [output.name for output in session.get_outputs()]
@@ -241,27 +243,46 @@ def add_outputs(graph: Graph, model: Model, x: str) -> str:
     Distances are computed about the mean of the centers, where the kernel allows it: by way of
     inner products they would cancel in float32 far from the origin.
     """
-    expansion, map = model.expansion, model.input_map
+    expansion = model.expansion
+    maps = [model.scaler, expansion.input_map]
+    if not isinstance(expansion.input_map, CurvedMap):  # which may stand behind any matrix
+        maps = [model.input_map]
     centers = dense_points(dense_centers(expansion.centers))
-    around = None
     if expansion.kernel.is_translation_invariant:
         around = AffineMap(centers.mean(axis=0), np.ones(1))
         centers = centers - around.shift
-        if map is None or map.matrix is None:  # one subtraction does for both
-            map, around = compose(map, around), None
-    u = _add_map(graph, _add_map(graph, x, map), around)
-    values = expansion.kernel.onnx_nodes(graph, u, centers)
+        last = maps.pop()
+        if isinstance(last, CurvedMap) or (last is not None and last.matrix is not None):
+            maps += [last, around]
+        else:  # one subtraction does for both
+            maps.append(compose(last, around))
+    for map in maps:
+        x = _add_map(graph, x, map, expansion.n_features)
+    values = expansion.kernel.onnx_nodes(graph, x, centers)
     coef, intercept = graph.floats(expansion.coef.T), graph.floats(expansion.intercept)
     return graph.node("Gemm", values, coef, intercept)
 
 
-def _add_map(graph: Graph, x: str, map: AffineMap | None) -> str:
+def _add_map(graph: Graph, x: str, map: AffineMap | None, n_features: int) -> str:
     if map is None:
         return x
     x = graph.node("Sub", x, graph.floats(map.shift))
     if not (map.scale == 1).all():
         x = graph.node("Mul", x, graph.floats(map.scale))
+    if isinstance(map, CurvedMap):
+        x = graph.node("Asinh", x) if map.is_asinh else x
+        x = x if map.steps is None else _add_steps(graph, x, map.steps, n_features)
     return x if map.matrix is None else graph.node("MatMul", x, graph.floats(map.matrix.T))
+
+
+def _add_steps(graph: Graph, x: str, steps: StepMap, n_features: int) -> str:
+    """Features plus the jumps of those steps whose thresholds they exceed."""
+    jumps = np.zeros((len(steps.features), n_features))
+    jumps[np.arange(len(jumps)), steps.features] = steps.jumps
+    features = graph.node("Gather", x, graph.integers(steps.features), axis=1)
+    is_above = graph.node("Greater", features, graph.floats(steps.thresholds))
+    counts = graph.node("Cast", is_above, to=graph.types.FLOAT)
+    return graph.node("Add", x, graph.node("MatMul", counts, graph.floats(jumps)))
 
 
 def add_classes(graph: Graph, model: Model, outputs: str) -> tuple[str, str, int | None]:

@@ -175,10 +175,10 @@ def likely_rows(model: Model, n_rows: int = 200) -> Floats:
     picked = centers[random.randint(len(centers), size=n_rows)]
     points = picked + 0.1 * centers.std() * random.normal(size=picked.shape)
     points[: len(centers)] = picked[: len(centers)]
-    return _before(model.scaler, _before(model.expansion.input_map, points))
+    return before(model.scaler, before(model.expansion.input_map, points))
 
 
-def _before(map: AffineMap | None, points: Floats) -> Floats:
+def before(map: AffineMap | None, points: Floats) -> Floats:
     """Rows that a map takes to points or, where its steps leave gaps, near them."""
     if map is None:
         return points

@@ -12,7 +12,7 @@ from kernlet._typing import Floats
 from kernlet.affine import ColumnRanges, are_unlike
 from kernlet.condense.base import draw_image_rows
 from kernlet.expansion import KernelExpansion
-from kernlet.export.rounding import dense_points
+from kernlet.export.rounding import before, dense_points
 from kernlet.extras import missing
 from kernlet.model.model import Model
 from kernlet.report.evaluate import Size, Sizes
@@ -155,14 +155,15 @@ def _draw_path(axes: Any, sizes: Sizes, name: str) -> None:
 
 
 def input_centers(model: Model) -> Floats | None:
-    """Centers in the space of the rows; None behind a projection, which has no inverse."""
-    centers, input_map = dense_points(model.expansion.centers), model.input_map
-    if input_map is None:
-        return centers
-    if input_map.matrix is not None:
-        return None
-    # the input map is z = (x - shift) * scale
-    return centers / input_map.scale.astype(float) + input_map.shift.astype(float)
+    """Centers in the space of the rows; None behind a map that has no inverse."""
+    points = dense_points(model.expansion.centers)
+    for map in (model.expansion.input_map, model.scaler):
+        if map is None:
+            continue
+        if map.matrix is not None or getattr(map, "steps", None) is not None:
+            return None
+        points = before(map, points)
+    return points
 
 
 def image_side(model: Model, X: Any) -> int | None:

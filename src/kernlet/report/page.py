@@ -12,6 +12,7 @@ import numpy as np
 
 from kernlet import __version__
 from kernlet.atomic import atomic_write
+from kernlet.model.describe import describe, operations
 from kernlet.model.model import Model
 from kernlet.report import draw
 from kernlet.report.evaluate import MIN_TEST_ROWS, Evaluation, Sizes, evaluate, try_sizes
@@ -76,7 +77,7 @@ def write_report(
         certificate=list(_certificate(model.summary)),
         smaller=tried.smaller if tried is not None else None,
         few_rows=evaluation.n_rows < MIN_TEST_ROWS,
-        n_multiplications=_n_multiplications(model),
+        operations=operations(model.expansion),
         parameters=list(_parameters(model)),
         facts=list(_facts(model, X, y, data)),
     )
@@ -142,19 +143,8 @@ def _certificate(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield description, form.format(value)
 
 
-def _n_multiplications(model: Model) -> int:
-    """Of one prediction, about: the projection, then distances and coefficients per center."""
-    expansion = model.expansion
-    rank = int(expansion.centers.shape[1])
-    projects = expansion.input_map is not None and expansion.input_map.matrix is not None
-    return expansion.n_centers * (rank + expansion.n_outputs) + projects * rank * model.n_features
-
-
 def _parameters(model: Model) -> Iterator[tuple[str, str]]:
-    yield "kernel", model.expansion.kernel.describe(digits=4)
-    storage = getattr(model.expansion, "storage", None)
-    if storage:
-        yield "storage", ", ".join(f"{k} {v}" for k, v in storage.items())
+    yield from describe(model.expansion).items()
     for key in ("estimator", "choice", "scaling"):
         if model.summary.get(key):
             yield key, str(model.summary[key])

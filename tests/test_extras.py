@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from kernlet import CompactKernelClassifier, L1KernelClassifier, TypicalCondenser, save
-from kernlet.compact.search import CompactPathDisplay
+from kernlet.compact.path import CompactPathDisplay
 from kernlet.condense.base import DeletedImagesDisplay
 from kernlet.rows import open_rows
 

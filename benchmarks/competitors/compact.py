@@ -11,7 +11,7 @@ from benchmarks.competitors.contract import N_SETTINGS, Shape
 from benchmarks.competitors.expansions import ExpansionMachine
 from kernlet import CompactKernelClassifier
 from kernlet.compact.plan import StoragePlan
-from kernlet.compact.search import fair_ranks, largest_within, usual_formats
+from kernlet.compact.space import fair_ranks, largest_within, usual_formats
 from kernlet.compact.trainer import Candidate
 
 TITLE = "compact, tuned"

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.competitors.contract import Shape
 from kernlet.compact.plan import StoragePlan
-from kernlet.compact.search import largest_within
+from kernlet.compact.space import largest_within
 from kernlet.expansion import KernelExpansion
 from kernlet.model.model import Scheme, predicted_codes
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode

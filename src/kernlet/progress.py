@@ -100,6 +100,11 @@ class Progress:
         task.begin()
         return task.end(attributes)
 
+    def note(self, text: str) -> None:
+        """Print a line about the task, where ``verbose`` shows it."""
+        if self.depth <= self._verbose and self.depth:
+            self._print(f"[{type(self.estimator).__name__}] {self.name}: {text}")
+
     def begin(self) -> None:
         """Say that the task begins."""
         self.began = time.monotonic()
@@ -133,6 +138,9 @@ class Progress:
         if self.n_tasks and 2 <= self.n_done < self.n_tasks:
             left = (now - self.began) / self.n_done * (self.n_tasks - self.n_done)
             line += f" ({self.n_done} of {self.n_tasks}, about {left:.1f} s left)"
+        self._print(line)
+
+    def _print(self, line: str) -> None:
         if self.bars is None:
             print(line)
         else:

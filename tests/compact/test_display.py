@@ -4,7 +4,7 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
 
 from kernlet import CompactKernelClassifier, CompactKernelRegressor
-from kernlet.compact.search import CompactPathDisplay
+from kernlet.compact.path import CompactPathDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

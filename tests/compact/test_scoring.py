@@ -129,8 +129,11 @@ def test_few_rows_are_chosen_by_any_scorer(rare, parameters, scoring):
     assert f"({scoring} {machine.validation_score_:.4f}" in machine.choice_
     full = [point.score for point in machine.path_ if point.is_full]
     assert round(machine.validation_score_, 6) in full
-    if parameters:
-        assert round(machine.validation_score_, 6) == max(full)
+    if parameters:  # another shape must be better by a standard error
+        plain = [
+            p.score for p in machine.path_ if p.is_full and p.kernel == "rbf" and not p.n_steps
+        ]
+        assert round(machine.validation_score_, 6) >= max(plain[:3])
 
 
 @pytest.mark.parametrize("parameters", [{"max_bytes": 100}, {}], ids=["bytes", "auto"])

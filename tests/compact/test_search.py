@@ -10,21 +10,23 @@ from hypothesis import strategies as st
 
 from kernlet import CompactKernelClassifier
 from kernlet.compact import machine as machine_module
-from kernlet.compact import search
+from kernlet.compact.path import PathPoint, pack_path, unpack_path
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
-from kernlet.compact.search import (
+from kernlet.compact.search import EFFORTS, choose_by_folds, choose_held_out, choose_size
+from kernlet.compact.space import (
+    NOISE_FACTORS,
+    SMOOTHINGS,
     Space,
-    choose_by_folds,
-    choose_held_out,
-    choose_size,
+    first_candidates,
     largest_within,
     layouts,
-    pack_path,
+    most_trials,
     small_candidates,
-    unpack_path,
+    small_shapes,
+    stages,
 )
-from kernlet.compact.trainer import PathPoint, Trial
+from kernlet.compact.trainer import Trial
 from kernlet.quantization import FORMATS
 
 # -- Plans -----------------------------------------------------------------------------------
@@ -68,39 +70,79 @@ def test_filling_takes_the_most_centers_that_fit(plan, max_bytes, most):
         assert replace(filled, n_centers=filled.n_centers + 1).nbytes > max_bytes
 
 
+open_or = lambda *values: st.sampled_from(["auto", *values])  # noqa: E731
 spaces = st.builds(
     Space,
-    plan=st.builds(StoragePlan, st.integers(1, 300), st.integers(1, 20), st.just(1), width=widths),
+    plan=st.builds(StoragePlan, st.integers(1, 300), st.integers(1, 20), st.just(1)),
     noise=st.sampled_from([0.0, 0.1]),
     n_rows=st.integers(2, 5000),
     max_centers=st.integers(1, 500),
     max_bytes=budgets,
-    storage=st.sampled_from([*STORAGE, "auto"]),
+    storage=open_or(*STORAGE),
     projection=st.none() | st.just("auto"),
+    kernel=open_or("rbf", "rational_quadratic"),
+    width=open_or("shared", "per_center"),
+    n_entries=open_or(None, 1, 2),
+    n_steps=open_or(0, 4),
+    smoothing=st.sampled_from([None, "auto"]),
+    effort=st.sampled_from(sorted(EFFORTS)),
 )
 
 
-@given(space=spaces, make=st.sampled_from([small_candidates, layouts]))
+def is_allowed(space, candidate):
+    """Whether a candidate fits, and has what the space gives."""
+    plan = candidate.plan
+    allowed = plan.nbytes <= space.max_bytes and 1 <= plan.n_centers <= space.max_centers
+    allowed &= plan.rank is None or plan.rank <= plan.n_inputs
+    for name in ("kernel", "width", "n_entries", "n_steps", "block"):
+        given_value = getattr(space, name)
+        allowed &= given_value == "auto" or getattr(plan, name) == given_value
+    if space.projection is None:
+        allowed &= plan.rank is None
+    if space.storage != "auto":
+        allowed &= plan.formats == STORAGE[space.storage]
+    if space.smoothing is None:
+        allowed &= candidate.smoothing is None
+    return allowed
+
+
+@given(space=spaces, make=st.sampled_from([small_candidates, first_candidates]))
 def test_candidates_fit_and_differ(space, make):
     candidates = make(space)
-    plans = [candidate.plan for candidate in candidates]
-    assert all(plan.nbytes <= space.max_bytes for plan in plans)
-    assert all(1 <= plan.n_centers <= space.max_centers for plan in plans)
-    assert all(plan.rank is None or plan.rank <= plan.n_features for plan in plans)
+    assert all(is_allowed(space, candidate) for candidate in candidates)
     assert len(set(candidates)) == len(candidates)
-    assert {candidate.noise for candidate in candidates} <= {space.noise, 3 * space.noise}
-    if space.projection is None:
-        assert {plan.rank for plan in plans} <= {None}
-    if space.storage != "auto":
-        assert {plan.formats for plan in plans} <= {STORAGE[space.storage]}
-    smallest = replace(space.plan, formats=STORAGE["int4"])
+    assert {candidate.noise for candidate in candidates} <= {0.0, space.noise, 3 * space.noise}
+    smallest = replace(space.plain, formats=STORAGE["int4"])
     if space.storage == "auto" and smallest.nbytes <= space.max_bytes:
         assert candidates
+
+
+@given(space=spaces, number=st.integers(0, 30))
+def test_variations_fit_too(space, number):
+    first, *others = stages(space)
+    found = first.candidates(None)
+    for stage in others if found else ():
+        best = found[number % len(found)]
+        varied = stage.candidates(best)
+        assert all(is_allowed(space, candidate) for candidate in varied), stage.name
+        assert all(c.noise / (space.noise or 1) in NOISE_FACTORS for c in varied)
+        found += varied
+
+
+@given(space=spaces, number=st.integers(0, 30))
+def test_shapes_for_few_rows_fit_too(space, number):
+    candidates = small_candidates(space)
+    if candidates:
+        shapes = small_shapes(space, candidates[number % len(candidates)])
+        assert all(is_allowed(space, candidate) for candidate in shapes)
 
 
 def space_of(n_features=8, n_outputs=1, n_rows=500, max_bytes=1000, **options):
     plan = StoragePlan(n_features, n_outputs, 1)
     return Space(plan, 0.1, n_rows, options.pop("max_centers", n_rows), max_bytes, **options)
+
+
+OPEN = dict.fromkeys(("kernel", "width", "n_entries", "n_steps", "smoothing"), "auto")
 
 
 def sizes_of(candidates, rank=None):
@@ -154,6 +196,85 @@ def test_many_rows_try_no_projection_and_three_ranks_that_fill_the_bytes():
         more = replace(candidate.plan, n_centers=candidate.plan.n_centers + 1)
         assert candidate.plan.nbytes <= 4000 < more.nbytes
     assert 6 in {c.plan.rank for c in layouts(space_of(6, 2, 10_000, 2000))}
+
+
+@pytest.mark.parametrize(
+    ("n_features", "format"), [(16, "int8"), (36, "int4"), (60, "int4"), (64, "ternary")]
+)
+def test_projections_of_fewer_inputs_have_more_bits(n_features, format):
+    ranked = [c.plan for c in layouts(space_of(n_features, 10, 10_000, 4000)) if c.plan.rank]
+    assert {plan.formats for plan in ranked} == {("int4", "int4", format)}
+
+
+def test_small_tables_try_boxes_and_steps_beside_the_plain_machines():
+    space = space_of(21, 3, 4000, 1024, **OPEN)
+    candidates = first_candidates(space)
+    plain = layouts(space_of(21, 3, 4000, 1024))
+    assert candidates[:4] == [replace(candidate, smoothing=0.03) for candidate in plain]
+    boxes = [c for c in candidates if c.plan.kernel == "box"]
+    assert {c.plan.formats for c in boxes} == {STORAGE["int8"]}
+    assert all(c.plan.is_asinh and c.plan.rank is None and not c.noise for c in boxes)
+    stepped = [c.plan for c in candidates if c.plan.n_steps]
+    assert {(plan.n_steps, plan.width) for plan in stepped} == {(8, "per_feature")}
+    letter = first_candidates(space_of(16, 26, 16_000, 4096, **OPEN))
+    assert {(c.plan.kernel, c.plan.n_steps) for c in letter} == {("rbf", 0)}
+
+
+def test_a_box_of_a_larger_budget_is_that_of_a_smaller_one():
+    def boxes(max_bytes):
+        candidates = first_candidates(space_of(21, 3, 4000, max_bytes, **OPEN))
+        return [c.plan for c in candidates if c.plan.kernel == "box"]
+
+    small, large = boxes(2048), boxes(16_384)
+    assert small == large
+
+
+def test_images_try_means_of_blocks():
+    space = space_of(256, 10, 7000, 4096, block="auto")
+    blocks = {c.plan.block: c.plan.n_inputs for c in first_candidates(space)}
+    assert blocks == {1: 256, 2: 64}
+    assert {c.plan.block for c in first_candidates(replace(space, block=2))} == {2}
+
+
+def test_each_stage_varies_one_factor_of_the_best():
+    space = space_of(16, 26, 16_000, 4096, **OPEN)
+    varied = {stage.name: stage.candidates for stage in stages(space)}
+    best = varied["shapes"](None)[-1]
+    kernels = [(c.plan.kernel, c.plan.width) for c in varied["kernels"](best) if c != best]
+    assert kernels == [("rational_quadratic", "shared"), ("rational_quadratic", "per_center")]
+    entries = varied["classes per center"](best)
+    assert [c.plan.n_entries for c in entries] == [2, 3, 1]
+    assert all(c.plan.n_centers > best.plan.n_centers for c in entries)  # they fill the bytes
+    assert [c.smoothing for c in varied["smoothing"](best)] == list(SMOOTHINGS)
+    assert [c.noise for c in varied["noise"](best)] == [0.05, 0.2]
+    assert varied["more or less noise"](best) == []
+    assert varied["more or less noise"](replace(best, noise=0.05))[0].noise == 0
+    assert varied["more or less noise"](replace(best, noise=0.2))[0].noise == 0.4
+    assert [c.plan.formats[2] for c in varied["formats"](best)] == ["int6", "int8"]
+    fewer = varied["sizes"](best)
+    assert [c.plan.n_centers for c in fewer] == [best.plan.n_centers // 2]  # an eighth is too few
+    assert {c.plan.formats[:2] for c in fewer} == {("int8", "int8")}
+    assert varied["further sizes"](best) == []
+    few = replace(fewer[0], plan=replace(fewer[0].plan, n_centers=30))
+    assert [c.plan.n_centers for c in varied["further sizes"](few)] == [60]
+    of_ten_classes = replace(best, plan=replace(best.plan, n_outputs=10))
+    entries = varied["classes per center"](of_ten_classes)
+    assert [c.plan.n_entries for c in entries] == [2, 3]
+
+
+def test_few_classes_per_center_must_save_bytes():
+    space = space_of(21, 3, 4000, 1024, **OPEN)
+    entries = {stage.name: stage.candidates for stage in stages(space)}["classes per center"]
+    assert entries(first_candidates(space)[0]) == []  # 2 of 3, with their numbers, save nothing
+
+
+def test_quick_tries_less_and_thorough_more():
+    numbers = {}
+    for effort in EFFORTS:
+        space = space_of(21, 3, 4000, 1024, effort=effort, **OPEN)
+        numbers[effort] = (len(stages(space)), len(first_candidates(space)), most_trials(space))
+    assert numbers["quick"] < numbers["default"] < numbers["thorough"]
+    assert all(a <= b for a, b in zip(numbers["quick"], numbers["thorough"], strict=True))
 
 
 @pytest.mark.parametrize(
@@ -229,7 +350,9 @@ def by_folds(value, space=None, spread=lambda candidate: 0.0):
     space = space or space_of()
     run = FakeFolds(value, spread)
     candidates = small_candidates(space)
-    return run, candidates, choose_by_folds(run, candidates, VALIDATION, SPLITS, space.max_bytes)
+    shapes = lambda best: small_shapes(space, best)  # noqa: E731
+    choice = choose_by_folds(run, candidates, VALIDATION, SPLITS, space.max_bytes, shapes)
+    return run, candidates, choice
 
 
 def test_halving_goes_from_two_folds_to_all_and_to_all_epochs():
@@ -279,6 +402,31 @@ def test_the_path_has_what_all_folds_have_seen():
     assert len(choice.path) == len(run.calls[1][0])
     assert sum(point.is_full for point in choice.path) == 3
     assert f"{choice.candidate.plan.nbytes} of 1000 bytes" in choice.sentence
+
+
+def test_another_shape_must_be_better_by_more_than_chance():
+    def gain(amount):
+        return lambda c, epochs: best_at(8)(c, epochs) + amount * (c.plan.kernel == "box")
+
+    def noisy(candidate):
+        return 0.5 * (candidate.plan.kernel == "box")
+
+    space = space_of(8, 1, 500, 1000, **OPEN)
+    error = 0.5 / np.sqrt(ROWS)  # of the difference
+    for factor, kernel in ((0.9, "rbf"), (1.1, "box")):
+        # eight centers are best: the box has at least twelve
+        amount = factor * error + np.log2(12 / 8)
+        run, candidates, choice = by_folds(gain(amount), space, noisy)
+        assert choice.candidate.plan.kernel == kernel
+        assert [len(finalists) for finalists, _, epochs in run.calls if epochs == 1] == [4]
+    shapes = run.calls[2][0]
+    assert not set(shapes) & set(candidates)
+    assert run.calls[2][1:] == ([0, 1, 2, 3, 4], 0.25)
+
+
+def test_without_a_budget_no_other_shape_is_tried():
+    run, _, _ = by_folds(best_at(8), space_of(max_bytes=None))
+    assert len(run.calls) == 3
 
 
 class FakeTrials:
@@ -333,75 +481,159 @@ def test_a_score_that_still_rises_at_the_end_is_warned_about():
         walk(values, max_centers=64)  # the user's limit
 
 
-def spend(value, max_bytes=2000, **options):
-    run = FakeTrials(value)
-    space = space_of(64, 10, 10_000, max_bytes, **options)
-    return run, choose_held_out(run, space, VALIDATION)
+def held_out(value, space, **options):
+    """A search with made-up values; the calls are of candidates and their epochs."""
+    calls = []
+
+    def run(candidates, folds, epochs):
+        calls.extend((candidate, epochs) for candidate in candidates)
+        return [[outputs_of(value(c, epochs), SPLITS[f][1]) for f in folds] for c in candidates]
+
+    def run_full(candidates, epochs):
+        calls.extend((candidate, epochs) for candidate in candidates)
+        return FakeTrials(value)(candidates, epochs)
+
+    choice = choose_held_out(
+        run, SPLITS, run_full, stages(space), VALIDATION, space.max_bytes, **options
+    )
+    return calls, choice
+
+
+def spend(value, max_bytes=2000, n_features=64, n_outputs=10, **options):
+    space = space_of(n_features, n_outputs, 10_000, max_bytes, **options)
+    effort = EFFORTS[space.effort]
+    epochs = effort.trial_epochs(most_trials(space), 1.0, 0.25)
+    return held_out(value, space, epochs=epochs, trial_fits=epochs, n_finalists=effort.n_finalists)
 
 
 def made_up(candidate, epochs):
-    """A rank near 24 is best, more noise is better, and longer is better."""
+    """A rank near 24 is best; more noise, more centers and more epochs are better."""
     rank = 64 if candidate.plan.rank is None else candidate.plan.rank
-    return 0.8 - abs(rank - 24) / 1000 + 0.1 * candidate.noise + 0.05 * epochs
+    more = 0.1 * candidate.noise + 0.05 * epochs + 1e-6 * candidate.plan.n_centers
+    return 0.8 - abs(rank - 24) / 1000 + more
 
 
 @pytest.mark.parametrize("max_bytes", [300, 1000, 2000, 10_000])
-def test_many_rows_cost_at_most_four_fits_within_the_bytes(max_bytes):
-    run, choice = spend(made_up, max_bytes)
-    assert all(candidate.plan.nbytes <= max_bytes for candidate, _ in run.calls)
-    largest = max(candidate.plan.n_centers for candidate, _ in run.calls)
-    costs = [epochs * min(1, c.plan.n_centers / largest) for c, epochs in run.calls]
-    assert sum(costs) < 4.25
+@pytest.mark.parametrize(("n_features", "n_outputs"), [(64, 10), (21, 3), (16, 26)])
+@pytest.mark.parametrize("effort", sorted(EFFORTS))
+def test_the_effort_limits_the_full_fits(max_bytes, n_features, n_outputs, effort):
+    calls, choice = spend(made_up, max_bytes, n_features, n_outputs, effort=effort, **OPEN)
+    assert all(candidate.plan.nbytes <= max_bytes for candidate, _ in calls)
+    n_fits = sum(epochs for _, epochs in calls)
+    assert n_fits == pytest.approx(choice.n_fits)
+    assert n_fits + 0.25 <= {"quick": 2, "default": 5, "thorough": 15}[effort] + 1e-9
     assert f"{choice.candidate.plan.nbytes} of {max_bytes} bytes" in choice.sentence
-    assert [point.is_full for point in choice.path] == [epochs == 1.0 for _, epochs in run.calls]
+    assert sum(point.is_full for point in choice.path) == sum(e == 1 for _, e in calls)
+    assert len(choice.path) == len(calls)
 
 
-def test_the_best_layout_is_varied_and_the_best_of_two_full_trials_wins():
-    run, choice = spend(made_up)
-    short = [candidate for candidate, epochs in run.calls if epochs < 1]
-    full = [candidate for candidate, epochs in run.calls if epochs == 1]
-    best = min((c for c in short[:4]), key=lambda c: abs((c.plan.rank or 64) - 24))
-    noise, *fewer = short[4:]
-    assert noise == replace(best, noise=pytest.approx(0.3))
-    sizes = [best.plan.n_centers // divisor for divisor in (2, 4, 8, 16)]
-    assert [c.plan.n_centers for c in fewer] == [size for size in sizes if size >= 10]
-    assert {c.plan.formats[:2] for c in fewer} == {("int8", "int8")}
-    assert len(full) == 2
-    assert choice.candidate == noise
+def test_factors_are_varied_one_after_the_other_and_their_gains_add_up():
+    def value(candidate, epochs):
+        plan = candidate.plan
+        gains = 0.1 * (plan.kernel == "rational_quadratic") + 0.1 * (plan.n_entries == 2)
+        has_bits = plan.rank is not None and plan.formats[2] == "int4"
+        gains += 0.1 * (candidate.smoothing == 0.1) + 0.1 * has_bits
+        return made_up(candidate, epochs) + gains
+
+    _, choice = spend(value, **OPEN)
+    plan = choice.candidate.plan
+    assert (plan.kernel, plan.n_entries, plan.formats[2]) == ("rational_quadratic", 2, "int4")
+    assert (choice.candidate.smoothing, choice.candidate.noise) == (0.1, pytest.approx(0.4))
+    assert plan.rank == 24
     assert choice.trial is not None
+
+
+def test_a_variation_that_is_no_better_changes_nothing():
+    calls, choice = spend(lambda candidate, epochs: 0.5, **OPEN)
+    first = calls[0][0]
+    smallest = min((c for c, _ in calls[:4]), key=lambda c: c.plan.nbytes)
+    assert choice.candidate in (first, smallest)
+
+
+def test_the_second_finalist_has_another_shape_and_is_not_clearly_behind():
+    calls, _ = spend(made_up, **OPEN)
+    full = [candidate for candidate, epochs in calls if epochs == 1]
+    assert len(full) == 1  # nothing else is as good, and rows agree
+    calls, _ = spend(lambda candidate, epochs: 0.5, **OPEN)
+    full = [candidate for candidate, epochs in calls if epochs == 1]
+    assert len(full) == 2
+    assert replace(full[0].plan, formats=()) != replace(full[1].plan, formats=())
+
+
+def test_what_is_given_completely_is_trained_once():
+    fixed = {"projection": 8, "n_centers": 12, "storage": "int4"}
+    space = replace(space_of(64, 10, 10_000, 2000, **fixed), noise=0.0)
+    calls, choice = held_out(made_up, space, epochs=0.1, trial_fits=0.1)
+    assert [epochs for _, epochs in calls] == [1.0]
+    assert choice.n_fits == 1
 
 
 def test_a_short_trial_that_shone_does_not_win_by_itself():
     def value(candidate, epochs):
         return 0.99 if candidate.plan.rank is None and epochs < 1 else made_up(candidate, epochs)
 
-    run, choice = spend(value)
+    calls, choice = spend(value)
     assert choice.score.value != 0.99
-    assert choice.candidate in [candidate for candidate, epochs in run.calls if epochs == 1]
+    assert choice.candidate in [candidate for candidate, epochs in calls if epochs == 1]
 
 
 def test_no_more_centers_than_allowed():
-    run, _ = spend(made_up, max_bytes=10_000, max_centers=12)
-    assert {candidate.plan.n_centers for candidate, _ in run.calls} == {12}
+    calls, _ = spend(made_up, max_bytes=10_000, max_centers=12)
+    assert {candidate.plan.n_centers for candidate, _ in calls} == {12}
+
+
+def test_stages_are_reported_with_their_cost():
+    space = space_of(64, 10, 10_000, 2000, **OPEN)
+    told = []
+    calls, _ = held_out(
+        made_up, space, epochs=0.1, trial_fits=0.05, report=lambda *what: told.append(what)
+    )
+    assert told[0][0] == "shapes"
+    assert told[-1] == ("finalists", 1, 1)
+    assert sum(n for _, n, _ in told) == len(calls)
+    assert all(fits == pytest.approx(0.05 * n) for _, n, fits in told[:-1])
 
 
 @pytest.mark.parametrize("storage", ["auto", "float32"])
 def test_too_few_bytes_are_refused(storage):
+    few = CompactKernelClassifier(max_bytes=50, storage=storage)
+    X, y = np.random.default_rng(0).normal(size=(2500, 64)), np.arange(2500) % 10
     with pytest.raises(ValueError, match="max_bytes=50 is too little for 64 features and 10 out"):
-        spend(made_up, max_bytes=50, storage=storage)
+        few.fit(X, y)
+    many = CompactKernelClassifier(500, max_bytes=2000, storage=storage)
     with pytest.raises(ValueError, match=r"500 centers take .* fewer centers"):
-        spend(made_up, max_bytes=2000, storage=storage, n_centers=500)
+        many.fit(X, y)
 
 
 def test_a_path_is_packed_into_an_array_and_back():
     path = (
         PathPoint(7, 1234, 0.98765, 0.0123, 8, ("int4", "int4", "ternary"), True, 0.3),
         PathPoint(2, 42, 0.5, 0.25, None, ("float32", "float32"), False, 0.02),
+        PathPoint(
+            12, 714, 0.9, 0.1, None, ("int8", "int8"), False, 0.0, 0.03, "box", "shared", 2, 4, True
+        ),
+        PathPoint(
+            12,
+            714,
+            0.9,
+            0.1,
+            1,
+            ("int8",) * 3,
+            True,
+            0.0,
+            0.0,
+            "rational_quadratic",
+            "per_center",
+            None,
+            0,
+            False,
+            2,
+        ),
     )
     packed = pack_path(path)
-    assert packed.nbytes < 100
+    assert packed.nbytes < 300
     assert unpack_path(packed) == path
-    assert search.unpack_path(pack_path([])) == ()
+    assert unpack_path(pack_path([])) == ()
 
 
 def test_many_features_or_classes_are_not_cross_validated(monkeypatch):

@@ -205,6 +205,16 @@ def run_demo(folder: Path) -> None:
 @click.option(
     "--auto", is_flag=True, help="Choose the number of centers by validation: the default."
 )
+@_choice(
+    "--effort",
+    ["default", "quick", "thorough"],
+    "How long --bytes searches: for about 5, 2 or 15 fits of one machine.",
+)
+@click.option(
+    "--augment",
+    type=click.Choice(["shift", "affine"]),
+    help="Train square images with random shifts, or with small rotations and scalings too.",
+)
 @click.option("--regression", is_flag=True, help="Predict a number instead of a class.")
 @_columns("--drop", "Leave out columns: a,b or repeated.")
 @_columns("--category", "Treat numbers as categories: a,b or repeated.")
@@ -264,6 +274,8 @@ def run_fit(**options: Any) -> None:
     """
     if sum(bool(options[name]) for name in ("centers", "max_bytes", "auto")) > 1:
         raise click.UsageError("--centers, --bytes and --auto each choose a size; give one.")
+    if options["effort"] != "default" and options["max_bytes"] is None:
+        raise click.UsageError("--effort is that of --bytes; give both.")
     from kernlet.cli.fit import run
 
     run(SimpleNamespace(**options))

@@ -54,10 +54,10 @@ def run(options: SimpleNamespace) -> None:
     if options.machine == "compact":
         if options.C is not None or options.checkpoint is not None or options.kernel != "rbf":
             raise ValueError("--C, --kernel and --checkpoint are for --machine l1 and minimal.")
-    elif options.regression or options.max_bytes is not None or options.auto:
+    elif options.regression or options.max_bytes is not None or options.auto or options.augment:
         raise ValueError(
             f"--machine {options.machine} takes --centers, the number of rows that may become "
-            "centers, but not --regression, --bytes or --auto."
+            "centers, but not --regression, --bytes, --auto or --augment."
         )
     if options.regression and options.balanced:
         raise ValueError("--balanced weighs classes, which --regression does not have.")
@@ -136,6 +136,8 @@ def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
         return make(
             options.centers or "auto",
             max_bytes=_budget(options.max_bytes, data.scaler),
+            effort=options.effort,
+            augment=options.augment,
             scale=False,  # --scale has done it, or was not to
             scoring=options.metric,
             n_jobs=options.jobs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,27 +15,31 @@ from kernlet.compact.initialise import InitialModel, initial_classifier
 from kernlet.compact.machine import CompactMachine
 from kernlet.compact.network import CrossEntropy, SquaredHingeLoss
 from kernlet.compact.scoring import ClassValidation
-from kernlet.compact.search import MANY_ROWS
+from kernlet.compact.space import MANY_ROWS, SMOOTHINGS
 from kernlet.devices import to_numpy
 from kernlet.model.calibration import best_temperature
 from kernlet.quantization import QuantizedExpansion
 from kernlet.rows.source import RowReader, RowSource
 from kernlet.sklearn_base import ExpansionClassifier, TrainingData, error_weights, fit_method
 
-_FEW_ROWS_SMOOTHING, _MANY_ROWS_SMOOTHING = 0.1, 0.03
 # Difference between the initial outputs of the right class and of the others. Ridge regression
 # reaches about half of it, which is where cross-entropy neither saturates nor starts from nothing.
 _INITIAL_OUTPUT_GAP = 5.0
 
 
 class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
-    """A Gaussian kernel machine of few centers, trained as a whole and stored in few bytes.
+    """A kernel machine of few centers, trained as a whole and stored in few bytes.
 
-    f_c(x) = sum_j W[c, j] exp(-gamma |P x - z_j|^2) + b_c. Centers z, coefficients W, intercepts b,
-    width gamma and, where it pays, a projection P to few dimensions are trained together by Adam
-    on mini-batches, from k-means centers; tables of few bits are rounded during training. The
+    f_c(x) = sum_j W[c, j] k(P x, z_j) + b_c with, unless another ``kernel`` is given or chosen, the
+    Gaussian k(u, z) = exp(-gamma |u - z|^2). Centers z, coefficients W, intercepts b, width gamma
+    and, where it pays, a projection P to few dimensions are trained together by Adam on
+    mini-batches, from k-means centers; tables of few bits are rounded during training. The
     numbers in X are standardised, together or (see ``scale``) by columns; the machine carries the
     means and deviations.
+
+    ``kernel``, ``width``, ``classes_per_center``, ``n_steps`` and ``block_means`` are its shape.
+    Where one of them is "auto", it is chosen with ``max_bytes``, and otherwise plain: a Gaussian
+    kernel of one width, with all coefficients and no steps.
 
     Parameters
     ----------
@@ -44,9 +48,12 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         error of the best or, with ``max_bytes``, the best one within the budget; with ``init`` it
         is the size of that. Never more than there are rows or points to start from.
     max_bytes : int or str, default=None
-        Budget for everything stored, such as 2000, "2k" or "16Ki". Number of centers, storage,
-        rank of the projection and noise are chosen by validation; a budget that is larger than the
-        data support is not filled up. ``choice_`` has the choice and its reason.
+        Budget for everything stored, such as 2000, "2k" or "16Ki". Shape, number of centers,
+        storage, rank of the projection, smoothing and noise are chosen by validation; a budget that
+        is larger than the data support is not filled up. ``choice_`` has the choice and its reason.
+    effort : {"quick", "default", "thorough"}, default="default"
+        How long ``max_bytes`` searches: with at least 2,000 rows, for about 2, 5 or 15 times a
+        full fit of one machine.
     max_centers : int, default=None
         The largest number of centers that may be chosen: the kernel evaluations per prediction.
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
@@ -59,19 +66,36 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Whether each column is standardised by itself (4 to 8 bytes per column) or all together.
         "auto" does so where their ranges and deviations, or their means, are unlike, unless
         ``init`` is an expansion in the raw columns.
-    width : {"shared", "per_center"}, default="shared"
-        One gamma, or one per center (4 bytes each).
+    kernel : {"auto", "rbf", "rational_quadratic", "box"}, default="auto"
+        The Gaussian; (1 + gamma |u - z|^2 / alpha)^-alpha with a trained alpha, whose tails are
+        longer; or a product of soft windows, one per feature, for tables of few columns whose
+        classes end at thresholds. Windows have no projection, and columns are replaced by
+        asinh((x - median) / deviation).
+    width : {"auto", "shared", "per_center", "per_feature"}, default="auto"
+        One gamma, one per center (a byte each), or a trained scale of each feature.
+    classes_per_center : "auto", int or None, default="auto"
+        Coefficients that a center keeps, those of the classes it says most about; None for all.
+        Fewer of them leave room for more centers.
+    n_steps : "auto" or int, default="auto"
+        Steps in front of the kernel: u + v where u exceeds a threshold t. Thresholds come from a
+        decision tree, jumps v are trained; about 4 bytes each.
+    block_means : "auto" or bool, default="auto"
+        Whether the means of 2 x 2 pixels replace those of square images.
+    augment : {"shift", "affine"} or None, default=None
+        Train square images with random shifts, or with small rotations and scalings too.
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
     smoothing : float or "auto", default="auto"
-        Label smoothing, with cross-entropy. "auto" is 0.1 for fewer than 2,000 rows, else 0.03.
+        Label smoothing, with cross-entropy. "auto" is 0.1 for fewer than 2,000 rows, else 0.03;
+        with ``max_bytes``, 0, 0.03 and 0.1 are tried.
     noise : float, default=0.1
-        Deviation of the noise on the inputs in training, relative to that of the inputs. Where a
-        machine is chosen, three times as much is tried too.
+        Deviation of the noise on the inputs in training, relative to that of the inputs; 0 for
+        the box kernel. Where a machine is chosen, multiples of it are tried too: three times as
+        much for fewer than 2,000 rows, else 0 to 4 times.
     learning_rate : float, default=1.0
         Multiplies the learning rates (.1 for centers, .5 for coefficients).
     n_epochs : int, default=None
         Passes over the rows; by default clip(2.16e6 / n_rows, 10, 120). Training with rounding
-        takes half as many more, and fine-tuning on all rows a quarter.
+        takes as many again, and fine-tuning on all rows a quarter.
     batch_size : int, default=None
         By default 256, 512 with at least 50,000 rows, and an eighth of fewer than 2,048 rows.
     init : "kmeans", array-like or a fitted classifier, default="kmeans"
@@ -143,8 +167,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     projection of rank r instead 4 n_rows r (n_features + n_centers). Memory is that of X, a
     float32 copy where that takes at most 1 GiB, a few matrices of batch_size x n_centers, and
     the sample that the initial network is computed from: 10,000 rows, or twenty per center if
-    that is more. Choosing takes about 30 short trainings for fewer than 2,000 rows (of not too many
-    features and classes), and with ``max_bytes`` about four otherwise.
+    that is more. Choosing takes some 30 to 50 short trainings for fewer than 2,000 rows (of not too
+    many features and classes); otherwise ``effort`` limits it.
 
     Examples
     --------
@@ -165,6 +189,11 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         **CompactMachine._parameter_constraints,
         "loss": [StrOptions({"cross_entropy", "squared_hinge"})],
         "smoothing": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
+        "classes_per_center": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
@@ -174,10 +203,16 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         *,
         max_bytes: int | str | None = None,
         max_centers: int | None = None,
+        effort: str = "default",
         storage: str = "auto",
         projection: Any = "auto",
         scale: Any = "auto",
-        width: str = "shared",
+        kernel: str = "auto",
+        width: str = "auto",
+        classes_per_center: Any = "auto",
+        n_steps: Any = "auto",
+        block_means: Any = "auto",
+        augment: str | None = None,
         loss: str = "cross_entropy",
         smoothing: Any = "auto",
         noise: float = 0.1,
@@ -200,10 +235,16 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self.n_centers = n_centers
         self.max_bytes = max_bytes
         self.max_centers = max_centers
+        self.effort = effort
         self.storage = storage
         self.projection = projection
         self.scale = scale
+        self.kernel = kernel
         self.width = width
+        self.classes_per_center = classes_per_center
+        self.n_steps = n_steps
+        self.block_means = block_means
+        self.augment = augment
         self.loss = loss
         self.smoothing = smoothing
         self.noise = noise
@@ -306,7 +347,11 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         """Label smoothing; with many rows less is better."""
         if self.smoothing != "auto":
             return float(self.smoothing)
-        return _FEW_ROWS_SMOOTHING if n_rows < MANY_ROWS else _MANY_ROWS_SMOOTHING
+        return SMOOTHINGS[2] if n_rows < MANY_ROWS else SMOOTHINGS[1]
+
+    @property
+    def _may_smooth(self) -> bool:
+        return self.smoothing == "auto" and self.loss == "cross_entropy"
 
     def _training_set(self, data: TrainingData, weights: Floats) -> TrainingSet:
         n_classes = len(self.classes_)

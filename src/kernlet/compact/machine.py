@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import ABC
 from collections.abc import Callable, Sequence
@@ -25,40 +26,54 @@ from kernlet.compact.batches import (
     column_scaling,
     mean_and_deviation,
 )
-from kernlet.compact.folds import Split, stacks_of, stratified_folds, train_stack
+from kernlet.compact.folds import (
+    Split,
+    stacks_of,
+    stratified_folds,
+    train_stack,
+    train_trials,
+)
+from kernlet.compact.images import are_images, image_side
 from kernlet.compact.initialise import InitialModel, InitialPoints
 from kernlet.compact.inputs import FLOAT32_RANGE, Inputs
-from kernlet.compact.plan import STORAGE, StoragePlan
+from kernlet.compact.path import CompactPathDisplay, PathPoint, pack_path, unpack_path
+from kernlet.compact.plan import KERNELS, STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
-    MANY_ROWS,
-    CompactPathDisplay,
+    EFFORTS,
+    TRIAL_HELD_OUT_ROWS,
+    TRIAL_ROWS,
     RunFolds,
     RunTrials,
-    Space,
     choose_by_folds,
     choose_held_out,
     choose_size,
-    layouts,
-    pack_path,
+    most_fold_fits,
     point_of,
+)
+from kernlet.compact.space import (
+    MANY_ROWS,
+    Space,
+    layouts,
+    most_trials,
     small_candidates,
-    unpack_path,
+    small_shapes,
+    stages,
 )
 from kernlet.compact.train import RATES, TrainingConfig, default_batch_size, default_epochs
 from kernlet.compact.trainer import (
+    FINETUNE_EPOCHS,
     LATER_RATE,
     Candidate,
     EpochMonitor,
-    PathPoint,
     Trainer,
     Trial,
 )
-from kernlet.devices import find_device
+from kernlet.devices import find_device, to_numpy
 from kernlet.model.scoring import SCORING_CONSTRAINTS
 from kernlet.progress import CallbackSupportMixin, Progress
-from kernlet.quantization import QuantizedExpansion, scaling_bytes
-from kernlet.sampling import hold_out, subsample
+from kernlet.quantization import PackedArray, QuantizedExpansion, scaling_bytes
+from kernlet.sampling import derive_seed, hold_out, subsample
 from kernlet.sklearn_base import TrainingData, warn_user
 from kernlet.threads import single_thread
 from kernlet.units import parse_bytes
@@ -67,6 +82,7 @@ _MAX_FOLDS = 10
 # Multiplications of an epoch of the largest machine in cross-validation, which takes some 4,000
 # such epochs: minutes. Beyond it, one held-out part decides as for many rows.
 _MOST_FOLD_WORK = 4e8
+_IMAGE_ROWS = 1000  # that are looked at
 _MAX_ROWS_TO_CHOOSE = 10_000  # a number of centers; it is then trained on all rows
 
 
@@ -82,7 +98,12 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         "storage": [StrOptions({*STORAGE, "auto"})],
         "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "scale": [StrOptions({"auto"}), "boolean"],
-        "width": [StrOptions({"shared", "per_center"})],
+        "kernel": [StrOptions({*KERNELS, "auto"})],
+        "width": [StrOptions({"auto", "shared", "per_center", "per_feature"})],
+        "n_steps": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "block_means": [StrOptions({"auto"}), "boolean"],
+        "augment": [StrOptions({"shift", "affine"}), None],
+        "effort": [StrOptions(set(EFFORTS))],
         # Larger numbers overflow in float32, and no training needs them.
         "noise": [Interval(Real, 0, 1e6, closed="both")],
         "learning_rate": [Interval(Real, 0, 1e6, closed="right")],
@@ -100,6 +121,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
+    classes_per_center: Any = None
+    smoothing: Any = None
     _rates: ClassVar[dict[str, float]] = RATES
     _intercept_bytes: ClassVar[int] = 2
 
@@ -142,6 +165,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
 
         ``attributes`` are those by which to predict with an expansion, also in the middle of a fit.
         """
+        self._check_shape(data.X.shape[1], training.n_outputs)
         trainer = self._trainer(training, initial)
         monitor = EpochMonitor(attributes)
         # at most: search, training, fine-tuning
@@ -183,6 +207,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             table=training.target_table,
             inputs=Inputs(shift, scale),
             device=find_device(self.device),
+            augment=self.augment,
         )
         config = self._config(len(training.train), initial)
         return Trainer(training, batches, initial, config, seed)
@@ -261,7 +286,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             n_centers = min(space.n_centers, space.max_centers)
             if initial is None:
                 n_centers = min(n_centers, len(trainer.training.train))
-            candidate = Candidate(replace(space.plan, n_centers=n_centers), self.noise)
+            candidate = space.candidate(replace(space.plain, n_centers=n_centers))
             reason = "n_centers was given" if initial is None else "the size to start from"
             return self._train_one(trainer, candidate, progress, monitor, reason)
         if self.validation_fraction is None:
@@ -279,9 +304,24 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         if initial is not None and max_bytes is None and n_centers is None:
             n_centers = max_centers
         batches = trainer.batches
-        scaling = scaling_bytes(batches.shift, batches.scale)
-        return Space(
-            replace(self._plan(trainer.training), scaling_bytes=scaling),
+        plan = replace(self._plan(trainer.training), scaling_bytes=batches.inputs.scaling_bytes)
+        # Shapes are chosen within a budget, on held-out rows; else "auto" is the plain machine.
+        is_open = max_bytes is not None and initial is None and self.validation_fraction is not None
+        block: Any = 2 if self.block_means is True else 1
+        if is_open and self.block_means == "auto" and _has_images(batches):
+            block = "auto"
+        given = {
+            "kernel": (self.kernel, "rbf"),
+            "width": (self.width, "shared"),
+            "n_entries": (self.classes_per_center, None),
+            "n_steps": (self.n_steps, 0),
+        }
+        shape: dict[str, Any] = {
+            name: usual if value == "auto" and not is_open else value
+            for name, (value, usual) in given.items()
+        }
+        space = Space(
+            plan,
             self.noise,
             n_rows,
             min(max_centers, self.max_centers or max_centers),
@@ -289,7 +329,59 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             n_centers,
             self.storage,
             self.projection,
+            **shape,
+            block=block,
+            smoothing="auto" if is_open and self._may_smooth else None,
+            effort=self.effort,
         )
+        if self.kernel == "box" or (is_open and self.kernel == "auto" and space.is_table):
+            space = replace(space, asinh_bytes=batches.scaling_bytes_of(True, 1))
+        return space
+
+    @property
+    def _may_smooth(self) -> bool:
+        """Whether label smoothing is open."""
+        return False
+
+    def _check_shape(self, n_features: int, n_outputs: int) -> None:
+        """Refuse parameters that contradict each other or the data."""
+        has_steps, has_blocks = self.n_steps not in ("auto", 0), self.block_means is True
+        if self.kernel == "box":
+            given = {
+                f"projection={self.projection}": isinstance(self.projection, Integral),
+                f'width="{self.width}"': self.width not in ("auto", "shared"),
+                f"n_steps={self.n_steps}": has_steps,
+                "block_means=True": has_blocks,
+            }
+            for parameter in (name for name, is_given in given.items() if is_given):
+                raise ValueError(
+                    f'kernel="box" has windows in the single features: leave {parameter} out, or '
+                    "give another kernel."
+                )
+        if has_blocks or self.augment is not None:
+            side = image_side(n_features)
+            if has_blocks and side % 2:
+                raise ValueError(
+                    f"block_means=True averages 2 x 2 pixels, but images of {n_features} pixels "
+                    f"have an odd side, {side}; leave it out."
+                )
+        if has_blocks:
+            given = {
+                f"n_steps={self.n_steps}": has_steps,
+                'width="per_feature"': self.width == "per_feature",
+                "scale=True": self.scale is True,
+            }
+            for parameter in (name for name, is_given in given.items() if is_given):
+                raise ValueError(
+                    "block_means=True has one shift and one scale for all pixels: leave "
+                    f"{parameter} out."
+                )
+        n_entries = self.classes_per_center
+        if n_entries not in ("auto", None) and n_entries > n_outputs:
+            raise ValueError(
+                f"classes_per_center={n_entries}, but there are {n_outputs} coefficients per "
+                "center; give at most that, or None for all."
+            )
 
     def _fill(
         self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
@@ -321,9 +413,16 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             return self._train_one(last, candidates[0], progress, monitor, reason)
         first = self._trainer_on(trainer, *splits[0])
         with progress.task("search", sequential=False) as search:
-            run = self._run_folds(first, splits, search)
-            validation = trainer.training.validation
-            choice = choose_by_folds(run, candidates, validation, splits, space.max_bytes)
+            watch = SearchWatch(search, most_fold_fits(len(candidates), len(splits)))
+            choice = choose_by_folds(
+                self._run_folds(first, splits, watch),
+                candidates,
+                trainer.training.validation,
+                splits,
+                space.max_bytes,
+                lambda best: small_shapes(space, best),
+                watch.begin,
+            )
         trial, _, _ = self._train_one(last, choice.candidate, progress, monitor)
         trial = replace(trial, outputs=choice.outputs, rows=choice.rows)
         return trial, choice.path, choice.sentence
@@ -334,17 +433,33 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         """Choose on held-out rows; fine-tune the winner on all."""
         if not len(trainer.training.held_out):  # classes too small to hold out a row of each
             trainer = self._trainer_on(trainer, *self._split(np.zeros(trainer.batches.n_rows, int)))
-        validation = trainer.training.validation
-        with progress.task("search", sequential=False) as search:
-            if space.max_bytes is None:
-                choice = choose_size(
-                    self._run_trials(self._few(trainer), search), space, validation
-                )
-            else:
-                choice = choose_held_out(self._run_trials(trainer, search), space, validation)
         if space.max_bytes is None:
+            with progress.task("search", sequential=False) as search:
+                run = self._run_trials(self._few(trainer), SearchWatch(search))
+                choice = choose_size(run, space, trainer.training.validation)
             trial, _, _ = self._train_one(trainer, choice.candidate, progress, monitor)
             return trial, choice.path, choice.sentence
+        splits = self._trial_splits(trainer)
+        short = self._trainer_on(trainer, *splits[0])
+        effort, cost = EFFORTS[self.effort], len(splits) * _row_visits(short) / _row_visits(trainer)
+        epochs = effort.trial_epochs(most_trials(space), cost, FINETUNE_EPOCHS)
+        with progress.task("search", sequential=False) as search:
+            watch = SearchWatch(search, effort.n_fits)
+            found = choose_held_out(
+                self._run_folds(short, splits, watch),
+                splits,
+                self._run_trials(trainer, watch),
+                stages(space),
+                trainer.training.validation,
+                space.max_bytes,
+                epochs=epochs,
+                trial_fits=epochs * cost,
+                n_finalists=effort.n_finalists,
+                report=watch.begin,
+            )
+        if found is None:
+            raise space.refusal()
+        choice = found
         assert choice.trial is not None
         if choice.trial.n_halvings:  # trials of a search do not warn
             warn_user(
@@ -352,7 +467,22 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 "undone and the learning rates halved. A smaller learning_rate may do better."
             )
         trial = self._finetune(trainer, choice.trial, progress, monitor)
-        return trial, choice.path, choice.sentence
+        spent = f"{choice.n_fits + FINETUNE_EPOCHS:.1f} full fits"
+        return trial, choice.path, f"{choice.sentence} Effort {self.effort!r}: {spent}."
+
+    def _trial_splits(self, trainer: Trainer) -> list[Split]:
+        """Rows of short trials: both halves in turn or, of many rows, a part of them."""
+        training, groups = trainer.training, self._groups(trainer.training)
+        random = np.random.RandomState(derive_seed(trainer.seed, 3))
+        halves = stratified_folds(groups[training.train], 2, random)
+        halves = [(training.train[a], training.train[b]) for a, b in halves]
+        held_out = np.array_split(random.permutation(training.held_out), 2)
+        if len(training.train) <= TRIAL_ROWS:
+            pairs = zip(halves, held_out, strict=True)
+            return [(train, np.union1d(out, other)) for (train, out), other in pairs]
+        train = subsample(groups, halves[0][0], TRIAL_ROWS, trainer.seed)
+        others = np.concatenate([training.held_out, random.permutation(halves[0][1])])
+        return [(train, np.sort(others[:TRIAL_HELD_OUT_ROWS]))]
 
     def _few(self, trainer: Trainer) -> Trainer:
         """The trainer on at most 10,000 rows, on which a number of centers is chosen."""
@@ -417,40 +547,48 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             monitor.watch(task, scores=False)
             return trainer.finetune(trial, monitor)
 
-    def _run_trials(self, trainer: Trainer, search: Progress) -> RunTrials:
-        """A function that trains candidates in parallel, each as a task of a search."""
-        n_jobs = self.n_jobs if trainer.batches.device.is_numpy else None
-        numbers = count()
+    def _run_trials(self, trainer: Trainer, watch: SearchWatch) -> RunTrials:
+        """A function that trains candidates in stacks, each stack as a task of a search."""
 
         def run(candidates: Sequence[Candidate], epochs: float) -> list[Trial]:
-            tasks = [search.task("trial", next(numbers), n_tasks=0) for _ in candidates]
-            return Parallel(n_jobs=n_jobs)(
-                delayed(_run_trial)(trainer, candidate, epochs, task)
-                for candidate, task in zip(candidates, tasks, strict=True)
-            )
+            done = self._in_stacks(trainer, candidates, 1, watch, _run_trials, epochs)
+            return [done[number] for number in range(len(candidates))]
 
         return run
 
-    def _run_folds(self, trainer: Trainer, splits: list[Split], search: Progress) -> RunFolds:
-        """A function that trains candidates in stacks, each stack as a task of a search."""
-        n_jobs = self.n_jobs if trainer.batches.device.is_numpy else None
-        numbers = count()
+    def _run_folds(self, trainer: Trainer, splits: list[Split], watch: SearchWatch) -> RunFolds:
+        """The same on folds."""
 
         def run(
             candidates: Sequence[Candidate], folds: Sequence[int], epochs: float
         ) -> list[list[Floats]]:
-            stacks = stacks_of(candidates, len(folds), trainer.config.batch_size)
-            tasks = [search.task("stack", next(numbers), n_tasks=0) for _ in stacks]
-            done = Parallel(n_jobs=n_jobs)(
-                delayed(_run_stack)(
-                    trainer, [candidates[i] for i in of], splits, folds, epochs, task
-                )
-                for of, task in zip(stacks, tasks, strict=True)
+            n_folds = len(folds)
+            done = self._in_stacks(
+                trainer, candidates, n_folds, watch, _run_stack, splits, folds, epochs
             )
-            outputs = dict(zip(chain(*stacks), chain(*done), strict=True))
-            return [outputs[number] for number in range(len(candidates))]
+            return [done[number] for number in range(len(candidates))]
 
         return run
+
+    def _in_stacks(
+        self,
+        trainer: Trainer,
+        candidates: Sequence[Candidate],
+        n_folds: int,
+        watch: SearchWatch,
+        run: Any,
+        *arguments: Any,
+    ) -> dict[int, Any]:
+        """Results of stacks of candidates, in parallel, by number of the candidate."""
+        device = trainer.batches.device
+        stacks = stacks_of(candidates, n_folds, trainer.config.batch_size, device)
+        tasks = [watch.task() for _ in stacks]
+        n_jobs = self.n_jobs if device.is_numpy else None
+        done = Parallel(n_jobs=n_jobs)(
+            delayed(run)(trainer, [candidates[i] for i in of], *arguments, task)
+            for of, task in zip(stacks, tasks, strict=True)
+        )
+        return dict(zip(chain(*stacks), chain(*done), strict=True))
 
     def _plan(self, training: TrainingSet) -> StoragePlan:
         """The plan of the parameters, with one center."""
@@ -475,16 +613,34 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         """The plan of a compact machine to start from, where the parameters allow it."""
         stored = compact.storage
         formats = (stored["centers"], stored["coef"], stored.get("projection", "float32"))
+        has_widths = compact.gamma is not None and len(compact.gamma) > 1
+        width = "shared" if self.width == "auto" else self.width
         plan = StoragePlan(
             compact.n_features,
             compact.n_outputs,
             compact.n_centers,
             compact.rank if "projection" in stored else None,
             formats if self.storage == "auto" else STORAGE[self.storage],
-            "per_center" if len(compact.gamma) > 1 else self.width,
+            "per_center" if has_widths else width,
             self._intercept_bytes,
             scaling_bytes(compact.shift, compact.scale),
+            compact.kernel.name,
+            compact.n_entries,
+            0 if compact.steps is None else len(compact.steps.features),
+            compact.is_asinh,
+            compact.block,
         )
+        for name, given, has in (
+            ("kernel", self.kernel, plan.kernel),
+            ("classes_per_center", self.classes_per_center or "auto", plan.n_entries),
+            ("n_steps", self.n_steps or "auto", plan.n_steps),
+            ("block_means", self.block_means or "auto", plan.block > 1),
+        ):
+            if given not in ("auto", has):
+                raise ValueError(
+                    f"{name}={given!r}, but the machine to start from has {has!r}; leave {name} "
+                    "out, or start afresh."
+                )
         if isinstance(self.projection, Integral) and self.projection != plan.rank:
             raise ValueError(
                 f"projection={self.projection}, but the machine to start from has {plan.rank}; "
@@ -508,6 +664,42 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         return plan
 
 
+class SearchWatch:
+    """Reports the stages of a search of some ``n_fits``, with an estimate of the time left."""
+
+    def __init__(self, search: Progress, n_fits: float = 0.0) -> None:
+        self._search, self._n_left, self._n_done = search, n_fits, 0.0
+        self._stage, self._numbers, self._began = "trial", count(), time.monotonic()
+
+    def begin(self, stage: str, n_candidates: int, n_fits: float) -> None:
+        """A stage that costs some fits begins; the one before has ended."""
+        self._stage = stage
+        line = f"{stage}, {n_candidates} candidate{'s' if n_candidates > 1 else ''}"
+        if self._n_done:
+            seconds = (time.monotonic() - self._began) / self._n_done * max(self._n_left, n_fits)
+            line += f" (about {seconds:.0f} s left)"
+        self._search.note(line)
+        self._n_done += n_fits
+        self._n_left -= n_fits
+
+    def task(self) -> Progress:
+        """A task of the stage, for callbacks."""
+        return self._search.task(self._stage, next(self._numbers), n_tasks=0)
+
+
+def _has_images(batches: BatchLoader) -> bool:
+    """Whether the first rows look like images, whose pixels share a scale."""
+    if isinstance(batches.inputs.shift, PackedArray):
+        return False
+    sample = batches.as_indices(np.arange(min(_IMAGE_ROWS, batches.n_rows)))
+    return are_images(to_numpy(batches.rows(sample)))
+
+
+def _row_visits(trainer: Trainer) -> float:
+    """Rows times epochs of a full fit."""
+    return float(len(trainer.training.train) * trainer.config.n_epochs)
+
+
 def _fold_work(space: Space) -> float:
     """Multiplications of an epoch of the largest machine that cross-validation would try."""
     largest = max((each.plan.n_centers for each in small_candidates(space)), default=0)
@@ -523,11 +715,13 @@ def _require_float32(size: float, what: str) -> None:
 
 
 @single_thread()
-def _run_trial(trainer: Trainer, candidate: Candidate, epochs: float, task: Progress) -> Trial:
-    """A trial in any process; on one thread, so that its round-off is the same everywhere."""
+def _run_trials(
+    trainer: Trainer, candidates: Sequence[Candidate], epochs: float, task: Progress
+) -> list[Trial]:
+    """Trials in any process; on one thread, so that their round-off is the same everywhere."""
     with task, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return trainer.trial(candidate, epochs)
+        return train_trials(trainer, candidates, epochs)
 
 
 @single_thread()
@@ -539,7 +733,7 @@ def _run_stack(
     epochs: float,
     task: Progress,
 ) -> list[list[Floats]]:
-    """The same for a stack of trials."""
+    """The same on folds."""
     with task, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return train_stack(trainer, candidates, splits, folds, epochs)

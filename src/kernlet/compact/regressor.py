@@ -27,9 +27,9 @@ _CONSTANT_TARGETS, _CONSTANT_SCALED_TARGETS = 1e-12, 1e-9
 
 
 class CompactKernelRegressor(RegressorMixin, CompactMachine):
-    """A Gaussian kernel machine of few centers for regression, stored in few bytes.
+    """A kernel machine of few centers for regression, stored in few bytes.
 
-    f(x) = sum_j w_j exp(-gamma |P x - z_j|^2) + b, with everything trained together as in
+    f(x) = sum_j w_j k(P x, z_j) + b, with everything trained together as in
     :class:`CompactKernelClassifier`, whose parameters mean the same here. Targets are shifted and
     scaled inside; for outputs of different units use a TransformedTargetRegressor.
 
@@ -38,10 +38,15 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     n_centers : int or "auto", default="auto"
     max_bytes : int or str, default=None
     max_centers : int, default=None
+    effort : {"quick", "default", "thorough"}, default="default"
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
     projection : "auto", int or None, default="auto"
     scale : {"auto", True, False}, default="auto"
-    width : {"shared", "per_center"}, default="shared"
+    kernel : {"auto", "rbf", "rational_quadratic", "box"}, default="auto"
+    width : {"auto", "shared", "per_center", "per_feature"}, default="auto"
+    n_steps : "auto" or int, default="auto"
+    block_means : "auto" or bool, default="auto"
+    augment : {"shift", "affine"} or None, default=None
     loss : {"squared_error", "huber"}, default="squared_error"
         "huber" is the squared error up to ``delta`` and linear beyond: outliers in y count less.
     delta : float, default=1.0
@@ -115,10 +120,15 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         *,
         max_bytes: int | str | None = None,
         max_centers: int | None = None,
+        effort: str = "default",
         storage: str = "auto",
         projection: Any = "auto",
         scale: Any = "auto",
-        width: str = "shared",
+        kernel: str = "auto",
+        width: str = "auto",
+        n_steps: Any = "auto",
+        block_means: Any = "auto",
+        augment: str | None = None,
         loss: str = "squared_error",
         delta: float = 1.0,
         noise: float = 0.02,
@@ -140,10 +150,15 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         self.n_centers = n_centers
         self.max_bytes = max_bytes
         self.max_centers = max_centers
+        self.effort = effort
         self.storage = storage
         self.projection = projection
         self.scale = scale
+        self.kernel = kernel
         self.width = width
+        self.n_steps = n_steps
+        self.block_means = block_means
+        self.augment = augment
         self.loss = loss
         self.delta = delta
         self.noise = noise

@@ -1,51 +1,51 @@
-"""Choosing a compact machine: what may be chosen, how it is validated, and its picture."""
+"""Choosing among candidates: successive halving over folds, or stages on held-out rows."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from kernlet._typing import Floats, Indices
 from kernlet.compact.folds import Split
-from kernlet.compact.plan import STORAGE, StoragePlan
+from kernlet.compact.path import PathPoint
 from kernlet.compact.scoring import Validation
-from kernlet.compact.trainer import Candidate, PathPoint, Trial
-from kernlet.extras import require
-from kernlet.model.scoring import Quality, scorer_name
-from kernlet.quantization import FORMATS
+from kernlet.compact.space import Space, Stage
+from kernlet.compact.trainer import Candidate, Trial
+from kernlet.model.scoring import Quality
 from kernlet.sklearn_base import warn_user
 
 # How this works
 # --------------
-# A candidate is a storage plan (number of centers, rank of the projection, formats) and the noise
-# on the inputs. Whatever can be chosen is a candidate: another kernel or another shape would be one
-# more in the lists that `small_candidates` and `layouts` return.
-#
 # Fewer than 2,000 rows. More centers than the data support overfit, so that a large budget must not
 # be filled up: the number of centers doubles from one per class to what fits, without a projection
-# and behind one of rank 8 and 16, with little and with more noise. Tables have 8 bits where the
-# size fits in 8 bits, else 4. All candidates see the same five folds, and the log loss of the
-# held-out rows is compared (scoring.py). Successive halving (Jamieson and Talwalkar, 2016) makes
-# this affordable:
-#   1. a quarter of the epochs on two folds      -> the best third
-#   2. a quarter of the epochs on all folds      -> the best three
-#   3. all epochs on all folds                   -> the best
-# and stacked training (folds.py) makes it quick. The winner is then trained on all rows; its
-# outputs for the held-out rows give the score and the temperature.
+# and behind one of rank 8 and 16, with little and with more noise. All candidates see the same five
+# folds, and the log loss of the held-out rows is compared (scoring.py). Successive halving
+# (Jamieson and Talwalkar, 2016) makes this affordable, and stacked training (folds.py) quick:
+#   1. plain machines, a quarter of the epochs on two folds     -> the best third
+#   2. the same on all folds                                    -> the best three
+#   3. other shapes (box kernel, steps, ...) of about the size of the best, like 2 -> the best one
+#   4. all epochs on all folds for these                        -> the best
+# With few rows another shape is often better by chance only: it replaces the plain machine where
+# its log loss is lower by more than a standard error of the difference. The winner is then trained
+# on all rows; its outputs for the held-out rows give the score and the temperature.
 #
-# 2,000 rows and more. The data support the machines that a budget of some kilobytes holds, and one
-# held-out fifth is enough to compare them: plans fill the budget, and what is open is how to divide
-# the bytes. No trial is longer than needed to rank it:
-#   1. a third of the epochs: no projection, and the smallest, the middle and the largest fair rank
-#   2. a third of the epochs: the best of them with more noise, and with a half, a quarter, ... of
-#      the centers in eight bits, for budgets that are larger than the data need. These are cheap,
-#      and make a budget at least as good as a smaller one
-#   3. all epochs for the best two; the better one is chosen, and fine-tuned on all rows.
+# 2,000 rows and more. The data support the machines that a budget of some kilobytes holds, so that
+# plans fill the budget, and what is open is how to divide the bytes. Trials take a fraction of the
+# epochs, on one half of the rows and compared on the other, and the other way round; of more than
+# 6,000 rows on 6,000 or fewer, and compared on up to 10,000 others. The fraction is such that all
+# of it stays within the number of fits that ``effort`` allows:
+#   1. shapes: plain machines without a projection and of three ranks, box machines, step maps
+#   2. around the best so far, one factor after the other (space.py): kernel and widths, classes
+#      per center, format of the projection, smoothing, noise, and fewer centers in eight bits
+#      for budgets that are larger than the data need
+#   3. in full: the best and, unless it is clearly behind, the best of another shape; the better
+#      one is chosen, and fine-tuned on all rows.
+# A variation replaces the best so far if it is better by more than half a standard error of the
+# difference: of a dozen that are equally good, the best by chance is rarely the best.
 # Without a budget the number of centers doubles until the score rises no more, without a projection
 # and behind one of rank 16, on at most 10,000 rows, and the chosen size is trained on all.
 #
@@ -57,181 +57,46 @@ from kernlet.sklearn_base import warn_user
 RunFolds = Callable[[Sequence[Candidate], Sequence[int], float], list[list[Floats]]]
 #: Trains candidates for a share of the epochs; their outputs are those for the held-out rows.
 RunTrials = Callable[[Sequence[Candidate], float], list[Trial]]
+#: Is told what begins: the stage, its number of candidates, and how many full fits they cost.
+Report = Callable[[str, int, float], None]
 
-#: From this number of rows on, one held-out part replaces the folds.
-MANY_ROWS = 2000
-_MORE_NOISE = 3  # times the usual noise
-_SMALL_RANKS = (8, 16)
-_ROWS_PER_CENTER = 4
+
+def _silent(stage: str, n_candidates: int, n_fits: float) -> None:
+    """Report nothing."""
+
+
 _FOLD_EPOCHS, _FIRST_FOLDS = 1 / 4, 2
 _MIN_KEPT, _KEPT_SHARE, _N_FOLD_FINALISTS = 4, 1 / 3, 3
-_SHORT_TRIAL, _N_FINALISTS = 1 / 3, 2
-_FEWER_CENTERS = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
-_MAX_CENTERS_IN_BUDGET = 4096  # more train slowly and gain little
-_MAX_CENTERS_IN_PATH, _MAX_CENTERS_BY_FOLDS = 256, 128  # without a budget
+_N_SHAPES = 7  # that few rows may have
+_SHORT_TRIAL = 1 / 3  # of the epochs, for a number of centers
+_MAX_CENTERS_IN_PATH = 256  # without a budget
 _MIN_CENTERS_TO_STOP = 64  # below, two sizes without a gain may be chance
-_RANKS = (8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
-# With few features a square matrix, which is a learned metric, costs little and often pays.
-_MAX_METRIC_FEATURES = 32
-# Share of the budget that a projection may take. With less its rank is too low to carry the
-# classes; with more too few bytes are left for centers.
-_PROJECTION_SHARE = (0.03, 0.65)
-
-
-# -- Candidates ------------------------------------------------------------------------------
+#: Standard errors by which a shape must be better than a plain machine, with few rows; by which a
+#: variation must be better than the best so far; and within which another shape is tried in full.
+_SHAPE_GAIN, _VARIATION_GAIN, _FINALIST_LOSS = 1.0, 0.5, 1.0
 
 
 @dataclass(frozen=True)
-class Space:
-    """What the parameters say and leave open; ``plan`` has what all candidates share.
+class Effort:
+    """How much may be spent: full fits in total, those of finalists, and epochs of a trial."""
 
-    ``n_centers`` is None where it is open; ``max_centers`` follows from rows, points to start
-    from and the parameter.
-    """
+    n_fits: float
+    n_finalists: int
+    max_epochs: float
 
-    plan: StoragePlan
-    noise: float
-    n_rows: int
-    max_centers: int
-    max_bytes: int | None = None
-    n_centers: int | None = None
-    storage: str = "auto"
-    projection: Any = "auto"
-
-    @property
-    def first_size(self) -> int:
-        """One center per class, or two."""
-        return min(self.max_centers, max(2, self.plan.n_outputs))
-
-    @property
-    def small_ranks(self) -> list[Any]:
-        """No projection and few ranks, or what is given."""
-        if self.projection != "auto":
-            return [self.projection]
-        return [None, *(rank for rank in _SMALL_RANKS if rank <= self.plan.n_features)]
-
-    def sizes(self, largest: int) -> list[int]:
-        """Doubled from the first size up to the largest, without one just below that.
-
-        Or the given one, if that fits.
-        """
-        if self.n_centers is not None:
-            return [self.n_centers] if self.n_centers <= largest else []
-        sizes = [min(self.first_size, largest)] if largest else []
-        while sizes and sizes[-1] < largest:
-            sizes.append(2 * sizes[-1] if 3 * sizes[-1] <= largest else largest)
-        return sizes
-
-    def refusal(self) -> ValueError:
-        """That the budget is too small for any candidate."""
-        plan, storage = self.plan, "int4" if self.storage == "auto" else self.storage
-        n_centers = self.n_centers or 1
-        least = replace(plan, n_centers=n_centers, rank=None, formats=STORAGE[storage]).nbytes
-        advice = ["more bytes", "fewer features"]
-        advice += ["fewer centers"] if n_centers > 1 else []
-        advice += ['storage="auto"'] if self.storage != "auto" else []
-        advice += ['projection="auto"'] if self.projection != "auto" else []
-        what = "a single center takes" if n_centers == 1 else f"{n_centers} centers take"
-        return ValueError(
-            f"max_bytes={self.max_bytes} is too little for {plan.n_features} features and "
-            f"{plan.n_outputs} outputs: {what} {least} bytes. "
-            f"Give {', '.join(advice[:-1])} or {advice[-1]}."
-        )
+    def trial_epochs(self, n_trials: int, row_share: float, other_fits: float) -> float:
+        """The share of the epochs of a trial, if it costs ``row_share`` fits with all epochs."""
+        left = self.n_fits - self.n_finalists - other_fits
+        return float(np.clip(left / max(1.0, n_trials * row_share), 0.0, self.max_epochs))
 
 
-def small_candidates(space: Space) -> list[Candidate]:
-    """For few rows: every rank, size and noise, in the widest format in which it fits."""
-    limit = space.max_centers
-    if space.n_centers is None:
-        limit = min(limit, max(space.first_size, space.n_rows // _ROWS_PER_CENTER))
-    if space.max_bytes is None and space.n_centers is None:
-        limit = min(limit, max(space.first_size, _MAX_CENTERS_BY_FOLDS))
-    candidates = []
-    for rank in space.small_ranks:
-        plans = [replace(space.plan, rank=rank, formats=f) for f in _small_formats(space, rank)]
-        filled = [plan for plan in (_filled(space, plan, limit) for plan in plans) if plan]
-        for size in space.sizes(max((plan.n_centers for plan in filled), default=0)):
-            widest = next(plan for plan in filled if plan.n_centers >= size)
-            plan = replace(widest, n_centers=size)
-            candidates += [Candidate(plan, noise) for noise in _noises(space)]
-    return candidates
-
-
-def _small_formats(space: Space, rank: int | None) -> list[tuple[str, str, str]]:
-    """Formats from many bits to few."""
-    if space.storage != "auto":
-        return [STORAGE[space.storage]]
-    if space.max_bytes is None:
-        return [STORAGE["float32"]]
-    narrowest = [] if rank is None else [("int4", "int4", "ternary")]
-    return [STORAGE["int8"], STORAGE["int4"], *narrowest]
-
-
-def _noises(space: Space) -> list[float]:
-    return [space.noise, _MORE_NOISE * space.noise] if space.noise else [0.0]
-
-
-def _filled(space: Space, plan: StoragePlan, limit: int) -> StoragePlan | None:
-    """The plan with as many centers as fit and are allowed; None where not even one fits."""
-    if space.max_bytes is None:
-        return replace(plan, n_centers=limit)
-    return largest_within(plan, space.max_bytes, limit)
-
-
-def largest_within(plan: StoragePlan, max_bytes: int, max_centers: int) -> StoragePlan | None:
-    """The plan with as many centers as fit in the bytes; None where not even one fits."""
-    sizes = range(1, max_centers + 1)
-    fits = bisect_right(sizes, max_bytes, key=lambda size: replace(plan, n_centers=size).nbytes)
-    return replace(plan, n_centers=fits) if fits else None
-
-
-def layouts(space: Space) -> list[Candidate]:
-    """For many rows: plans that fill the budget, without a projection and of three ranks."""
-    assert space.max_bytes is not None
-    limit = min(space.max_centers, max(1, space.n_rows // 2), _MAX_CENTERS_IN_BUDGET)
-    ranks: list[Any] = [space.projection]
-    if space.projection == "auto":
-        fair = fair_ranks(space.plan.n_features, space.max_bytes)
-        ranks = [None, *sorted({fair[i] for i in (0, len(fair) // 2, -1)} if fair else ())]
-    candidates = []
-    for rank in ranks:
-        formats = usual_formats(rank, space.plan.n_features)
-        formats = formats if space.storage == "auto" else STORAGE[space.storage]
-        plan = replace(space.plan, rank=rank, formats=formats)
-        largest = largest_within(plan, space.max_bytes, limit)
-        for size in space.sizes(largest.n_centers)[-1:] if largest else []:
-            candidates.append(Candidate(replace(plan, n_centers=size), space.noise))
-    return candidates
-
-
-def fair_ranks(n_features: int, max_bytes: int) -> list[int]:
-    """Ranks whose matrix takes a reasonable share of the bytes."""
-    format = FORMATS[usual_formats(1, n_features)[2]]
-    low, high = (share * max_bytes for share in _PROJECTION_SHARE)
-    ranks = [r for r in _RANKS if r < n_features and format.n_bytes(r * n_features) <= high]
-    if n_features <= _MAX_METRIC_FEATURES and format.n_bytes(n_features**2) <= high:
-        ranks.append(n_features)
-    return [r for r in ranks if format.n_bytes(r * n_features) >= low] or ranks
-
-
-def usual_formats(rank: int | None, n_features: int) -> tuple[str, str, str]:
-    """Four bits; a large projection in ternary numbers, a small one in eight bits."""
-    if rank is None:
-        return STORAGE["int4"]
-    return ("int4", "int4", "int8" if n_features <= _MAX_METRIC_FEATURES else "ternary")
-
-
-def _variations(space: Space, best: Candidate) -> list[Candidate]:
-    """More noise, and fewer centers, in eight bits where the formats are open."""
-    variations = [replace(best, noise=noise) for noise in _noises(space)[1:]]
-    plan = best.plan
-    if space.storage == "auto":
-        plan = replace(plan, formats=("int8", "int8", plan.formats[2]))
-    for share in _FEWER_CENTERS if space.n_centers is None else ():
-        fewer = replace(plan, n_centers=int(share * plan.n_centers))
-        if fewer.n_centers >= space.first_size and fewer.nbytes <= (space.max_bytes or 0):
-            variations.append(replace(best, plan=fewer))
-    return variations
+EFFORTS = {
+    "quick": Effort(2, 1, 1 / 12),
+    "default": Effort(5, 2, 1 / 6),
+    "thorough": Effort(15, 3, 1 / 3),
+}
+#: Rows that trials are trained on, and compared on, at most.
+TRIAL_ROWS, TRIAL_HELD_OUT_ROWS = 6000, 10_000
 
 
 # -- Choices ---------------------------------------------------------------------------------
@@ -251,6 +116,7 @@ class Choice:
     path: list[PathPoint]
     sentence: str
     trial: Trial | None = None
+    n_fits: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,9 +136,14 @@ class Tried:
         """What users see of it."""
         return point_of(self.candidate, self.score, self.is_full)
 
+    def is_better(self, other: Tried, n_errors: float) -> bool:
+        """Whether it is better than another by a number of standard errors of the difference."""
+        error = self.quality.error_of_difference(other.quality)
+        return self.quality.value - other.quality.value > n_errors * error
+
 
 def point_of(candidate: Candidate, score: Quality, is_full: bool) -> PathPoint:
-    """What users see of a candidate that was tried."""
+    """The point of a candidate and its score."""
     plan = candidate.plan
     return PathPoint(
         plan.n_centers,
@@ -283,35 +154,22 @@ def point_of(candidate: Candidate, score: Quality, is_full: bool) -> PathPoint:
         plan.formats[: 2 if plan.rank is None else 3],
         is_full,
         candidate.noise,
+        candidate.smoothing,
+        plan.kernel,
+        plan.width,
+        None if plan.keeps_all else plan.n_entries,
+        plan.n_steps,
+        plan.is_asinh,
+        plan.block,
     )
 
 
-# A path of a dozen points would take as many bytes in a pickle as the machine: it is kept as one
-# array of float32.
-_PATH_DIGITS = 6
+def shape_of(candidate: Candidate) -> Any:
+    """What distinguishes shapes: all but noise, smoothing and formats."""
+    return replace(candidate.plan, formats=candidate.plan.formats[:1] * 3)
 
 
-def pack_path(path: Sequence[PathPoint]) -> Floats:
-    """A path as an array with a row per point."""
-    formats = list(FORMATS)
-    rows = []
-    for point in path:
-        *numbers, rank, storage, is_full, noise = astuple(point)
-        codes = [formats.index(name) for name in storage]
-        rows.append([*numbers, rank or 0, *codes, *[-1] * (3 - len(codes)), is_full, noise])
-    return np.array(rows, dtype=np.float32)
-
-
-def unpack_path(packed: Floats) -> tuple[PathPoint, ...]:
-    """The path of a packed array."""
-    formats = list(FORMATS)
-    path = []
-    for n_centers, nbytes, score, error, rank, *codes, is_full, noise in packed.tolist():
-        storage = tuple(formats[int(code)] for code in codes if code >= 0)
-        score, error, noise = (round(number, _PATH_DIGITS) for number in (score, error, noise))
-        numbers = (int(n_centers), int(nbytes), score, error, int(rank) or None)
-        path.append(PathPoint(*numbers, storage, bool(is_full), noise))
-    return tuple(path)
+# -- Few rows --------------------------------------------------------------------------------
 
 
 def choose_by_folds(
@@ -320,64 +178,190 @@ def choose_by_folds(
     validation: Validation,
     splits: Sequence[Split],
     max_bytes: int | None,
+    shapes: Callable[[Candidate], list[Candidate]] = lambda best: [],
+    report: Report = _silent,
 ) -> Choice:
     """Successive halving over folds; the best within a budget, else the smallest near it."""
-    first, rest = range(min(_FIRST_FOLDS, len(splits))), range(_FIRST_FOLDS, len(splits))
     every = range(len(splits))
-
-    def judge(candidate: Candidate, outputs: list[Floats], folds: range, is_full: bool) -> Tried:
-        joined = np.concatenate(outputs)
-        rows = np.concatenate([splits[fold][1] for fold in folds])
-        quality = validation.quality(joined, rows, with_score=False, with_error=folds == every)
-        score = validation.score(joined, rows, with_error=is_full)
-        return Tried(candidate, joined, rows, quality, score, is_full)
-
-    on_all_folds: dict[Candidate, Tried] = {}
+    judge = _FoldJudge(validation, splits)
+    on_all_folds: list[Tried] = []
     finalists = list(candidates)
     if len(candidates) > _N_FOLD_FINALISTS:
-        short = run(candidates, first, _FOLD_EPOCHS)
-        outputs = dict(zip(candidates, short, strict=True))
-        tried = [judge(c, outputs[c], first, False) for c in candidates]
-        kept = _best(tried, max(_MIN_KEPT, round(_KEPT_SHARE * len(candidates))))
-        if rest:
-            more = run([t.candidate for t in kept], rest, _FOLD_EPOCHS)
-            kept = [
-                judge(t.candidate, outputs[t.candidate] + of, every, False)
-                for t, of in zip(kept, more, strict=True)
-            ]
-        on_all_folds = {t.candidate: t for t in kept}
+        kept = _halved(run, candidates, judge, report)
+        on_all_folds += kept
         best = _best(kept, _N_FOLD_FINALISTS)
         smallest = _smallest(kept)
         if max_bytes is None and smallest not in best:  # but it may be as good
             best[-1] = smallest
         finalists = [t.candidate for t in best]
-    full = [
-        judge(candidate, outputs, every, True)
-        for candidate, outputs in zip(finalists, run(finalists, every, 1.0), strict=True)
-    ]
-    on_all_folds |= {t.candidate: t for t in full}
-    chosen = _smallest(full) if max_bytes is None else _best(full, 1)[0]
+    others = [c for c in shapes(finalists[0]) if c not in candidates]
+    if others:
+        report("shapes", len(others), len(others) * len(splits) * _FOLD_EPOCHS)
+        outputs = run(others, every, _FOLD_EPOCHS)
+        judged = [judge(c, o, every, False) for c, o in zip(others, outputs, strict=True)]
+        on_all_folds += judged
+        finalists.append(_best(judged, 1)[0].candidate)
+    report("finalists", len(finalists), len(finalists) * len(splits))
+    outputs = run(finalists, every, 1.0)
+    full = [judge(c, o, every, True) for c, o in zip(finalists, outputs, strict=True)]
+    plain = [t for t in full if t.candidate not in others]
+    chosen = _smallest(plain) if max_bytes is None else _best(plain, 1)[0]
+    for other in full[len(plain) :]:
+        chosen = other if other.is_better(chosen, _SHAPE_GAIN) else chosen
+    tried = {t.candidate: t for t in on_all_folds + full}
     by = validation.criterion(with_score=False)
-    how = f"of {len(candidates)} candidates in cross-validation with {len(splits)} folds"
-    return _choice(chosen, list(on_all_folds.values()), validation, max_bytes, by, how)
+    n_candidates = len(candidates) + len(others)
+    how = f"of {n_candidates} candidates in cross-validation with {len(splits)} folds"
+    return _choice(chosen, list(tried.values()), validation, max_bytes, by, how)
 
 
-def choose_held_out(run: RunTrials, space: Space, validation: Validation) -> Choice:
-    """Short trials of plans that fill the budget; the best of two in full."""
-    first = layouts(space)
+@dataclass(frozen=True)
+class _FoldJudge:
+    """Scores the outputs of a candidate for the held-out rows of folds."""
+
+    validation: Validation
+    splits: Sequence[Split]
+    with_score: bool = False
+
+    def __call__(
+        self, candidate: Candidate, outputs: list[Floats], folds: range, is_full: bool
+    ) -> Tried:
+        joined = np.concatenate(outputs)
+        rows = np.concatenate([self.splits[fold][1] for fold in folds])
+        with_error = len(folds) == len(self.splits)
+        quality = self.validation.quality(
+            joined, rows, with_score=self.with_score, with_error=with_error
+        )
+        score = self.validation.score(joined, rows, with_error=is_full)
+        return Tried(candidate, joined, rows, quality, score, is_full)
+
+
+def _halved(
+    run: RunFolds, candidates: Sequence[Candidate], judge: _FoldJudge, report: Report
+) -> list[Tried]:
+    """The best third of the candidates in short trials on two folds, tried on all folds."""
+    every = range(len(judge.splits))
+    first, rest = every[:_FIRST_FOLDS], every[_FIRST_FOLDS:]
+    report("plain machines", len(candidates), len(candidates) * len(first) * _FOLD_EPOCHS)
+    outputs = dict(zip(candidates, run(candidates, first, _FOLD_EPOCHS), strict=True))
+    tried = [judge(c, outputs[c], first, False) for c in candidates]
+    kept = _best(tried, max(_MIN_KEPT, round(_KEPT_SHARE * len(candidates))))
+    if not rest:
+        return kept
+    report("the best of them", len(kept), len(kept) * len(rest) * _FOLD_EPOCHS)
+    more = run([t.candidate for t in kept], rest, _FOLD_EPOCHS)
+    return [
+        judge(t.candidate, outputs[t.candidate] + of, every, False)
+        for t, of in zip(kept, more, strict=True)
+    ]
+
+
+def most_fold_fits(n_candidates: int, n_folds: int) -> float:
+    """About how many fits of a fold the search takes, for estimates of its time."""
+    first = n_candidates * (_FIRST_FOLDS + _KEPT_SHARE * (n_folds - _FIRST_FOLDS))
+    return _FOLD_EPOCHS * (first + _N_SHAPES * n_folds) + (_N_FOLD_FINALISTS + 1) * n_folds
+
+
+# -- Many rows -------------------------------------------------------------------------------
+
+
+def choose_held_out(
+    run: RunFolds,
+    splits: Sequence[Split],
+    run_full: RunTrials,
+    stages: Sequence[Stage],
+    validation: Validation,
+    max_bytes: int,
+    *,
+    epochs: float,
+    trial_fits: float,
+    n_finalists: int = 2,
+    report: Report = _silent,
+) -> Choice | None:
+    """Short trials in stages, each around the best so far; the best of the finalists in full.
+
+    ``run`` trains trials on the ``splits``, for the share ``epochs`` and at a cost of
+    ``trial_fits`` full fits each; ``run_full`` on all rows that are not held out. None where the
+    first stage has no candidates.
+    """
+    first = stages[0].candidates(None)
     if not first:
-        raise space.refusal()
-    finalists, tried = first, []
-    if len(first) > 1 or _variations(space, first[0]):
-        tried = _judged(run(first, _SHORT_TRIAL), validation, is_full=False)
-        more = _variations(space, _best(tried, 1)[0].candidate)
-        tried += _judged(run(more, _SHORT_TRIAL), validation, is_full=False)
-        finalists = [t.candidate for t in _best(tried, _N_FINALISTS)]
-    full = _judged(run(finalists, 1.0), validation, is_full=True)
+        return None
+    tried: list[Tried] = []
+    finalists = first
+    if len(first) > 1 or any(_others(stage, first[0]) for stage in stages[1:]):
+        judge = _FoldJudge(validation, splits, with_score=True)
+        short = _ShortTrials(run, judge, epochs, trial_fits, report)
+        tried = _in_stages(short, first, stages)
+        finalists = [t.candidate for t in _finalists(tried, n_finalists)]
+    report("finalists", len(finalists), len(finalists))
+    full = _judged(run_full(finalists, 1.0), validation)
     chosen = _best(full, 1)[0]
     by = validation.criterion(with_score=True)
     how = f"of {len(tried) or 1} candidates on {len(chosen.rows):,} held-out rows"
-    return _choice(chosen, tried + full, validation, space.max_bytes, by, how)
+    choice = _choice(chosen, tried + full, validation, max_bytes, by, how)
+    return replace(choice, n_fits=len(tried) * trial_fits + len(full))
+
+
+def _others(stage: Stage, best: Candidate) -> list[Candidate]:
+    return [candidate for candidate in stage.candidates(best) if candidate != best]
+
+
+@dataclass(frozen=True)
+class _ShortTrials:
+    """Trains and scores the candidates of a stage."""
+
+    run: RunFolds
+    judge: _FoldJudge
+    epochs: float
+    n_fits: float
+    report: Report
+
+    def __call__(self, stage: str, candidates: list[Candidate]) -> list[Tried]:
+        self.report(stage, len(candidates), len(candidates) * self.n_fits)
+        folds = range(len(self.judge.splits))
+        outputs = self.run(candidates, folds, self.epochs)
+        return [self.judge(c, o, folds, False) for c, o in zip(candidates, outputs, strict=True)]
+
+
+def _in_stages(short: _ShortTrials, first: list[Candidate], stages: Sequence[Stage]) -> list[Tried]:
+    """All that is tried, the best of the stages in front."""
+    best: Tried | None = None
+    tried: list[Tried] = []
+    seen: set[Candidate] = set()
+    for stage in stages:
+        candidates = first if best is None else _others(stage, best.candidate)
+        candidates = [candidate for candidate in candidates if candidate not in seen]
+        if candidates:
+            judged = short(stage.name, candidates)
+            best = _challenged(best, judged)
+            tried += judged
+            seen.update(candidates)
+    return sorted(tried, key=lambda t: t is not best)
+
+
+def _challenged(best: Tried | None, judged: list[Tried]) -> Tried:
+    """The best so far, or the best of its variations if that is better by more than chance."""
+    other = _best(judged, 1)[0]
+    if best is None:
+        plain = [t for t in judged if t.candidate.plan.kernel != "box"]
+        plain = [t for t in plain if not t.candidate.plan.n_steps] or judged
+        best = _best(plain, 1)[0]
+    return other if other.is_better(best, _VARIATION_GAIN) else best
+
+
+def _finalists(tried: list[Tried], n_finalists: int) -> list[Tried]:
+    """The first one, and the best of other shapes that are not clearly behind it."""
+    best = tried[0]
+    chosen, shapes = [best], {shape_of(best.candidate)}
+    for other in _best(tried, len(tried)):
+        if len(chosen) == n_finalists:
+            break
+        if shape_of(other.candidate) in shapes or best.is_better(other, _FINALIST_LOSS):
+            continue
+        chosen.append(other)
+        shapes.add(shape_of(other.candidate))
+    return chosen
 
 
 def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:
@@ -388,15 +372,15 @@ def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:
     """
     largest = min(space.max_centers, _MAX_CENTERS_IN_PATH, max(1, space.n_rows // 2))
     ranks = space.small_ranks
-    plans = [replace(space.plan, rank=rank) for rank in ranks[:1] + ranks[1:][-1:]]
+    plans = [replace(space.plain, rank=rank) for rank in ranks[:1] + ranks[1:][-1:]]
     sizes = space.sizes(largest)
     tried: list[Tried] = []
     for start in range(0, len(sizes), 2):
         pair = sizes[start : start + 2]
         filled = [replace(plan, n_centers=size) for size in pair for plan in plans]
         best_before = max((t.quality.value for t in tried), default=-np.inf)
-        trials = run([Candidate(plan, space.noise) for plan in filled], _SHORT_TRIAL)
-        judged = _judged(trials, validation, is_full=True)
+        candidates = [space.candidate(plan) for plan in filled]
+        judged = _judged(run(candidates, _SHORT_TRIAL), validation)
         tried += judged
         may_stop = pair[-1] >= _MIN_CENTERS_TO_STOP
         if may_stop and max(t.quality.value for t in judged) <= best_before:
@@ -415,15 +399,15 @@ def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:
     return _choice(chosen, tried, validation, None, by, how)
 
 
-def _judged(trials: list[Trial], validation: Validation, *, is_full: bool) -> list[Tried]:
+def _judged(trials: list[Trial], validation: Validation) -> list[Tried]:
     return [
         Tried(
             trial.candidate,
             trial.outputs,
             trial.rows,
-            validation.quality(trial.outputs, trial.rows, with_score=True, with_error=is_full),
-            validation.score(trial.outputs, trial.rows, with_error=is_full),
-            is_full,
+            validation.quality(trial.outputs, trial.rows, with_score=True),
+            validation.score(trial.outputs, trial.rows),
+            True,
             trial,
         )
         for trial in trials
@@ -438,11 +422,7 @@ def _best(tried: Any, n_best: int) -> list[Tried]:
 def _smallest(tried: list[Tried]) -> Tried:
     """The smallest whose difference to the best is within one standard error of it."""
     best = _best(tried, 1)[0]
-    near = [
-        t
-        for t in tried
-        if best.quality.value - t.quality.value <= best.quality.error_of_difference(t.quality)
-    ]
+    near = [t for t in tried if not best.is_better(t, 1.0)]
     return min(near, key=lambda t: (t.candidate.plan.nbytes, -t.quality.value), default=best)
 
 
@@ -455,105 +435,17 @@ def _choice(
     how: str,
 ) -> Choice:
     """The choice and its reason in a sentence."""
-    plan, score = chosen.candidate.plan, chosen.score
+    candidate, plan, score = chosen.candidate, chosen.candidate.plan, chosen.score
     if max_bytes is None:
         size, rule = f"{plan.nbytes} bytes", f"the smallest within one standard error of the {by}"
     else:
         size, rule = f"{plan.nbytes} of {max_bytes} bytes", f"the {by}"
+    smoothing = "" if candidate.smoothing is None else f", smoothing {candidate.smoothing:g}"
     sentence = (
-        f"{plan.describe()}, {size}: {rule} {how} ({validation.score_name} {score.value:.4f}, "
-        f"standard error {score.standard_error:.4f})."
+        f"{plan.describe()}, noise {candidate.noise:g}{smoothing}, {size}: {rule} {how} "
+        f"({validation.score_name} {score.value:.4f}, standard error {score.standard_error:.4f})."
     )
     path = [t.point for t in tried]
     return Choice(
         chosen.candidate, chosen.outputs, chosen.rows, score, path, sentence, chosen.trial
     )
-
-
-# -- The picture -----------------------------------------------------------------------------
-
-
-class CompactPathDisplay:
-    """Validated score against size, with standard errors and the size that was chosen.
-
-    Use :meth:`from_estimator`, or ``plot_path`` of a fitted compact machine.
-
-    Parameters
-    ----------
-    sizes, scores, standard_errors : ndarray of shape (n_sizes,)
-    chosen : float
-        The size of the fitted machine.
-    size_name, score_name : str
-        Labels of the axes.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
-    errorbar_ : matplotlib container
-    line_ : matplotlib artist
-        The line at the chosen size.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from kernlet import CompactKernelClassifier
-    >>> X, y = make_moons(400, noise=0.2, random_state=0)
-    >>> machine = CompactKernelClassifier("auto", n_epochs=5, random_state=0).fit(X, y)
-    >>> display = machine.plot_path()
-    >>> display.ax_.get_xlabel()
-    'Centers'
-    """
-
-    def __init__(
-        self,
-        *,
-        sizes: Any,
-        scores: Any,
-        standard_errors: Any,
-        chosen: float,
-        size_name: str = "Centers",
-        score_name: str = "Score",
-    ) -> None:
-        self.sizes, self.scores, self.standard_errors = sizes, scores, standard_errors
-        self.chosen, self.size_name, self.score_name = chosen, size_name, score_name
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, ax: Any = None, by: str = "n_centers", **line: Any
-    ) -> CompactPathDisplay:
-        """Draw the path of a fitted compact machine, by "n_centers" or "nbytes"."""
-        check_is_fitted(estimator)
-        if by not in ("n_centers", "nbytes"):
-            raise ValueError(f'by={by!r} must be "n_centers" or "nbytes".')
-        path = [point for point in estimator.path_ if point.is_full]
-        path = sorted(path, key=lambda point: getattr(point, by))
-        is_classifier = estimator.__sklearn_tags__().estimator_type == "classifier"
-        score = "accuracy" if is_classifier else "R²"
-        if estimator.scoring is not None:
-            score = scorer_name(estimator.scoring)
-        return cls(
-            sizes=np.array([getattr(point, by) for point in path]),
-            scores=np.array([point.score for point in path]),
-            standard_errors=np.array([point.standard_error for point in path]),
-            chosen=getattr(estimator, f"{by}_"),
-            size_name="Centers" if by == "n_centers" else "Bytes",
-            score_name=f"Validated {score}",
-        ).plot(ax=ax, **line)
-
-    def plot(self, *, ax: Any = None, **line: Any) -> CompactPathDisplay:
-        """Draw into axes; ``line`` is passed on to matplotlib's ``errorbar``."""
-        plt = require("matplotlib.pyplot", f"{type(self).__name__}.plot", "plot")
-
-        if ax is None:
-            _, ax = plt.subplots()
-        options = {"marker": "o", "capsize": 3, **line}
-        self.errorbar_ = ax.errorbar(self.sizes, self.scores, self.standard_errors, **options)
-        self.line_ = ax.axvline(
-            self.chosen, color="gray", linestyle=":", label=f"chosen: {self.chosen:,}"
-        )
-        ax.set_xscale("log", base=2)
-        ax.set(xlabel=self.size_name, ylabel=self.score_name)
-        ax.legend(loc="lower right")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

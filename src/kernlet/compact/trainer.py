@@ -43,7 +43,7 @@ from kernlet.sampling import derive_seed
 
 #: Learning rate of fine-tuning and of warm starts, over that of the first stage.
 LATER_RATE = 0.3
-_FINETUNE_EPOCHS = 0.25
+FINETUNE_EPOCHS = 0.25
 # Rates and epochs of stage 2, over those of the first: for classes and for numbers.
 _QUANTIZED_CLASSES, _QUANTIZED_NUMBERS = (1.0, 1.0), (LATER_RATE, 0.5)
 _BOX_RATE = 0.5  # of all parameters of a box kernel, over those of others
@@ -96,40 +96,6 @@ class EpochMonitor:
         """The network to continue with: the best one with early stopping, which ends here."""
         self.patience = None
         return trained if self._best[1] is None else self._best[1]
-
-
-@dataclass(frozen=True)
-class PathPoint:
-    """A size that was tried.
-
-    Parameters
-    ----------
-    n_centers : int
-    nbytes : int
-        Everything stored.
-    score : float
-        Of rows that were not trained on.
-    standard_error : float
-        Of the score.
-    rank : int or None
-        Of the projection.
-    storage : tuple of str
-        Formats of centers, coefficients and projection.
-    is_full : bool
-        Whether the trial had all epochs (and, in cross-validation, all folds); short ones only
-        select what is tried in full.
-    noise : float
-        Deviation of the noise on the inputs.
-    """
-
-    n_centers: int
-    nbytes: int
-    score: float
-    standard_error: float
-    rank: int | None
-    storage: tuple[str, ...]
-    is_full: bool
-    noise: float
 
 
 @dataclass(frozen=True)
@@ -240,7 +206,7 @@ class Trainer:
             network,
             self.training.loss,
             batches.augmented(),
-            self.config_of(plan, trial.candidate.noise, 1.0).scaled(LATER_RATE, _FINETUNE_EPOCHS),
+            self.config_of(plan, trial.candidate.noise, 1.0).scaled(LATER_RATE, FINETUNE_EPOCHS),
             np.random.RandomState(derive_seed(self.seed, 1)),
             levels=quantized_levels(plan),
             steps={name: trial.expansion.packed[_TABLES[name]].step for name in plan.levels},

@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.metrics import log_loss
+from sklearn.preprocessing import StandardScaler
 
 from benchmarks.competitors import mlp
 from benchmarks.competitors.mlp_plan import Task
 from benchmarks.tables import Table
 from benchmarks.timing import measure
 from kernlet import CompactKernelClassifier
+from kernlet.compact.batches import BatchLoader
+from kernlet.compact.folds import StackedBatches
+from kernlet.compact.network import CrossEntropy, KernelNetwork
+from kernlet.compact.train import TrainingConfig, default_batch_size, train_network
 from kernlet.datasets import Dataset, load
-from kernlet.devices import find_device
+from kernlet.devices import NUMPY, find_device
 from papers.cache import ResultCache, key_of, timed
 from papers.tables import mean_and_deviation
 
@@ -67,25 +73,54 @@ def sizes(quick: bool) -> Iterator[Table]:
     yield table
 
 
+#: Data, centers, rank of the projection, and numbers of networks trained at once.
+EPOCHS: list[tuple[str, int, int | None, tuple[int, ...]]] = [
+    ("usps", 100, None, (1, 3)),
+    ("letter", 170, 16, (1, 6)),
+    ("letter", 367, 16, (1, 3)),
+    ("satimage", 76, 16, (1, 12)),
+    ("mnist", 140, 12, (1, 3)),
+    ("checkerboard_generated", 24, None, (1, 32)),
+]
+
+
 def speed(quick: bool) -> Iterator[Table]:
-    """CPU seconds of whole fits, and GFLOP/s of epochs against matrix products alone."""
+    """CPU seconds of whole fits, and matrix products of epochs against one large product."""
     table = Table(
-        "CPU seconds of a fit (validation and last training included), and epochs against sgemm",
-        ["data", "centers", "fit s", "target", "epoch GFLOP/s", "sgemm GFLOP/s", "share"],
+        "CPU seconds of a fit (validation and last training included)",
+        ["data", "centers", "fit s", "target"],
     )
     for name, n_centers, target in [("usps", 100, 15), ("mnist", 200, 90)][: 1 if quick else 2]:
         fit = measure(_load, _fit_centers, name, n_centers, 0)
-        epoch = measure(_load, _time_epoch, name, n_centers, 0)
-        rate, best = epoch.answer["rate"], epoch.answer["gemm"]
-        table.add(
-            name,
-            n_centers,
-            f"{fit.seconds:.1f}",
-            f"<= {target}",
-            f"{rate:.0f}",
-            f"{best:.0f}",
-            f"{100 * rate / best:.0f} %",
-        )
+        table.add(name, n_centers, f"{fit.seconds:.1f}", f"<= {target}")
+    yield table
+    table = Table(
+        "Epochs: GFLOP/s of all matrix products, over those of one large product (sgemm); medians "
+        "of 5 in turn. Rounded: centers and coefficients in 4 bits, the projection in 8",
+        [
+            "data",
+            "centers",
+            "rank",
+            "rounded",
+            "networks at once",
+            "CPU ms per epoch and network",
+            "share of sgemm",
+        ],
+    )
+    for name, n_centers, rank, stacks in EPOCHS[: 2 if quick else None]:
+        for n_networks in stacks:
+            for is_rounded in (False, True):
+                case = (name, n_centers, rank, n_networks, is_rounded)
+                epoch = measure(_epoch_case, _time_epoch, *case)
+                table.add(
+                    name,
+                    n_centers,
+                    rank or "",
+                    "yes" if is_rounded else "no",
+                    n_networks,
+                    f"{1000 * epoch.answer['seconds']:.1f}",
+                    f"{100 * epoch.answer['share']:.0f} %",
+                )
     yield table
 
 
@@ -151,23 +186,71 @@ def _fit_auto(prepared: Any) -> dict[str, Any]:
     return {"path": path, "chosen": machine.n_centers_, "score": score}
 
 
-def _time_epoch(prepared: Any) -> dict[str, Any]:
-    """GFLOP/s of epochs, from the difference of a long and a short fit, and of sgemm in between."""
-    data, n_centers, seed = prepared
-    n_rows, n_features = data.X.shape
-    short = max(2, 240_000 // n_rows)
-    rates, products = [], []
-    for _ in range(3):
-        seconds = []
-        for n_epochs in (short, 4 * short):
-            machine = CompactKernelClassifier(
-                n_centers, n_epochs=n_epochs, validation_fraction=None, random_state=seed
-            )
-            seconds.append(timed(machine.fit, data.X, data.y)[1])
-        work = 3 * short * 4.0 * n_rows * n_centers * n_features  # two products an epoch
-        rates.append(work / (seconds[1] - seconds[0]) / 1e9)
+@dataclass(frozen=True)
+class EpochCase:
+    """Networks with random parameters, to be trained at once, and the rows to train them on."""
+
+    network: KernelNetwork
+    batches: StackedBatches
+    batch_size: int
+    levels: dict[str, int]
+    flops: float
+
+    def train(self, n_epochs: int) -> None:
+        """Train for some epochs at a small rate, so that nothing diverges."""
+        config = TrainingConfig(n_epochs, self.batch_size, noise=0.1, learning_rate=0.01)
+        steps = {name: np.full(self.network.centers.shape[:2], 0.05) for name in self.levels}
+        random, batches = np.random.RandomState(0), cast(BatchLoader, self.batches)
+        options = {"levels": self.levels, "steps": steps}
+        train_network(self.network, CrossEntropy(), batches, config, random, **options)
+
+
+def _epoch_case(
+    name: str, n_centers: int, rank: int | None, n_networks: int, is_rounded: bool
+) -> EpochCase:
+    data, random = load(name), np.random.RandomState(0)
+    X = StandardScaler().fit_transform(np.asarray(data.X, dtype=np.float32))
+    codes = np.unique(data.y, return_inverse=True)[1]
+    (n_rows, n_features), n_classes = X.shape, data.n_classes
+    n_outputs = n_classes if n_classes > 2 else 1
+    loader = BatchLoader(
+        X, codes, np.ones(n_rows), table=CrossEntropy().target_table(n_classes), device=NUMPY
+    )
+    width = rank or n_features
+    shapes = {"centers": (n_centers, width), "weights": (n_outputs, n_centers)}
+    shapes |= {} if rank is None else {"projection": (rank, n_features)}
+    arrays = {
+        name: random.standard_normal((n_networks, 1, *shape)) / np.sqrt(shape[-1])
+        for name, shape in shapes.items()
+    }
+    arrays["intercept"] = np.zeros((n_networks, 1, n_outputs))
+    arrays["log_gamma"] = np.full((n_networks, 1, 1), -np.log(width))
+    products = (2 if rank is None else 3) * width + 3 * n_outputs  # of rows and centers
+    flops = 2.0 * n_rows * (n_centers * products + 2 * n_features * (rank or 0))
+    levels = {"centers": 7, "weights": 7, "projection": 127}
+    return EpochCase(
+        KernelNetwork(**arrays).map(NUMPY.send),
+        StackedBatches([loader], [np.arange(n_rows)]),
+        default_batch_size(n_rows),
+        {name: levels[name] for name in shapes} if is_rounded else {},
+        flops * n_networks,
+    )
+
+
+def _time_epoch(case: EpochCase) -> dict[str, Any]:
+    """CPU seconds of an epoch of a network, and the share of sgemm's speed.
+
+    An epoch is the difference between long and short training, with sgemm in between.
+    """
+    short = max(1, int(1e9 // case.flops))
+    seconds, products = [], []
+    for _ in range(5):
+        times = [timed(case.train, n_epochs)[1] for n_epochs in (short, 4 * short)]
+        seconds.append((times[1] - times[0]) / (3 * short))
         products.append(_sgemm_rate())
-    return {"rate": float(np.median(rates)), "gemm": float(np.median(products))}
+    epoch, rate = float(np.median(seconds)), 1e9 * float(np.median(products))
+    n_networks = case.network.centers.shape[0]
+    return {"seconds": epoch / n_networks, "share": case.flops / epoch / rate}
 
 
 def _sgemm_rate() -> float:

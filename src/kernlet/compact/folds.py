@@ -45,10 +45,10 @@ from kernlet.sampling import derive_seed
 
 #: Kernel values of all networks of a stack in a step: more do not stay in the processor's cache, or
 #: take too much memory on a GPU.
-_STACK_NUMBERS, _STACK_NUMBERS_ON_DEVICE = 2**17, 2**25
-# Networks of a stack have at least a quarter of its centers, unless it has few: then calls cost
-# more than padding.
-_LARGEST_PADDING, _FEW_CENTERS = 4, 32
+_STACK_NUMBERS, _STACK_NUMBERS_ON_DEVICE = 2**18, 2**25
+#: Kernel values of a network in a step that may be padding: they take about half as long as the
+#: calls of a step of one network.
+_PADDED_NUMBERS = 2**14
 
 #: Rows to train on and rows to hold out.
 Split = tuple[Indices, Indices]
@@ -83,8 +83,8 @@ def stacks_of(
         for stack, of in zip(stacks, shapes, strict=True):
             largest = candidates[stack[0]].plan.n_centers
             numbers = (len(stack) + 1) * n_folds * batch_size * largest * per_row
-            is_near = largest <= max(_FEW_CENTERS, _LARGEST_PADDING * plan.n_centers)
-            if of == shape and is_near and numbers <= limit:
+            padding = (largest - plan.n_centers) * batch_size * per_row
+            if of == shape and padding <= _PADDED_NUMBERS and numbers <= limit:
                 stack.append(number)
                 break
         else:

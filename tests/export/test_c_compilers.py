@@ -90,7 +90,7 @@ def shapes():
         for map in MAPS:
             kernel = "rbf widths" if map in (None, "projection") else "rbf"
             yield random_model(rng, formats=(format,), map=map, kernel=kernel), "auto"
-    for kernel in ("rbf", "rbf widths", "linear", "poly", "sigmoid"):
+    for kernel in ("rbf", "rbf widths", "linear", "poly", "sigmoid", "laplacian"):
         for storage, map in zip(("float32", "float16", "int8", "float32"), MAPS, strict=True):
             yield random_model(rng, formats=(), kernel=kernel, map=map), storage
     for scheme in SCHEMES:

@@ -72,9 +72,10 @@ def compress(
     Parameters
     ----------
     model : fitted classifier, Model or path
-        An SVC or NuSVC, a OneVsRestClassifier or OneVsOneClassifier of them, a Pipeline or
-        search around one, a CalibratedClassifierCV of one with ``ensemble=False``, a kernlet
-        classifier, or the path of a LIBSVM model file. Arrays of an SVC become a Model by
+        An SVC or NuSVC (its kernel a name, scikit-learn's ``laplacian_kernel`` or a Kernel), a
+        OneVsRestClassifier or OneVsOneClassifier of them, a Pipeline or search around one, a
+        CalibratedClassifierCV of one with ``ensemble=False``, a kernlet classifier, or the path of
+        a LIBSVM model file. Arrays of an SVC become a Model by
         :func:`kernlet.model.arrays.from_svc_arrays`.
     n_centers : int, float or "auto"
         A number of centers, a fraction of the model's, or the smallest number whose loss in

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import make_blobs
+from sklearn.datasets import make_blobs, make_moons
 
-from benchmarks.competitors import mlp
+from benchmarks.competitors import mlp, mlp_call, mlp_regressor, mlp_symmetric
 from benchmarks.competitors.contract import Shape
 from benchmarks.competitors.mlp_network import (
     gradients_of,
@@ -197,6 +197,36 @@ def test_candidates_fit_the_budget(task, max_bytes, is_symmetric):
     assert all(each.plan.nbytes <= max_bytes for each in candidates)
     if is_symmetric:
         assert {name for each in candidates for name in each.plan.formats} <= {SYMMETRIC}
+
+
+@pytest.mark.parametrize("peer", [mlp_call, mlp_symmetric])
+def test_a_call_on_few_rows_uses_folds(peer):
+    X, y = make_moons(120, noise=0.2, random_state=0)
+    X = X.astype(np.float32)
+    network = peer.build({"max_bytes": 110, "effort": "quick"}, X, y, 0)
+    assert network.nbytes <= 110
+    assert np.mean(network.predict(X) == y) > 0.8
+    if peer is mlp_call:
+        again = peer.build({"max_bytes": 110, "effort": "quick"}, X, y, 0)
+        assert np.array_equal(network.outputs(X), again.outputs(X))
+
+
+def test_a_call_on_many_rows_holds_out_a_fifth():
+    X, y = make_moons(2400, noise=0.2, random_state=0)
+    X = X.astype(np.float32)
+    network = mlp_call.build({"max_bytes": 200, "effort": "quick"}, X, y, 0)
+    assert network.nbytes <= 200
+    assert np.mean(network.predict(X) == y) > 0.95
+
+
+def test_a_regressor_predicts_numbers():
+    random = np.random.RandomState(0)
+    X = random.uniform(-1, 1, (300, 2)).astype(np.float32)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
+    y = (y - y.mean()) / y.std()
+    network = mlp_regressor.build({"max_bytes": 300, "effort": "quick"}, X, y, 0)
+    assert network.nbytes <= 300
+    assert np.mean((network.predict(X) - y) ** 2) < 0.1
 
 
 def test_tuned_settings_differ_in_shape_and_training():

@@ -1,0 +1,25 @@
+"""A multi-layer perceptron found in one call, as ``compact_call`` finds a compact machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.competitors.contract import Shape, device
+from benchmarks.competitors.mlp_plan import Network
+from benchmarks.competitors.mlp_search import search
+from kernlet.devices import find_device
+
+TITLE = "MLP, one call"
+IS_KERNLET = False
+IS_RANDOM = True
+VERSION = 1
+IS_TUNED = False
+
+
+def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
+    return [{"max_bytes": max_bytes}]
+
+
+def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> Network:
+    n_classes = int(y.max()) + 1
+    return search(X, y, seed=seed, device=find_device(device()), n_classes=n_classes, **setting)

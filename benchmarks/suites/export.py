@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,12 @@ from sklearn.svm import SVC
 from benchmarks.tables import Table
 from benchmarks.timing import median_seconds
 from kernlet import CompactKernelClassifier, to_c, to_onnx
+from kernlet.compact.plan import StoragePlan
 from kernlet.datasets import load
 from kernlet.export.code_size import TARGETS
 from kernlet.export.rounding import clear_rows
 from kernlet.kernels.base import c_float
+from kernlet.model.describe import operations
 from kernlet.model.model import as_model
 from papers.tasks import Task, usps
 
@@ -129,6 +132,114 @@ def flash(quick: bool) -> Iterator[Table]:
             accuracy = f"{100 * (source.rounding.accuracy_after or 0):.2f} %"
             table.add(name, source.storage, exp, f"{source.table_bytes:,}", *cells, accuracy)
     yield table
+
+
+#: A machine of 16 features and 26 classes, and what changes it; a box needs few centers.
+_PLAN = StoragePlan(16, 26, 60, None, ("int4", "int4", "int6"), intercept_bytes=2)
+_SHAPES: dict[str, dict[str, Any]] = {
+    "rbf": {},
+    "projection to 12, 6 bits": {"rank": 12},
+    "a width per center": {"width": "per_center"},
+    "rational quadratic": {"kernel": "rational_quadratic"},
+    "2 classes per center": {"n_entries": 2},
+    "6 steps": {"n_steps": 6},
+    "asinh": {"is_asinh": True},
+    "means of 2 x 2 pixels": {"n_features": 64, "block": 2},
+    "box, 12 centers": {"kernel": "box", "n_centers": 12},
+    "all but box and means": {
+        "rank": 12,
+        "width": "per_center",
+        "kernel": "rational_quadratic",
+        "n_entries": 2,
+        "n_steps": 6,
+        "is_asinh": True,
+    },
+}
+_SHAPE_MAIN = """
+#include "model.c"
+#include <stdio.h>
+#include <time.h>
+static float rows[64][MODEL_FEATURES], values[MODEL_SCORES];
+int main(void)
+{
+    unsigned i, j, r, seed = 1;
+    float sum = 0.0f;
+    clock_t start;
+    for (i = 0; i < 64; ++i)
+        for (j = 0; j < MODEL_FEATURES; ++j)
+            rows[i][j] = (float)((seed = seed * 1664525u + 1013904223u) >> 16) / 16384.0f - 2.0f;
+    start = clock();
+    for (r = 0; r < 300; ++r)
+        for (i = 0; i < 64; ++i) {
+            model_predict(rows[i], values);
+            sum += values[0];
+        }
+    printf("%.9g %g\\n", (double)(clock() - start) / CLOCKS_PER_SEC / 300 / 64, (double)sum);
+    return 0;
+}
+"""
+
+
+def shapes(quick: bool) -> Iterator[Table]:
+    """Operations, bytes and time of each shape of a compact machine, with random tables."""
+    table = Table(
+        "Shapes of compact machines in C, 16 features, 26 classes, 60 centers: operations and time "
+        "of a prediction (gcc -O2), bytes of code without tables on this computer (gcc -Os), and "
+        "of flash with tables and run-time library elsewhere",
+        [
+            *("shape", "bytes", "tables", "products", "exp", "log", "compare", "time", "code"),
+            *(target for target in TARGETS if target != "host"),
+        ],
+    )
+    for name, changes in list(_SHAPES.items())[: 2 if quick else None]:
+        plan = replace(_PLAN, **changes)
+        expansion = plan.pack(*_random_parameters(plan))
+        with tempfile.TemporaryDirectory() as folder:
+            source = to_c(expansion, folder, "stored")
+            sizes = {size.target: size for size in source.size_report()}
+            seconds = _shape_seconds(Path(folder))
+        code = (sizes.pop("host").own or 0) - source.table_bytes
+        table.add(
+            name,
+            *(f"{n:,}" for n in (expansion.nbytes, source.table_bytes, *operations(expansion))),
+            f"{1e6 * seconds:.1f} µs",
+            f"{code:,}",
+            *("-" if size.flash is None else f"{size.flash:,}" for size in sizes.values()),
+        )
+    yield table
+
+
+def _shape_seconds(folder: Path) -> float:
+    """CPU seconds of a prediction, the median of five runs."""
+    (folder / "main.c").write_text(_SHAPE_MAIN, encoding="ascii")
+    subprocess.run([*_OPTIONS, "main.c", "-o", "run", "-lm"], cwd=folder, check=True)
+    runs = [
+        subprocess.run(["./run"], cwd=folder, capture_output=True, text=True, check=True).stdout
+        for _ in range(5)
+    ]
+    return float(np.median([float(line.split()[0]) for line in runs]))
+
+
+def _random_parameters(plan: StoragePlan) -> tuple[Any, ...]:
+    """Arguments of ``plan.pack``: sizes and speed do not depend on the numbers."""
+    random = np.random.default_rng(0)
+    rank = plan.n_inputs if plan.rank is None else plan.rank
+    arrays = {
+        "centers": random.normal(size=(plan.n_centers, rank)),
+        "weights": random.normal(size=(plan.n_outputs, plan.n_centers)),
+        "intercept": random.normal(size=plan.n_outputs),
+        "half_widths": 1 + random.random((plan.n_centers, rank)),
+        "log_slopes": np.ones(rank),
+        "log_gamma": np.full(plan.n_centers if plan.has_widths else 1, -2.0),
+        "log_alpha": np.array([0.3]),
+        "jumps": random.normal(size=plan.n_steps),
+        "projection": random.normal(size=(rank, plan.n_inputs)) / rank,
+    }
+    places = None
+    if plan.n_steps:
+        thresholds = random.normal(size=plan.n_steps).astype(np.float16)
+        places = (random.integers(plan.n_inputs, size=plan.n_steps), thresholds)
+    return arrays, {}, 0.5, 2.0, places
 
 
 def _rows(task: Task) -> str:
@@ -375,5 +486,6 @@ BENCHMARKS = {
     "ship-onnx": onnx_graphs,
     "ship-c": c_source,
     "ship-flash": flash,
+    "ship-shapes": shapes,
     "ship-fit": fit_memory,
 }

@@ -3,11 +3,14 @@
 import json
 import pickle
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import onnxruntime
 import pytest
 import skl2onnx
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,6 +21,7 @@ from kernlet.affine import AffineMap
 from kernlet.export.c_tables import pack
 from kernlet.export.file import ModelFileError
 from kernlet.export.predictors import LoadedClassifier
+from kernlet.export.rounding import likely_rows
 from kernlet.export.skl2onnx import register_skl2onnx
 from kernlet.model.describe import describe
 from kernlet.model.model import Model, as_model
@@ -25,7 +29,7 @@ from kernlet.quantization import PackedArray
 from kernlet.report.page import write_report
 from support.c_programs import compiled, needs_gcc, run
 from support.model_files import parts, signed
-from support.random_machines import SHAPES, random_compact
+from support.random_machines import SHAPES, random_compact, random_model
 
 
 def machine(name, seed=0, **options):
@@ -135,6 +139,21 @@ def test_a_file_and_a_pickle_hold_all_of_it(name, tmp_path):
         assert_array_equal(again.decision_values(X), expansion.decision_values(X))
     kernlet.save(kernlet.load(tmp_path / "m"), tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_files_hold_random_models_of_packed_arrays(seed, tmp_path_factory):
+    model = random_model(np.random.default_rng(seed), formats=("int4", "int8", "ternary"))
+    path = tmp_path_factory.mktemp("files") / "m"
+    if model.classes is not None and len(model.classes) == 1:
+        return  # which no file holds
+    kernlet.save(model, path)
+    again = kernlet.load(path)
+    again = again if isinstance(again, KernelExpansion) else again.expansion_
+    assert again.nbytes == model.expansion.nbytes
+    X = likely_rows(replace(model, scaler=None), 20)
+    assert_array_equal(again.decision_values(X), model.expansion.decision_values(X))
 
 
 @pytest.mark.parametrize("name", ["box", "steps and asinh", "rational quadratic widths"])

@@ -397,8 +397,11 @@ class _Gaussian:
 
     def grad_rows(self) -> Array:
         """The gradient by h, after the others."""
-        grad_rows = self.values @ self.centers
-        return grad_rows[..., :-2] + 2 * grad_rows[..., -2:-1] * self.rows[..., :-2]
+        # Two products: numpy is slow with parts of short rows.
+        grad_norms = self.values @ self.centers[..., -2:-1]
+        grad_rows = self.values @ self.centers[..., :-2]
+        grad_rows += 2 * grad_norms * self.rows[..., :-2]
+        return grad_rows
 
 
 class _RationalQuadratic(_Gaussian):
@@ -409,8 +412,9 @@ class _RationalQuadratic(_Gaussian):
         self.alpha = xp.exp(network.log_alpha)
         self.Z, self.gamma = network.centers, xp.exp(network.log_gamma) / self.alpha
         self.rows, self.centers = augment_rows(H), augment_centers(self.Z, self.gamma)
-        self.ratios = xp.clip(-(self.rows @ self.centers.mT), 0.0, 1e30)
-        self.logs = xp.log1p(self.ratios)
+        self.bases = xp.clip(self.rows @ -self.centers.mT, 0.0, 1e30)
+        self.bases += 1
+        self.logs = xp.log(self.bases)
         least = math.log(_LEAST_VALUE)
         self.values = xp.exp(xp.clip(-self.alpha[..., None] * self.logs, least, 0.0))
 
@@ -418,8 +422,9 @@ class _RationalQuadratic(_Gaussian):
         """Gradients by centers, log gamma and log alpha."""
         xp = array_namespace(grad_values)
         self.values *= grad_values  # the gradient by log K
-        by_power = xp.sum(self.values * self.logs, axis=(-2, -1))
-        self.values *= self.alpha[..., None] / (1 + self.ratios)  # by -gamma |h - z|^2 / alpha
+        flat = (*self.values.shape[:-2], -1)
+        by_power = row_products(xp.reshape(self.values, flat), xp.reshape(self.logs, flat))
+        self.values *= self.alpha[..., None] / self.bases  # by -gamma |h - z|^2 / alpha
         grad = self._grad_centers(self.values.mT @ self.rows)
         by_ratio = xp.sum(grad["log_gamma"], axis=-1, keepdims=True)
         return {**grad, "log_alpha": -by_ratio - self.alpha * by_power[..., None]}

@@ -66,7 +66,7 @@ _MAX_HALVINGS = 10
 #: batch would take about as long as its matrix products; few offsets keep the vector in the cache.
 NOISE_OFFSETS = 65_537
 #: Numbers of the rows that are gathered at once, for one or more batches: few calls, in the cache.
-GATHERED_NUMBERS, GATHERED_ON_DEVICE = 2**16, 2**24
+GATHERED_NUMBERS, GATHERED_ON_DEVICE = 2**16, 2**21
 
 _ROW_VISITS = 2_160_000  # rows times epochs
 _EPOCHS = (10, 120)

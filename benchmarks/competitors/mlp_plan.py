@@ -13,8 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from kernlet.compact.batches import BatchLoader, mean_and_deviation
-from kernlet.compact.inputs import Inputs, Steps, asinh_inputs, block_inputs, tree_steps
+from kernlet.compact.batches import BatchLoader
+from kernlet.compact.inputs import (
+    Inputs,
+    Steps,
+    asinh_inputs,
+    block_inputs,
+    mean_and_deviation,
+    tree_steps,
+)
 from kernlet.compact.network import Arrays, CrossEntropy, SquaredError
 from kernlet.devices import Device, array_namespace
 from kernlet.quantization import FORMATS, Format, PackedArray, encode, scaling_bytes

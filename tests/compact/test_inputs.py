@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.tree import DecisionTreeClassifier
 
+from kernlet import CompactKernelClassifier
 from kernlet.compact import batches as batches_module
 from kernlet.compact.batches import BatchLoader
 from kernlet.compact.images import block_means, image_side
@@ -337,3 +338,13 @@ def test_the_stored_machine_has_every_row_on_the_same_side(seed, is_asinh, dtype
     for number, feature in enumerate(inputs.steps.features):
         expected[:, feature] += above[:, number] * steps.jumps.decoded()[number]
     assert_allclose(machine.input_map(rows), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_a_machine_that_is_trained_further_keeps_its_map():
+    for shape in ({"n_steps": 5}, {"kernel": "box"}):
+        machine = CompactKernelClassifier(4, n_epochs=2, random_state=0, **shape).fit(X, Y)
+        further = CompactKernelClassifier(4, n_epochs=2, random_state=1, init=machine)
+        further.fit(X[TRAIN] * [1, 1, 1, -1], Y[TRAIN])  # other rows
+        first, second = (Inputs.of(each.expansion_) for each in (machine, further))
+        assert first.kind == second.kind
+        assert_array_equal(first(X), second(X))

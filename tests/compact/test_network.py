@@ -16,8 +16,8 @@ from scipy import sparse
 import naive
 from kernlet.compact import batches as batches_module
 from kernlet.compact import network as network_module
-from kernlet.compact.batches import BatchLoader, mean_and_deviation
-from kernlet.compact.inputs import Inputs
+from kernlet.compact.batches import BatchLoader
+from kernlet.compact.inputs import Inputs, mean_and_deviation
 from kernlet.compact.network import (
     CrossEntropy,
     Huber,

@@ -17,8 +17,8 @@ import kernlet
 from kernlet import CompactKernelClassifier, CompactKernelRegressor, compress
 from kernlet.affine import ColumnRanges
 from kernlet.compact import batches as batches_module
-from kernlet.compact.batches import BatchLoader, column_scaling
-from kernlet.compact.inputs import Inputs
+from kernlet.compact.batches import BatchLoader
+from kernlet.compact.inputs import Inputs, column_scaling
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.quantization import PackedArray, encode_columns
 from kernlet.rows import as_rows

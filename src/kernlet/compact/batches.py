@@ -8,24 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from kernlet._typing import Array, Floats, Indices
-from kernlet.affine import ColumnRanges, are_far_apart, are_unlike
 from kernlet.compact.images import Augmenter, background, image_side
-from kernlet.compact.inputs import (
-    FLOAT32_RANGE,
-    Inputs,
-    asinh_inputs,
-    block_inputs,
-    tree_steps,
-)
+from kernlet.compact.inputs import Inputs, asinh_inputs, block_inputs, tree_steps
 from kernlet.compact.network import Loss
 from kernlet.compact.plan import StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.devices import NUMPY, Device, to_numpy
-from kernlet.kernels.gram import as_dense, canonical_csr, row_slices
-from kernlet.quantization import PackedArray, encode_columns
+from kernlet.kernels.gram import as_dense, row_slices
 from kernlet.rows.source import RowReader
 
 #: Rows that take at most this many bytes in float32 are converted once and cached.
@@ -83,16 +74,6 @@ class BatchLoader:
             for rows in row_slices(n_rows, 8 * n_given):
                 mapped[rows] = self._mapped(rows)
             self._rows = self.device.send(mapped)
-
-    @property
-    def shift(self) -> float | PackedArray:
-        """The shift of the inputs."""
-        return self.inputs.shift
-
-    @property
-    def scale(self) -> float | PackedArray:
-        """The scale of the inputs."""
-        return self.inputs.scale
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_derived": {}}
@@ -263,68 +244,6 @@ class AugmentedLoader(BatchLoader):
             columns = self._augmenter.columns(dense[first::n_groups])
             rows[first::n_groups, ...] = self._map(self._augmenter(columns))
         return rows
-
-
-def column_scaling(
-    X: Any, ranges: ColumnRanges, weights: Floats, *, always: bool
-) -> tuple[PackedArray, PackedArray] | None:
-    """Shifts and scales that standardise the columns; None for columns alike, unless always.
-
-    Columns are alike unless their ranges and deviations, or their means, are not.
-    """
-    have_unlike_ranges = are_unlike(ranges.sizes[ranges.sizes > 0])
-    if not always and not have_unlike_ranges and not ranges.may_be_far_apart:
-        return None
-    shift, scale = ranges.standardising(X, weights)
-    scale[scale < FLOAT32_RANGE[0]] = 0.0
-    are_alike = not (have_unlike_ranges and are_unlike(scale[scale > 0]))
-    if not always and are_alike and not are_far_apart(shift, scale):
-        return None
-    # A constant column says nothing, and must not: divided by its size, whatever the shift loses
-    # to rounding stays small.
-    constants = np.maximum(np.abs(shift), scale.max(initial=0.0))
-    constants[constants == 0] = 1.0
-    return encode_columns(shift, np.where(scale > 0, scale, constants))
-
-
-def mean_and_deviation(
-    X: Any, weights: Floats | None = None, largest: float | None = None
-) -> tuple[float, float]:
-    """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1.
-
-    ``largest`` is the largest absolute number, where it is known.
-    """
-    X = canonical_csr(X)
-    n_rows, n_features = X.shape
-    shares = np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
-    slices = list(row_slices(n_rows, 8 * n_features))
-    # Numbers are divided by the largest, so that their squares neither overflow nor underflow.
-    if largest is None:
-        largest = max(float(abs(X[rows]).max()) for rows in slices)
-    largest = largest or 1.0
-    mean = square = 0.0
-    for rows in slices:
-        sums = np.asarray(X[rows].sum(axis=1, dtype=np.float64)).ravel()
-        mean += float(shares[rows] @ (sums / largest)) / n_features
-    for rows in slices:
-        square += float(shares[rows] @ _squares_about(X[rows], largest, mean)) / n_features
-    if square < 1e-24:  # constant up to round-off
-        return largest * mean, 1.0
-    return largest * mean, largest * float(np.sqrt(square))
-
-
-def _squares_about(block: Any, unit: float, mean: float) -> Floats:
-    """Sums over each row of (x / unit - mean)^2, without cancellation."""
-    if not sparse.issparse(block):
-        deviations = block / unit - mean
-        return np.einsum("ij,ij->i", deviations, deviations)
-    # Stored entries about the mean, then n_zeros * mean^2. Expanding the square would be shorter,
-    # but the sum of x^2 - 2 mean x + mean^2 cancels where all numbers are nearly equal.
-    block = block.tocsr()
-    squares = (block.data.astype(np.float64) / unit - mean) ** 2
-    n_stored = np.diff(block.indptr)
-    of_stored = np.bincount(np.repeat(np.arange(len(n_stored)), n_stored), squares, len(n_stored))
-    return of_stored + (block.shape[1] - n_stored) * mean**2
 
 
 @dataclass(frozen=True, eq=False)

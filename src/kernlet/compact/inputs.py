@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from kernlet._typing import Array, Floats, Indices
+from kernlet.affine import ColumnRanges, are_far_apart, are_unlike
 from kernlet.compact.images import block_means
 from kernlet.devices import Device
+from kernlet.kernels.gram import canonical_csr, row_slices
 from kernlet.quantization import (
     PackedArray,
     QuantizedExpansion,
@@ -81,7 +84,8 @@ class Inputs:
         """The inputs of a compact machine, to train it further."""
         steps: Any = expansion.steps
         if steps is not None:
-            steps = Steps(steps.features.astype(np.intp), steps.thresholds)
+            thresholds = np.clip(steps.thresholds, -_LARGEST_THRESHOLD, _LARGEST_THRESHOLD)
+            steps = Steps(steps.features.astype(np.intp), thresholds.astype(np.float16))
         return cls(expansion.shift, expansion.scale, expansion.is_asinh, steps, expansion.block)
 
     @property
@@ -143,6 +147,76 @@ class Inputs:
         return mapped
 
 
+# -- Means and deviations --------------------------------------------------------------------
+
+
+def column_scaling(
+    X: Any, ranges: ColumnRanges, weights: Floats, *, always: bool
+) -> tuple[PackedArray, PackedArray] | None:
+    """Shifts and scales that standardise the columns; None for columns alike, unless always.
+
+    Columns are alike unless their ranges and deviations, or their means, are not.
+    """
+    have_unlike_ranges = are_unlike(ranges.sizes[ranges.sizes > 0])
+    if not always and not have_unlike_ranges and not ranges.may_be_far_apart:
+        return None
+    shift, scale = ranges.standardising(X, weights)
+    scale[scale < FLOAT32_RANGE[0]] = 0.0
+    are_alike = not (have_unlike_ranges and are_unlike(scale[scale > 0]))
+    if not always and are_alike and not are_far_apart(shift, scale):
+        return None
+    return encode_columns(shift, _without_zeros(shift, scale))
+
+
+def _without_zeros(shift: Floats, scale: Floats) -> Floats:
+    """Scales that can be divided by, with those of constant columns too."""
+    # A constant column says nothing, and must not: divided by its size, whatever the shift loses
+    # to rounding stays small.
+    constants = np.maximum(np.abs(shift), scale.max(initial=0.0))
+    constants[constants == 0] = 1.0
+    return np.where(scale > FLOAT32_RANGE[0], scale, constants)
+
+
+def mean_and_deviation(
+    X: Any, weights: Floats | None = None, largest: float | None = None
+) -> tuple[float, float]:
+    """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1.
+
+    ``largest`` is the largest absolute number, where it is known.
+    """
+    X = canonical_csr(X)
+    n_rows, n_features = X.shape
+    shares = np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
+    slices = list(row_slices(n_rows, 8 * n_features))
+    # Numbers are divided by the largest, so that their squares neither overflow nor underflow.
+    if largest is None:
+        largest = max(float(abs(X[rows]).max()) for rows in slices)
+    largest = largest or 1.0
+    mean = square = 0.0
+    for rows in slices:
+        sums = np.asarray(X[rows].sum(axis=1, dtype=np.float64)).ravel()
+        mean += float(shares[rows] @ (sums / largest)) / n_features
+    for rows in slices:
+        square += float(shares[rows] @ _squares_about(X[rows], largest, mean)) / n_features
+    if square < 1e-24:  # constant up to round-off
+        return largest * mean, 1.0
+    return largest * mean, largest * float(np.sqrt(square))
+
+
+def _squares_about(block: Any, unit: float, mean: float) -> Floats:
+    """Sums over each row of (x / unit - mean)^2, without cancellation."""
+    if not sparse.issparse(block):
+        deviations = block / unit - mean
+        return np.einsum("ij,ij->i", deviations, deviations)
+    # Stored entries about the mean, then n_zeros * mean^2. Expanding the square would be shorter,
+    # but the sum of x^2 - 2 mean x + mean^2 cancels where all numbers are nearly equal.
+    block = block.tocsr()
+    squares = (block.data.astype(np.float64) / unit - mean) ** 2
+    n_stored = np.diff(block.indptr)
+    of_stored = np.bincount(np.repeat(np.arange(len(n_stored)), n_stored), squares, len(n_stored))
+    return of_stored + (block.shape[1] - n_stored) * mean**2
+
+
 # -- Constants of the asinh map --------------------------------------------------------------
 
 
@@ -161,11 +235,7 @@ def asinh_columns(rows: Floats) -> tuple[Floats, Floats]:
     is_binary = ((rows == low) | (rows == high)).all(axis=0)
     shift = np.where(is_binary, low, shift)
     scale = np.where(is_binary, (high - low) / _SINH_1, scale)
-    # A constant column says nothing, and must not: divided by its size, whatever the shift loses
-    # to rounding stays small.
-    constants = np.maximum(np.abs(shift), scale.max(initial=0.0))
-    constants[constants == 0] = 1.0
-    return shift, np.where(scale > FLOAT32_RANGE[0], scale, constants)
+    return shift, _without_zeros(shift, scale)
 
 
 def asinh_inputs(rows: Floats, all_rows: Floats) -> Inputs:
@@ -228,9 +298,5 @@ def _stored_threshold(column: Floats, threshold: float) -> float:
 def block_inputs(rows: Floats, weights: Floats, block: int) -> Inputs:
     """Block means, with the mean and the deviation of all of them."""
     means = block_means(rows.astype(np.float64, copy=False), block)
-    shares = weights / weights.sum()
-    mean = float(shares @ means.mean(axis=1))
-    deviation = math.sqrt(float(shares @ np.square(means - mean).mean(axis=1)))
-    if not FLOAT32_RANGE[0] < deviation < FLOAT32_RANGE[1]:
-        deviation = 1.0
+    mean, deviation = mean_and_deviation(means, weights)
     return Inputs(float(np.float32(mean)), float(np.float32(deviation)), block=block)

@@ -23,8 +23,6 @@ from kernlet.affine import ColumnRanges
 from kernlet.compact.batches import (
     BatchLoader,
     TrainingSet,
-    column_scaling,
-    mean_and_deviation,
 )
 from kernlet.compact.folds import (
     Split,
@@ -35,7 +33,7 @@ from kernlet.compact.folds import (
 )
 from kernlet.compact.images import are_images, image_side
 from kernlet.compact.initialise import InitialModel, InitialPoints
-from kernlet.compact.inputs import FLOAT32_RANGE, Inputs
+from kernlet.compact.inputs import FLOAT32_RANGE, Inputs, column_scaling, mean_and_deviation
 from kernlet.compact.path import CompactPathDisplay, PathPoint, pack_path, unpack_path
 from kernlet.compact.plan import KERNELS, STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
@@ -199,13 +197,12 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _trainer(self, training: TrainingSet, initial: InitialModel | None) -> Trainer:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        shift, scale = self._shift_and_scale(training, initial)
         batches = BatchLoader(
             training.X,
             training.targets,
             training.weights / training.weights.mean(),
             table=training.target_table,
-            inputs=Inputs(shift, scale),
+            inputs=self._inputs(training, initial),
             device=find_device(self.device),
             augment=self.augment,
         )
@@ -230,7 +227,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         config = self._config(len(train), trainer.model)
         return replace(trainer, training=training, config=config)
 
-    def _shift_and_scale(self, training: TrainingSet, initial: InitialModel | None) -> Any:
+    def _inputs(self, training: TrainingSet, initial: InitialModel | None) -> Inputs:
         """Means and deviations of the columns, or one of all inputs; rounded as they are stored."""
         ranges = ColumnRanges.of(training.X)
         if not np.isfinite([ranges.low, ranges.high]).all():
@@ -238,15 +235,15 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         _require_float32(max(ranges.largest, 1.0), "go up to")
         self._warn_unresolved(ranges)
         if isinstance(initial, QuantizedExpansion):  # which carries its own
-            return initial.shift, initial.scale
+            return Inputs.of(initial)
         is_auto, is_refined = self.scale == "auto", initial is not None and initial.expansion
         if self.scale and not (is_auto and is_refined):
             scaling = column_scaling(training.X, ranges, training.weights, always=not is_auto)
             if scaling is not None:
-                return scaling
+                return Inputs(*scaling)
         mean, deviation = mean_and_deviation(training.X, training.weights, ranges.largest)
         _require_float32(deviation, "have a deviation of")
-        return float(np.float32(mean)), float(np.float32(deviation))
+        return Inputs(float(np.float32(mean)), float(np.float32(deviation)))
 
     def _warn_unresolved(self, ranges: ColumnRanges) -> None:
         """Warn of columns that vary less than the float32 numbers of the machine can tell."""

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernlet._typing import Floats, Indices
-from kernlet.compact.batches import BatchLoader, mean_and_deviation
-from kernlet.compact.inputs import Inputs
+from kernlet.compact.batches import BatchLoader
+from kernlet.compact.inputs import Inputs, mean_and_deviation
 from kernlet.compact.network import CrossEntropy, KernelNetwork, SquaredHingeLoss
 from kernlet.compact.train import RATES, TrainingConfig, train_network
 from kernlet.devices import find_device, to_numpy

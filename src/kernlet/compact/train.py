@@ -52,7 +52,7 @@ RATES = {
     "log_gamma": 0.05,
     "projection": 0.012,
     "log_feature_scales": 0.02,
-    "jumps": 0.05,
+    "jumps": 0.2,
     "log_alpha": 0.03,
     "half_widths": 0.05,
     "log_slopes": 0.02,

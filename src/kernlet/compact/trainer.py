@@ -47,6 +47,7 @@ FINETUNE_EPOCHS = 0.25
 # Rates and epochs of stage 2, over those of the first: for classes and for numbers.
 _QUANTIZED_CLASSES, _QUANTIZED_NUMBERS = (1.0, 1.0), (LATER_RATE, 0.5)
 _BOX_RATE = 0.5  # of all parameters of a box kernel, over those of others
+_BOX_EPOCHS = 2  # times the usual number, where there is no second stage
 _LOG_GAMMA_LEVELS = 127
 
 
@@ -186,9 +187,11 @@ class Trainer:
 
     def config_of(self, plan: StoragePlan, noise: Any, epochs: float) -> TrainingConfig:
         """How to train a plan with some noise, for a share of the epochs."""
+        rate = self.config.learning_rate
+        if plan.kernel == "box":
+            rate *= _BOX_RATE
+            epochs *= 1 if plan.levels else _BOX_EPOCHS
         n_epochs = max(1, round(epochs * self.config.n_epochs))
-        factor = _BOX_RATE if plan.kernel == "box" else 1.0
-        rate = factor * self.config.learning_rate
         return replace(self.config, noise=noise, n_epochs=n_epochs, learning_rate=rate)
 
     def quantized_config(self, config: TrainingConfig) -> TrainingConfig:

@@ -1,4 +1,4 @@
-"""Losses, rounding, gradients and batches of RBF networks.
+"""Losses, gradients and batches of RBF networks.
 
 Gradients are compared with finite differences, values with their formulas by hand.
 """
@@ -24,8 +24,6 @@ from kernlet.compact.network import (
     KernelNetwork,
     SquaredError,
     SquaredHingeLoss,
-    quantize,
-    straight_through_grad,
 )
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.kernels import gram as gram_module
@@ -139,114 +137,6 @@ def test_huber_is_the_squared_error_inside_and_a_line_beyond():
     values, grad = Huber(2.0).value_and_grad(outputs, np.zeros((3, 1)))
     np.testing.assert_allclose(values, [0.5**2 / 2, 2.0**2 / 2, 2.0 * (10 - 1)])
     np.testing.assert_allclose(grad, [[0.5], [2.0], [-2.0]])
-
-
-# -- Rounding --------------------------------------------------------------------------------
-
-multiples = arrays(np.float64, st.integers(0, 20), elements=st.floats(-12, 12))
-log_steps = st.floats(-3, 3).map(lambda number: np.array([number]))
-
-
-def lsq_by_hand(grad, values, step, n_levels):
-    """Equations 3 and 5 of Esser et al. (2020), number by number."""
-    grad_values, grad_step = [], 0.0
-    for g, value in zip(grad, values, strict=True):
-        ratio = value / step
-        if ratio < -n_levels:
-            grad_values.append(0.0)
-            grad_step -= g * n_levels
-        elif ratio > n_levels:
-            grad_values.append(0.0)
-            grad_step += g * n_levels
-        else:
-            grad_values.append(g)
-            grad_step += g * (round(ratio) - ratio)
-    return grad_values, grad_step
-
-
-@settings(max_examples=60, deadline=None)
-@given(multiples=multiples, log_step=log_steps, n_levels=st.sampled_from([1, 7]))
-def test_quantized_numbers_are_the_nearest_multiples_within_the_levels(
-    multiples, log_step, n_levels
-):
-    step = float(np.exp(log_step[0]))
-    values = multiples * step
-    codes = quantize(values, log_step, n_levels) / step
-    np.testing.assert_allclose(codes, np.round(codes), atol=1e-9)
-    assert np.all(np.abs(codes) <= n_levels + 1e-9)
-    inside = np.abs(multiples) <= n_levels
-    assert np.all(np.abs(codes - multiples)[inside] <= 0.5 + 1e-9)
-    np.testing.assert_allclose(np.abs(codes[~inside]), n_levels)
-
-
-def test_steps_of_columns_round_each_column_alone():
-    random = np.random.default_rng(0)
-    values, grad = random.normal(size=(2, 3, 6, 4)), random.normal(size=(2, 3, 6, 4))
-    log_steps = random.normal(size=(2, 3, 1, 4)) - 1
-    rounded = quantize(values, log_steps, 7)
-    grads = straight_through_grad(grad, values, log_steps, 7)
-    assert grads[1].shape == log_steps.shape
-    for place in np.ndindex(2, 3, 4):
-        column = (*place[:2], slice(None), slice(place[2], place[2] + 1))
-        np.testing.assert_array_equal(
-            rounded[column], quantize(values[column], log_steps[column], 7)
-        )
-        alone = straight_through_grad(grad[column], values[column], log_steps[column], 7)
-        np.testing.assert_allclose(grads[0][column], alone[0])
-        np.testing.assert_allclose(grads[1][column], alone[1])
-
-
-@settings(max_examples=60, deadline=None)
-@given(multiples=multiples, log_step=log_steps, n_levels=st.sampled_from([1, 7]))
-def test_derivatives_are_those_of_learned_step_sizes(multiples, log_step, n_levels):
-    step = float(np.exp(log_step[0]))
-    values = multiples * step
-    grad = np.random.default_rng(0).normal(size=len(values))
-    log_step = log_step[:, None]
-    grad_values, grad_log_step = straight_through_grad(grad[None], values[None], log_step, n_levels)
-    expected, grad_step = lsq_by_hand(grad, values, step, n_levels)
-    np.testing.assert_array_equal(grad_values, [expected])
-    assert grad_log_step.shape == (1, 1)
-    np.testing.assert_allclose(grad_log_step, [[grad_step * step]], rtol=1e-9, atol=1e-12)
-
-
-def test_derivatives_vanish_beyond_the_last_level_and_the_step_takes_them():
-    grad, values = np.array([[1.0, 3.0, 1.0]]), np.array([[0.5, 2.6, -9.0]])
-    grad_values, grad_log_step = straight_through_grad(grad, values, np.log([[0.5]]), 3)
-    np.testing.assert_array_equal(grad_values, [[1.0, 0.0, 0.0]])
-    np.testing.assert_allclose(grad_log_step, [[0.5 * (0.0 + 3 * 3 - 3)]])
-
-
-def test_derivative_by_the_step_of_numbers_beyond_the_range_is_exact():
-    """There the rounded number is n_levels times the step."""
-    values, grad, at = np.array([[50.0, -80.0]]), np.array([2.0, 0.3]), 0.4
-    _, grad_log_step = straight_through_grad(grad[None], values, np.array([[at]]), 7)
-    low, high = (grad @ quantize(values, np.array([[at + h]]), 7)[0] for h in (-1e-6, 1e-6))
-    assert grad_log_step[0, 0] == pytest.approx((high - low) / 2e-6, rel=1e-6)
-
-
-def test_rounding_keeps_float32():
-    values, log_step = np.ones((2, 3), dtype=np.float32), np.zeros((1, 1), dtype=np.float32)
-    assert quantize(values, log_step, 7).dtype == np.float32
-    assert {a.dtype for a in straight_through_grad(values, values, log_step, 7)} == {np.dtype("f4")}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rounding_of_strict_arrays_is_that_of_numpy(dtype):
-    random = np.random.default_rng(1)
-    grad, values = (random.normal(size=(4, 3)).astype(dtype) for _ in range(2))
-    log_step = np.array([[-1.0]], dtype=dtype)
-    theirs = [array_api_strict.asarray(a) for a in (grad, values, log_step)]
-    np.testing.assert_array_equal(
-        np.from_dlpack(quantize(*theirs[1:], 3)), quantize(values, log_step, 3)
-    )
-    pairs = zip(
-        straight_through_grad(*theirs, 3),
-        straight_through_grad(grad, values, log_step, 3),
-        strict=True,
-    )
-    for strict, ours in pairs:
-        np.testing.assert_allclose(np.from_dlpack(strict), ours, rtol=1e-6)
 
 
 # -- The network -----------------------------------------------------------------------------

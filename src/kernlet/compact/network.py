@@ -110,37 +110,6 @@ class Huber:
 Loss = CrossEntropy | SquaredHingeLoss | SquaredError | Huber
 
 
-# -- Rounding --------------------------------------------------------------------------------
-
-
-def quantize(values: Array, log_step: Array, n_levels: int) -> Array:
-    """The nearest multiples of a step, from -n_levels to n_levels of them.
-
-    A table has one step, of shape (..., 1, 1), or one per column, of shape (..., 1, n_columns).
-    """
-    xp = array_namespace(values)
-    step = xp.exp(log_step)
-    return xp.clip(xp.round(values / step), -float(n_levels), float(n_levels)) * step
-
-
-def straight_through_grad(
-    grad: Array, values: Array, log_step: Array, n_levels: int
-) -> tuple[Array, Array]:
-    """Gradients by values and log step, from the gradient by the quantized values.
-
-    Straight-through estimator: d quantize / d value is 1 inside the range and 0 beyond it. With
-    learned steps (LSQ), d quantize / d step is round(v / s) - v / s inside, +-n_levels beyond.
-    """
-    xp = array_namespace(values)
-    step = xp.exp(log_step)
-    multiples = values / step
-    codes = xp.clip(xp.round(multiples), -float(n_levels), float(n_levels))
-    inside = xp.astype(xp.abs(multiples) <= n_levels, values.dtype)
-    shared = tuple(axis for axis, size in enumerate(log_step.shape) if size == 1)
-    grad_step = xp.sum(grad * (codes - inside * multiples), axis=shared, keepdims=True)
-    return grad * inside, grad_step * step
-
-
 def column_major(A: Array) -> Array:
     """A with contiguous columns, if it is a numpy array."""
     return np.ascontiguousarray(A.mT).mT if isinstance(A, np.ndarray) else A

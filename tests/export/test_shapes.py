@@ -17,12 +17,14 @@ from sklearn.preprocessing import StandardScaler
 
 import kernlet
 from kernlet import KernelExpansion, compress, to_c, to_onnx
-from kernlet.affine import AffineMap
+from kernlet.affine import AffineMap, CurvedMap
 from kernlet.export.c_tables import pack
 from kernlet.export.file import ModelFileError
 from kernlet.export.predictors import LoadedClassifier
 from kernlet.export.rounding import likely_rows
 from kernlet.export.skl2onnx import register_skl2onnx
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.model.describe import describe
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import PackedArray
@@ -77,6 +79,69 @@ def test_c_stores_the_bytes_that_the_machine_counts(name, formats, tmp_path):
     expansion, X = machine(name, formats=formats, intercept=np.float16)
     source = to_c(expansion, tmp_path, "stored", X=X)
     assert source.table_bytes == expansion.nbytes - 4 * n_single_steps(expansion)
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", SHAPES)
+def test_nan_reaches_all_scores_and_other_features_give_finite_ones(name, tmp_path):
+    expansion, X = machine(name)
+    rows = np.repeat(X[:1], 6 * len(LARGE), axis=0)
+    for place, number in enumerate(LARGE):
+        some = rows[6 * place : 6 * place + 6]
+        some[0, 0] = some[1, -1] = some[2, ::2] = some[3] = number
+        some[4] = number * np.where(np.arange(X.shape[1]) % 2, 1, -1)
+        some[5, : X.shape[1] // 2] = -number
+    values = run(compiled(to_c(expansion, tmp_path, X=X)), rows, False)
+    is_nan = np.isnan(rows).any(axis=1)
+    assert np.isnan(values[is_nan]).all()
+    assert np.isfinite(values[~is_nan]).all()
+
+
+LARGE = (np.nan, np.inf, 3.4e38, 1e30, 1e19, 1e10, 1e-45)
+
+
+@needs_gcc
+@pytest.mark.parametrize("exp", ["polynomial", "libm"])
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 37.0, 1e6, 1e9])
+def test_powers_without_a_library(alpha, exp, tmp_path):
+    kernel = RationalQuadratic(2.0, alpha)
+    expansion = KernelExpansion(kernel, np.zeros((1, 1)), np.ones((1, 1)), np.zeros(1))
+    x = np.concatenate([np.linspace(0, 6, 2001), np.logspace(-20, 18, 500)])
+    x = np.float32(x)[:, None].astype(float)
+    values = run(compiled(to_c(expansion, tmp_path, exp=exp), sanitize=False), x, False)
+    exact = kernel(x, np.zeros((1, 1)))
+    # the exponent -alpha log(1 + v), rounded to float32, is off by 1e-7 times its size
+    bound = 3e-7 * exact * (2 - np.log(np.maximum(exact, 1e-300)))
+    assert (np.abs(values - exact) <= bound + 1e-37).all()
+
+
+@needs_gcc
+def test_asinh_without_a_library(tmp_path):
+    x = np.concatenate([np.linspace(-5, 5, 2001), np.logspace(-30, 38, 500)])
+    x = np.float32(np.concatenate([x, -x]))[:, None].astype(float)
+    map = CurvedMap(0.0, 1.0, is_asinh=True)
+    expansion = KernelExpansion(Linear(), np.ones((1, 1)), np.ones((1, 1)), np.zeros(1), map)
+    source = to_c(expansion, tmp_path, X=x[:2000])
+    assert "math.h" not in (tmp_path / "model.c").read_text()
+    values = run(compiled(source, sanitize=False), x, False)
+    assert_allclose(values, np.arcsinh(x), rtol=3e-7, atol=1e-44)
+
+
+@needs_gcc
+@pytest.mark.parametrize("n_outputs", [2, 3, 5, 9, 26, 100, 200, 300, 1000, 2100])
+def test_numbers_of_outputs_of_any_width(n_outputs, tmp_path):
+    expansion, X = machine("two classes", n_outputs=n_outputs, shape=(11, 4))
+    values = run(compiled(to_c(expansion, tmp_path, X=X)), X[:5], False)
+    assert_allclose(values, expansion.decision_values(X[:5]), atol=1e-4 * np.abs(values).max())
+
+
+@needs_gcc
+def test_steps_of_more_than_256_features(tmp_path):
+    expansion, X = machine("steps", shape=(3, 300), n_steps=40)
+    assert expansion.steps.features.dtype == np.uint16
+    values = run(compiled(to_c(expansion, tmp_path, X=X)), X, False)
+    expected = expansion.decision_values(np.float32(X).astype(float))
+    assert_allclose(values, expected, atol=1e-5 * np.abs(expected).max())
 
 
 @needs_gcc

@@ -36,6 +36,10 @@ def _unlike(**options):
     return CompactKernelClassifier(12, **(COMPACT | options)).fit(UNLIKE, IRIS_NAMES)
 
 
+def _iris(**options):
+    return CompactKernelClassifier(8, **(COMPACT | options)).fit(IRIS, IRIS_NAMES)
+
+
 def _mixed_storage():
     return CompactKernelClassifier(max_bytes=1500, n_epochs=4, random_state=0).fit(
         DIGITS, DIGIT_LABELS
@@ -50,6 +54,16 @@ CLASSIFIERS = {
     "compact float16": lambda: (_compact(storage="float16"), DIGITS),
     "compact mixed": lambda: (_mixed_storage(), DIGITS),
     "compact widths": lambda: (_compact(width="per_center"), DIGITS),
+    "compact box": lambda: (_iris(kernel="box"), IRIS),
+    "compact steps": lambda: (
+        _iris(kernel="rational_quadratic", n_steps=4, classes_per_center=1, storage="int4"),
+        IRIS,
+    ),
+    "compact feature widths": lambda: (_iris(width="per_feature", n_steps=3), IRIS),
+    "compact blocks": lambda: (
+        _compact(width="per_center", classes_per_center=2, block_means=True, storage="int4"),
+        DIGITS,
+    ),
     "compact scaled": lambda: (
         make_pipeline(StandardScaler(), CompactKernelClassifier(20, **COMPACT)).fit(
             DIGITS, DIGIT_LABELS

@@ -10,6 +10,9 @@ from typing import Any
 _NAMES = (
     "compact",
     "compact_call",
+    "compact_quick",
+    "compact_thorough",
+    "compact_augmented",
     "compressed_svc",
     "minimal_kernel",
     "chunking_synthetic",

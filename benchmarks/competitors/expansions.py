@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from benchmarks.competitors.contract import Shape
 from kernlet.compact.plan import StoragePlan
-from kernlet.compact.space import largest_within
 from kernlet.expansion import KernelExpansion
 from kernlet.model.model import Scheme, predicted_codes
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
@@ -72,9 +72,11 @@ def rounded_rows(rows: Any, format: str) -> tuple[Any, float]:
 
 def room_for(shape: Shape, max_bytes: int, centers: str, coef: str, most: int) -> int:
     """How many centers fit a budget, at most ``most``; 0 if none does."""
-    plan = StoragePlan(shape.n_features, shape.n_outputs, 1, None, (centers, coef, coef))
-    filled = largest_within(plan, max_bytes, most)
-    return 0 if filled is None else filled.n_centers
+    plan = StoragePlan(
+        shape.n_features, shape.n_outputs, 1, None, (centers, coef, coef), intercept_bytes=4
+    )
+    sizes = range(1, most + 1)
+    return bisect_right(sizes, max_bytes, key=lambda n: replace(plan, n_centers=n).nbytes)
 
 
 def widths(shape: Shape, factors: tuple[float, ...]) -> list[float]:

@@ -1,8 +1,9 @@
-"""Random Fourier features whose directions come from a seed, and a linear SVM.
+"""Random Fourier features whose directions come from a seed, and ridge regression on the signs.
 
 The features are those of ``rbf_sampler``, the cosine and the sine of every direction, but only the
 seed of the directions is stored, four bytes. A device has to generate normal numbers and to
-compute with the directions in float32; there is room for many more of them.
+compute with the directions in float32; there is room for many more of them, for which ridge
+regression in closed form is faster than a linear SVM.
 """
 
 from __future__ import annotations
@@ -11,28 +12,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.svm import LinearSVC
+from sklearn.linear_model import RidgeClassifier
 
 from benchmarks.competitors.contract import Shape
 from kernlet.quantization import FORMATS, PackedArray, encode
 
-TITLE = "random features from a seed + linear"
+TITLE = "random features from a seed + ridge"
 IS_KERNLET = False
 IS_RANDOM = True
 VERSION = 1
 MOST_DIRECTIONS = 1000  # to limit the time
-#: Format of the coefficients, factor of gamma = factor / n_features, and C.
+#: Format of the coefficients, factor of gamma = factor / n_features, and penalty.
 _CHOICES = (
-    *(("int8", factor, 10.0) for factor in (0.03, 0.1, 0.3, 1.0, 3.0)),
-    *(("int8", factor, 1.0) for factor in (0.1, 0.3, 1.0)),
-    *(("int4", factor, 10.0) for factor in (0.1, 0.3, 1.0, 3.0)),
+    *(("int8", factor, 0.01) for factor in (0.1, 0.3, 1.0, 3.0)),
+    *(("int8", factor, 0.001) for factor in (0.3, 1.0)),
+    *(("int8", factor, 0.3) for factor in (0.1, 0.3, 1.0)),
+    *(("int4", factor, 0.03) for factor in (0.3, 1.0, 3.0)),
 )
 
 
 def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
     return [
-        {"storage": format, "gamma": factor / shape.n_features, "C": C, "n_directions": n}
-        for format, factor, C in _CHOICES
+        {"storage": format, "gamma": factor / shape.n_features, "alpha": a, "n_directions": n}
+        for format, factor, a in _CHOICES
         if (n := _room(shape, max_bytes, format))
     ]
 
@@ -46,14 +48,14 @@ def _room(shape: Shape, max_bytes: int, coef: str) -> int:
 
 def build(setting: dict[str, Any], X: Any, y: Any, seed: int) -> SeededMachine:
     gamma, linear = unrounded(setting, X, y, seed)
-    coef = encode(linear.coef_, FORMATS[setting["storage"]])
+    coef = encode(np.atleast_2d(linear.coef_), FORMATS[setting["storage"]])
     return SeededMachine(np.uint32(seed), gamma, coef, linear.intercept_.astype(np.float32))
 
 
-def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> tuple[np.float32, LinearSVC]:
+def unrounded(setting: dict[str, Any], X: Any, y: Any, seed: int) -> tuple[np.float32, Any]:
     """gamma, and the linear model before it is rounded."""
     gamma, n = np.float32(setting["gamma"]), setting["n_directions"]
-    linear = LinearSVC(C=setting["C"], dual="auto", random_state=seed, tol=1e-3, max_iter=1000)
+    linear = RidgeClassifier(alpha=setting["alpha"], solver="cholesky")
     return gamma, linear.fit(features(X, seed, gamma, n), y)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -236,6 +236,7 @@ def _standardised(name: str, X: Any, y: Any, X_test: Any, y_test: Any) -> Split:
     return Split(rows, y, test_rows, y_test)
 
 
+@cache
 def facts_of(name: str) -> dict[str, Any]:
     """Sizes and kind of split of a data set."""
     data, kind = split(name, 0), kind_of_test(name)

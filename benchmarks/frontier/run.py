@@ -156,7 +156,6 @@ def limits() -> dict[str, int | float]:
         "rvm_changes": of["rvm"].MOST_CHANGES,
         "compressed_rows": of["compressed_svc"].MOST_ROWS,
         "compressed_centers": of["compressed_svc"].MOST_CENTERS,
-        "compact_centers": of["compact"].MOST_CENTERS,
         "landmarks": of["nystroem"].MOST_LANDMARKS,
         "least_eigenvalue": of["nystroem"].SMALLEST_EIGENVALUE,
         "directions": of["rbf_sampler"].MOST_DIRECTIONS,

@@ -7,7 +7,8 @@ cells with estimated CPU seconds, ``merge FILE...`` puts the results of such fil
 ``make bench ARGS=frontier``; with ``KERNLET_FRONTIER_CACHED=1`` that measures nothing else.
 
 A cell is a line: data set, bytes, competitor, and a seed, or ``-`` for a tuned competitor with all
-of its seeds. Only the competitors that are asked for are imported.
+of its seeds, at these and all smaller budgets, whose settings it tries anyway. Only the competitors
+that are asked for are imported.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ CHEAP_PEERS = ("hist_gradient_boosting", "random_forest", "nystroem")
 NEW_PEERS = ("shared_trees", "seeded_features")
 NEW_SETS = ("iris", "wine", "breast_cancer", "breastw_699", "digits")
 REGRESSORS = ("nystroem_regressor", "forest_regressor", "boosting_regressor")
+TUNED = ("mlp", "compact")
 EFFORTS = ("compact_quick", "compact_thorough")
 #: Pairs at which the other efforts are measured.
 EFFORT_PAIRS = (
@@ -70,7 +72,10 @@ _RESERVE = 1.15
 
 @dataclass(frozen=True)
 class Cell:
-    """A competitor on a data set within a budget; without a seed it is tuned first."""
+    """A competitor on a data set within a budget.
+
+    Without a seed it is tuned first, and measured within all smaller budgets too.
+    """
 
     name: str
     budget: int
@@ -106,34 +111,30 @@ def _planned() -> Iterator[Cell]:
     yield from _tuned([name for name in SMALL if name not in NEW_SETS], NEW_PEERS)
     yield from _calls([p for p in pairs if p[0] in SMALL], CALLS, range(3, 10))
     yield from _calls(AUGMENTED_PAIRS, ("compact_augmented",), FIRST_SEEDS)
-    yield from (Cell(n, 256, c, None) for n in MEDIUM for c in (*CHEAP_PEERS, *NEW_PEERS))
+    yield from (Cell(n, 256, c, None) for n in MEDIUM if n not in NEW_SETS for c in CHEAP_PEERS)
     yield from _tuned(MEDIUM + LARGE, NEW_PEERS)
     yield from _calls(EFFORT_PAIRS, EFFORTS, FIRST_SEEDS)
-    yield from _tuned(SMALL + MEDIUM + LARGE, ("mlp", "compact"))
+    yield from _calls(usual, ("mlp_symmetric",), FIRST_SEEDS)
+    yield from _calls([p for p in pairs if p[1] > MOST_BYTES], CALLS, range(2))
+    yield from _tuned(SMALL, TUNED)
     yield from _calls([p for p in usual if p[0] in MEDIUM], CALLS, range(3, 5))
-    yield from _calls([p for p in pairs if p[1] > MOST_BYTES], CALLS, FIRST_SEEDS)
+    yield from (Cell(n, b, c, None) for b in (1024, 4096) for n in MEDIUM for c in TUNED)
     more = [(name, b) for name in MORE_ROWS for b in budgets_of(name)]
-    yield from _calls(more, ("compact_call", "compact_augmented", "mlp_call"), range(1))
+    yield from _calls(more, CALLS, range(2))
+    yield from _calls(more[-1:], ("compact_augmented",), range(2))
 
 
 def _calls(pairs: Any, competitors: tuple[str, ...], seeds: range) -> Iterator[Cell]:
     """Seeds outermost: an interrupted sweep has the first seeds of everything."""
     for seed, (name, budget), competitor in product(seeds, pairs, competitors):
-        sets = getattr(COMPETITORS[competitor], "SETS", (name,)) if _exists(competitor) else ()
-        if seed in seeds_of(name) and name in sets:
+        if seed in seeds_of(name):
             yield Cell(name, budget, competitor, seed)
 
 
 def _tuned(names: Any, competitors: tuple[str, ...]) -> Iterator[Cell]:
-    """Small sets in one cell at their largest budget, which is tuned with all smaller ones."""
+    """Tuned competitors at all budgets but the largest one of sets of medium size."""
     for name, competitor in product(names, competitors):
-        for budget in budgets_of(name):
-            if budget <= MOST_BYTES and _exists(competitor):
-                yield Cell(name, budget, competitor, None)
-
-
-def _exists(competitor: str) -> bool:
-    return competitor in COMPETITORS
+        yield Cell(name, max(b for b in budgets_of(name) if b <= MOST_BYTES), competitor, None)
 
 
 # Costs --------------------------------------------------------------------------------------------
@@ -151,13 +152,16 @@ def estimates(cells: list[Cell]) -> list[float]:
 
 #: CPU seconds over those of the first generation's call; a tuned competitor with all its seeds.
 _FACTORS = {
-    "compact_call": 2.0,
+    "compact_call": 1.5,
     "compact_quick": 0.7,
-    "compact_thorough": 7.0,
-    "compact_augmented": 3.0,
-    "mlp_call": 2.0,
-    "mlp": 25.0,
-    "compact": 25.0,
+    "compact_thorough": 4.0,
+    "compact_augmented": 2.0,
+    "compact_regressor": 1.0,
+    "mlp_call": 1.5,
+    "mlp_symmetric": 1.5,
+    "mlp_regressor": 1.0,
+    "mlp": 12.0,
+    "compact": 12.0,
 }
 
 
@@ -187,7 +191,9 @@ def run_cell(cell: Cell) -> tuple[Cell, dict[str, Any], float]:
     """The results of a cell by their keys in the cache of its data set, and its CPU seconds."""
     start, cache = time.process_time(), _Memory()
     if cell.seed is None:
-        measure(cache, cell.name, cell.budget, cell.competitor)
+        for budget in budgets_of(cell.name):
+            if budget <= cell.budget:
+                measure(cache, cell.name, budget, cell.competitor)
     else:
         settings = COMPETITORS[cell.competitor].settings(split(cell.name, 0).shape, cell.budget)
         run_of_seed(cache, cell.name, cell.competitor, settings[0], cell.seed)

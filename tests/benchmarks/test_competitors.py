@@ -55,7 +55,12 @@ def stored_bytes(value):
     if isinstance(value, QuantizedExpansion):
         return sum(stored_bytes(part) for part in value.__reduce__()[1])
     if isinstance(value, PackedArray):
-        return value.data.nbytes + (0 if value.format.name == "float32" else 4)
+        steps = 2 * np.size(value.step) if np.ndim(value.step) else 4
+        return value.data.nbytes + (0 if value.format.name == "float32" else steps)
+    if isinstance(value, type):  # of a pickled expansion
+        return 0
+    if isinstance(value, dict):
+        return sum(stored_bytes(part) for part in value.values())
     if isinstance(value, np.ndarray | np.generic):
         return value.nbytes
     if isinstance(value, float):  # shift and scale of an expansion, in float32

@@ -30,10 +30,10 @@ _NAMES = (
     "hist_gradient_boosting",
     "shared_trees",
     "compact_regressor",
-    "mlp_regressor",
     "nystroem_regressor",
     "forest_regressor",
     "boosting_regressor",
+    "mlp_regressor",
 )
 
 

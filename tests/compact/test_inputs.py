@@ -341,10 +341,9 @@ def test_the_stored_machine_has_every_row_on_the_same_side(seed, is_asinh, dtype
 
 
 def test_a_machine_that_is_trained_further_keeps_its_map():
-    for shape in ({"n_steps": 5}, {"kernel": "box"}):
-        machine = CompactKernelClassifier(4, n_epochs=2, random_state=0, **shape).fit(X, Y)
-        further = CompactKernelClassifier(4, n_epochs=2, random_state=1, init=machine)
-        further.fit(X[TRAIN] * [1, 1, 1, -1], Y[TRAIN])  # other rows
-        first, second = (Inputs.of(each.expansion_) for each in (machine, further))
-        assert first.kind == second.kind
-        assert_array_equal(first(X), second(X))
+    machine = CompactKernelClassifier(4, n_steps=5, n_epochs=2, random_state=0).fit(X, Y)
+    further = CompactKernelClassifier(4, n_epochs=2, random_state=1, init=machine)
+    further.fit(X[TRAIN] * [1, 1, 1, -1], Y[TRAIN])  # other rows
+    first, second = (Inputs.of(each.expansion_) for each in (machine, further))
+    assert first.kind == second.kind
+    assert_array_equal(first(X), second(X))

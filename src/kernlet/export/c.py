@@ -45,7 +45,6 @@ from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
-from kernlet.model.describe import describe
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import PackedArray
 
@@ -311,7 +310,7 @@ class _Code:
     @property
     def description(self) -> dict[str, str]:
         """What the machine is made of; the format of the tables is said elsewhere."""
-        facts = describe(self.model.expansion, digits=6)
+        facts = self.model.describe(digits=6)
         return {name: text for name, text in facts.items() if name != "storage"}
 
     @property

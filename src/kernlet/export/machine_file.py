@@ -33,6 +33,8 @@ DTYPES = {
     "U16": np.uint16,
 }
 
+_LARGEST_LOG_GAMMA = 87.0  # whose exponential float32 holds
+
 
 # -- Writing ---------------------------------------------------------------------------------------
 
@@ -239,6 +241,8 @@ def _quantized(fields: dict[str, Any], tensors: Tensors) -> QuantizedExpansion:
     if fields["n_outputs"] is not None:
         packed["coef"] = _sparse_coef(packed["coef"], fields["n_outputs"], tensors)
     gamma = packed.pop("log_gamma", None)
+    if gamma is not None and (np.abs(gamma.decoded()) > _LARGEST_LOG_GAMMA).any():
+        raise corrupt("the logarithms of its widths are too large")
     if gamma is None and "half_widths" not in packed:
         gamma = tensors.floats("gamma", 1)
     block, n_inputs = fields["block"] or 1, packed.get("projection", packed["centers"]).shape[1]

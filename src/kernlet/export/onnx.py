@@ -344,6 +344,7 @@ def _facts(model: Model) -> dict[str, str]:
     facts = {
         "centers": str(model.expansion.n_centers),
         "kernel": model.expansion.kernel.to_dict()["name"],
+        "machine": "\n".join(f"{name}: {text}" for name, text in model.describe().items()),
         "estimator": str(model.summary.get("estimator", "")),
     }
     if model.feature_names is not None:

@@ -35,6 +35,7 @@ from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import as_dense, row_slices
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.model.calibration import link, with_probabilities_of
+from kernlet.model.describe import describe
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.model.pipeline import fold_steps
 from kernlet.sklearn_base import (
@@ -198,6 +199,10 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.kind}, {self.expansion!r})"
+
+    def describe(self, digits: int = 4) -> dict[str, str]:
+        """What the machine is made of: kernel, widths, coefficients, input map and formats."""
+        return describe(self.expansion, digits)
 
     @property
     def n_features(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernlet import __version__
 from kernlet.atomic import atomic_write
-from kernlet.model.describe import describe, operations
+from kernlet.model.describe import operations
 from kernlet.model.model import Model
 from kernlet.report import draw
 from kernlet.report.evaluate import MIN_TEST_ROWS, Evaluation, Sizes, evaluate, try_sizes
@@ -144,7 +144,7 @@ def _certificate(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _parameters(model: Model) -> Iterator[tuple[str, str]]:
-    yield from describe(model.expansion).items()
+    yield from model.describe().items()
     for key in ("estimator", "choice", "scaling"):
         if model.summary.get(key):
             yield key, str(model.summary[key])

@@ -25,6 +25,7 @@ _NAMES = (
     "knn_prototypes",
     "mlp",
     "mlp_call",
+    "mlp_augmented",
     "mlp_symmetric",
     "random_forest",
     "hist_gradient_boosting",

@@ -62,6 +62,7 @@ EFFORT_PAIRS = (
     ("usps", 4096),
     ("letter", 4096),
 )
+AUGMENTED = ("compact_augmented", "mlp_augmented")
 AUGMENTED_PAIRS = (("usps", 4096), ("optdigits", 1024), ("mnist", 16_384))
 MOST_BYTES = 16_384  # larger budgets come last
 _WRITE_EVERY = 20.0  # seconds
@@ -110,7 +111,7 @@ def _planned() -> Iterator[Cell]:
     yield from _calls(numbers, ("compact_regressor", "mlp_regressor"), range(10))
     yield from _tuned([name for name in SMALL if name not in NEW_SETS], NEW_PEERS)
     yield from _calls([p for p in pairs if p[0] in SMALL], CALLS, range(3, 10))
-    yield from _calls(AUGMENTED_PAIRS, ("compact_augmented",), FIRST_SEEDS)
+    yield from _calls(AUGMENTED_PAIRS, AUGMENTED, FIRST_SEEDS)
     yield from (Cell(n, 256, c, None) for n in MEDIUM if n not in NEW_SETS for c in CHEAP_PEERS)
     yield from _tuned(MEDIUM + LARGE, NEW_PEERS)
     yield from _calls(EFFORT_PAIRS, EFFORTS, FIRST_SEEDS)
@@ -121,7 +122,7 @@ def _planned() -> Iterator[Cell]:
     yield from (Cell(n, b, c, None) for b in (1024, 4096) for n in MEDIUM for c in TUNED)
     more = [(name, b) for name in MORE_ROWS for b in budgets_of(name)]
     yield from _calls(more, CALLS, range(2))
-    yield from _calls(more[-1:], ("compact_augmented",), range(2))
+    yield from _calls(more[-1:], AUGMENTED, range(2))
 
 
 def _calls(pairs: Any, competitors: tuple[str, ...], seeds: range) -> Iterator[Cell]:
@@ -159,6 +160,7 @@ _FACTORS = {
     "compact_regressor": 1.0,
     "mlp_call": 1.5,
     "mlp_symmetric": 1.5,
+    "mlp_augmented": 2.0,
     "mlp_regressor": 1.0,
     "mlp": 12.0,
     "compact": 12.0,

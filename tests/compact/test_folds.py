@@ -122,6 +122,7 @@ def test_trials_of_a_stack_are_stored_as_those_trained_alone(data, shape):
         assert trial.candidate == alone.candidate
         assert trial.expansion.nbytes == alone.expansion.nbytes == trial.candidate.plan.nbytes
         assert trial.network.arrays().keys() == alone.network.arrays().keys()
+        assert len(trial.losses) == len(alone.losses)
         expected = trial.expansion.decision_values(data[0][trial.rows])
         np.testing.assert_allclose(trial.outputs, expected, rtol=2e-3, atol=2e-3)
         errors = [np.mean(t.outputs.argmax(1) != data[1][t.rows]) for t in (trial, alone)]

@@ -39,7 +39,7 @@ from kernlet.sampling import derive_seed
 # may also differ in noise, label smoothing and the coefficients that a center keeps; those of other
 # kernels, inputs, ranks or rounding are other stacks.
 #
-# Folds of unequal size: each epoch leaves out random rows of the larger folds. Losses are added up
+# Folds of unequal size: each epoch leaves out random rows of the larger folds. Losses are averaged
 # over the stack, so that a network that diverges sets back all others; this is rare, and the
 # rates of the stack are halved.
 
@@ -135,7 +135,8 @@ class StackedBatches:
             rows = loader.rows(indices[fold, ...])
             missing = self.n_steps - loader.n_steps
             if missing:
-                zeros = self.device.send(np.zeros((rows.shape[0], missing)))
+                shape, place = (rows.shape[0], missing), self.device.place
+                zeros = xp.zeros(shape, dtype=rows.dtype, device=place)
                 rows = xp.concat([rows, zeros], axis=-1)
             folds.append(rows)
         return xp.stack(folds)
@@ -195,7 +196,7 @@ def _trained_stack(
     numbers: Sequence[int],
     epochs: float,
 ) -> tuple[Trained, StackedBatches, Indices]:
-    """The networks of all candidates and splits, and their numbers of centers."""
+    """The networks of all candidates and splits, their rows, and their numbers of centers."""
     plan, noise = candidates[0].plan, min(candidate.noise for candidate in candidates)
     trainings = [replace(trainer.training, train=train, held_out=out) for train, out in splits]
     trainers = [replace(trainer, training=training) for training in trainings]
@@ -218,7 +219,8 @@ def _trained_stack(
     if plan.levels:
         network, steps = trained.network, first_steps(trained.network, plan)
         config, levels = trainer.quantized_config(config), quantized_levels(plan)
-        trained = train_network(network, loss, batches, config, random, levels=levels, steps=steps)
+        second = train_network(network, loss, batches, config, random, levels=levels, steps=steps)
+        trained = second.after(trained)
     return trained, StackedBatches(loaders, subsets), sizes
 
 

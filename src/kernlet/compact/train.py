@@ -117,6 +117,11 @@ class Trained:
     losses: tuple[float, ...]
     n_halvings: int
 
+    def after(self, first: Trained) -> Trained:
+        """The result of this stage after another one."""
+        n_halvings = first.n_halvings + self.n_halvings
+        return replace(self, losses=first.losses + self.losses, n_halvings=n_halvings)
+
 
 def train_network(
     network: KernelNetwork,
@@ -134,7 +139,7 @@ def train_network(
     The parameters in ``levels`` are rounded, from the rounding ``steps`` given for them.
     ``on_epoch`` is called with the mean loss of each epoch and the network; True ends the stage.
     The arrays of the network may have leading dimensions: those of a stack of networks, which are
-    trained at once and whose losses are added up.
+    trained at once; losses are means over the stack.
     Time is about 4 n_rows n_centers n_features per epoch, memory a few matrices of
     batch_size x n_centers.
     """
@@ -225,7 +230,7 @@ class _Stage:
                 *state, total = self._step(*self.state, total, *batch)
                 self.state = AdamState(*state)
                 self.n_steps += 1
-            loss = self._sum(total)
+            loss = self._mean(total)
             self._guard(loss, before)
             if math.isfinite(loss):
                 sums.append(loss)
@@ -237,7 +242,7 @@ class _Stage:
     def check_last_step(self) -> None:
         """Undo the last step, which no loss has checked yet, if the last batch diverges."""
         value, _ = self._value_and_grad(self.adam.arrays(self.state.vector), *self.last_batch[:3])
-        self._guard(self._sum(value), self.state.copy())
+        self._guard(self._mean(value), self.state.copy())
 
     def _batches_of(self, order: Array, window: list[slice]) -> Iterator[tuple[Array, ...]]:
         """Rows with noise, targets, weights and step size of each batch of a window."""
@@ -311,6 +316,6 @@ class _Stage:
             return self.batches.device.send(deviations[..., 0] * numbers)
         return self.batches.device.send(deviations.flat[0] * numbers)
 
-    def _sum(self, losses: Array) -> float:
-        """The loss of one network, or the sum over a stack, which is finite if all are."""
-        return float(self.batches.device.namespace.sum(losses))
+    def _mean(self, losses: Array) -> float:
+        """The loss of one network, or the mean over a stack, which is finite if all are."""
+        return float(self.batches.device.namespace.mean(losses))

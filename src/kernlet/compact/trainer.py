@@ -283,11 +283,7 @@ class Trainer:
             steps=first_steps(trained.network, plan),
             on_epoch=monitor,
         )
-        return replace(
-            quantized,
-            losses=trained.losses + quantized.losses,
-            n_halvings=trained.n_halvings + quantized.n_halvings,
-        )
+        return quantized.after(trained)
 
     def _stored_outputs(
         self, expansion: QuantizedExpansion, plan: StoragePlan, batches: BatchLoader

@@ -610,3 +610,20 @@ def test_machines_whose_norm_overflows_get_a_sentence():
     machine = KernelExpansion(RBF(1.0), np.eye(3), np.full((1, 3), 1e300), np.zeros(1))
     with pytest.raises(ValueError, match="its norm overflows"):
         synthesize(machine, 2)
+
+
+def test_rounded_cusps_lead_past_the_first_cusp(monkeypatch):
+    """Plain gradients stop where a feature of a point meets that of a center."""
+    machine = _machine(Laplacian(0.3), n_centers=150, n_features=5)
+    rounded = synthesize(machine, 10, random_state=0)
+    assert rounded.residual == min(rounded.residuals) < rounded.residuals[0]
+    monkeypatch.setattr(Laplacian, "smoothed", lambda self, width: self)
+    plain = synthesize(machine, 10, random_state=0)
+    assert rounded.residual < 0.97 * plain.residual
+
+
+def test_a_search_with_rounded_cusps_never_loses_its_start():
+    machine = _machine(Laplacian(0.3), n_centers=4, n_features=2)
+    start = machine.centers[:3]
+    found = synthesize(machine, 3, init=start)
+    assert found.residual <= found.residuals[0] + 1e-9

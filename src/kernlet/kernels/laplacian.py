@@ -35,7 +35,7 @@ class Laplacian(Kernel):
     -----
     The kernel is a product over the features of functions with a cusp at x_i = z_i, so that it
     follows boundaries along the axes more closely than a Gaussian does. Distances are not a matrix
-    product: a block of kernel values takes several times as long as one of the Gaussian kernel.
+    product: values take twice (tens of features) to nine times (hundreds) as long as Gaussian ones.
 
     Examples
     --------

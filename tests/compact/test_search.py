@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 
 from kernlet import CompactKernelClassifier
 from kernlet.compact import machine as machine_module
+from kernlet.compact import search
 from kernlet.compact.path import PathPoint, pack_path, unpack_path
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
-from kernlet.compact.search import EFFORTS, choose_by_folds, choose_held_out, choose_size
+from kernlet.compact.search import (
+    EFFORTS,
+    Tried,
+    choose_by_folds,
+    choose_held_out,
+    choose_size,
+)
 from kernlet.compact.space import (
     NOISE_FACTORS,
     SMOOTHINGS,
@@ -25,6 +32,7 @@ from kernlet.compact.space import (
     small_candidates,
     small_shapes,
     stages,
+    with_other_ranks,
 )
 from kernlet.compact.trainer import Trial
 from kernlet.quantization import FORMATS
@@ -210,12 +218,15 @@ def test_small_tables_try_boxes_and_steps_beside_the_plain_machines():
     space = space_of(21, 3, 4000, 1024, **OPEN)
     candidates = first_candidates(space)
     plain = layouts(space_of(21, 3, 4000, 1024))
-    assert candidates[:4] == [replace(candidate, smoothing=0.03) for candidate in plain]
+    assert candidates[: len(plain)] == [replace(each, smoothing=0.03) for each in plain]
     boxes = [c for c in candidates if c.plan.kernel == "box"]
     assert {c.plan.formats for c in boxes} == {STORAGE["int8"]}
     assert all(c.plan.is_asinh and c.plan.rank is None and not c.noise for c in boxes)
     stepped = [c.plan for c in candidates if c.plan.n_steps]
-    assert {(plan.n_steps, plan.width) for plan in stepped} == {(8, "per_feature")}
+    assert {(plan.n_steps, plan.width, plan.is_asinh) for plan in stepped} == {
+        (8, "per_feature", False),
+        (8, "shared", True),
+    }
     letter = first_candidates(space_of(16, 26, 16_000, 4096, **OPEN))
     assert {(c.plan.kernel, c.plan.n_steps) for c in letter} == {("rbf", 0)}
 
@@ -250,7 +261,9 @@ def test_each_stage_varies_one_factor_of_the_best():
     assert varied["more or less noise"](best) == []
     assert varied["more or less noise"](replace(best, noise=0.05))[0].noise == 0
     assert varied["more or less noise"](replace(best, noise=0.2))[0].noise == 0.4
-    assert [c.plan.formats[2] for c in varied["formats"](best)] == ["int6", "int8"]
+    assert varied["formats"](best) == []
+    small = replace(best, plan=replace(best.plan, formats=STORAGE["int4"]))
+    assert [c.plan.formats[2] for c in varied["formats"](small)] == ["ternary", "int4", "int6"]
     fewer = varied["sizes"](best)
     assert [c.plan.n_centers for c in fewer] == [best.plan.n_centers // 2]  # an eighth is too few
     assert {c.plan.formats[:2] for c in fewer} == {("int8", "int8")}
@@ -493,17 +506,31 @@ def held_out(value, space, **options):
         calls.extend((candidate, epochs) for candidate in candidates)
         return FakeTrials(value)(candidates, epochs)
 
+    others = lambda best: with_other_ranks(space, best)  # noqa: E731
     choice = choose_held_out(
-        run, SPLITS, run_full, stages(space), VALIDATION, space.max_bytes, **options
+        run,
+        SPLITS,
+        run_full,
+        stages(space),
+        VALIDATION,
+        space.max_bytes,
+        other_ranks=others,
+        **options,
     )
     return calls, choice
+
+
+def finalists(calls):
+    """The candidates of the longest trials."""
+    longest = max(epochs for _, epochs in calls)
+    return [candidate for candidate, epochs in calls if epochs == longest]
 
 
 def spend(value, max_bytes=2000, n_features=64, n_outputs=10, **options):
     space = space_of(n_features, n_outputs, 10_000, max_bytes, **options)
     effort = EFFORTS[space.effort]
-    epochs = effort.trial_epochs(most_trials(space), 1.0, 0.25)
-    return held_out(value, space, epochs=epochs, trial_fits=epochs, n_finalists=effort.n_finalists)
+    epochs = effort.short(most_trials(space), 1.0, 1.0), effort.finalist_epochs
+    return held_out(value, space, epochs=epochs, fits=epochs, n_finalists=effort.n_finalists)
 
 
 def made_up(candidate, epochs):
@@ -521,9 +548,10 @@ def test_the_effort_limits_the_full_fits(max_bytes, n_features, n_outputs, effor
     assert all(candidate.plan.nbytes <= max_bytes for candidate, _ in calls)
     n_fits = sum(epochs for _, epochs in calls)
     assert n_fits == pytest.approx(choice.n_fits)
-    assert n_fits + 0.25 <= {"quick": 2, "default": 5, "thorough": 15}[effort] + 1e-9
+    n_fits += EFFORTS[effort].last_epochs
+    assert n_fits <= {"quick": 2, "default": 5, "thorough": 15}[effort] + 1e-9
     assert f"{choice.candidate.plan.nbytes} of {max_bytes} bytes" in choice.sentence
-    assert sum(point.is_full for point in choice.path) == sum(e == 1 for _, e in calls)
+    assert sum(point.is_full for point in choice.path) == len(finalists(calls))
     assert len(choice.path) == len(calls)
 
 
@@ -550,31 +578,51 @@ def test_a_variation_that_is_no_better_changes_nothing():
     assert choice.candidate in (first, smallest)
 
 
-def test_the_second_finalist_has_another_shape_and_is_not_clearly_behind():
+def test_another_finalist_has_another_shape_and_is_not_clearly_behind():
     calls, _ = spend(made_up, **OPEN)
-    full = [candidate for candidate, epochs in calls if epochs == 1]
-    assert len(full) == 1  # nothing else is as good, and rows agree
+    assert len(finalists(calls)) == 1  # nothing else is as good, and rows agree
     calls, _ = spend(lambda candidate, epochs: 0.5, **OPEN)
-    full = [candidate for candidate, epochs in calls if epochs == 1]
-    assert len(full) == 2
-    assert replace(full[0].plan, formats=()) != replace(full[1].plan, formats=())
+    full = [replace(candidate.plan, formats=()) for candidate in finalists(calls)]
+    assert len(set(full)) == len(full) == 2
+
+
+def test_the_second_best_rank_is_tried_again_with_what_was_found_for_the_best(monkeypatch):
+    def value(candidate, epochs):
+        gain = 0.1 * (candidate.plan.kernel == "rational_quadratic")
+        return made_up(candidate, epochs) + gain
+
+    monkeypatch.setitem(EFFORTS, "default", replace(EFFORTS["default"], n_finalists=3))
+    calls, choice = spend(value, **OPEN)
+    assert len(finalists(calls)) == 1  # rows agree that the other is worse
+    monkeypatch.setattr(search, "_RANK_LOSS", np.inf)
+    monkeypatch.setattr(Tried, "is_better", is_better_even_by_infinitely_many_errors)
+    calls, choice = spend(value, **OPEN)
+    first, second = finalists(calls)[:2]
+    assert first == choice.candidate
+    assert first.plan.rank != second.plan.rank
+    assert second.plan.kernel == "rational_quadratic"
+    assert (second.noise, second.smoothing) == (first.noise, first.smoothing)
+
+
+def is_better_even_by_infinitely_many_errors(self, other, n_errors):
+    return np.isfinite(n_errors) and self.quality.value > other.quality.value
 
 
 def test_what_is_given_completely_is_trained_once():
     fixed = {"projection": 8, "n_centers": 12, "storage": "int4"}
     space = replace(space_of(64, 10, 10_000, 2000, **fixed), noise=0.0)
-    calls, choice = held_out(made_up, space, epochs=0.1, trial_fits=0.1)
-    assert [epochs for _, epochs in calls] == [1.0]
-    assert choice.n_fits == 1
+    calls, choice = held_out(made_up, space, epochs=(0.1, 0.5), fits=(0.1, 0.4))
+    assert [epochs for _, epochs in calls] == [0.5]
+    assert choice.n_fits == 0.4
 
 
 def test_a_short_trial_that_shone_does_not_win_by_itself():
     def value(candidate, epochs):
-        return 0.99 if candidate.plan.rank is None and epochs < 1 else made_up(candidate, epochs)
+        return 0.99 if candidate.plan.rank is None and epochs < 0.3 else made_up(candidate, epochs)
 
     calls, choice = spend(value)
     assert choice.score.value != 0.99
-    assert choice.candidate in [candidate for candidate, epochs in calls if epochs == 1]
+    assert choice.candidate in finalists(calls)
 
 
 def test_no_more_centers_than_allowed():
@@ -586,10 +634,14 @@ def test_stages_are_reported_with_their_cost():
     space = space_of(64, 10, 10_000, 2000, **OPEN)
     told = []
     calls, _ = held_out(
-        made_up, space, epochs=0.1, trial_fits=0.05, report=lambda *what: told.append(what)
+        made_up,
+        space,
+        epochs=(0.1, 0.5),
+        fits=(0.05, 0.4),
+        report=lambda *what: told.append(what),
     )
     assert told[0][0] == "shapes"
-    assert told[-1] == ("finalists", 1, 1)
+    assert told[-1] == ("finalists", 1, 0.4)
     assert sum(n for _, n, _ in told) == len(calls)
     assert all(fits == pytest.approx(0.05 * n) for _, n, fits in told[:-1])
 

@@ -39,6 +39,7 @@ from kernlet.compact.plan import KERNELS, STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
     EFFORTS,
+    MAX_ROWS_IN_HALVES,
     TRIAL_HELD_OUT_ROWS,
     TRIAL_ROWS,
     RunFolds,
@@ -57,10 +58,10 @@ from kernlet.compact.space import (
     small_candidates,
     small_shapes,
     stages,
+    with_other_ranks,
 )
 from kernlet.compact.train import RATES, TrainingConfig, default_batch_size, default_epochs
 from kernlet.compact.trainer import (
-    FINETUNE_EPOCHS,
     LATER_RATE,
     Candidate,
     EpochMonitor,
@@ -427,22 +428,22 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
     def _search_held_out(
         self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
     ) -> tuple[Trial, list[PathPoint], str]:
-        """Choose on held-out rows; fine-tune the winner on all."""
+        """Choose on held-out rows, and train the winner on all rows."""
         if not len(trainer.training.held_out):  # classes too small to hold out a row of each
             trainer = self._trainer_on(trainer, *self._split(np.zeros(trainer.batches.n_rows, int)))
         if space.max_bytes is None:
-            with progress.task("search", sequential=False) as search:
-                run = self._run_trials(self._few(trainer), SearchWatch(search))
-                choice = choose_size(run, space, trainer.training.validation)
-            trial, _, _ = self._train_one(trainer, choice.candidate, progress, monitor)
-            return trial, choice.path, choice.sentence
+            return self._search_size(trainer, space, progress, monitor)
         splits = self._trial_splits(trainer)
         short = self._trainer_on(trainer, *splits[0])
-        effort, cost = EFFORTS[self.effort], len(splits) * _row_visits(short) / _row_visits(trainer)
-        epochs = effort.trial_epochs(most_trials(space), cost, FINETUNE_EPOCHS)
+        effort, everything = EFFORTS[self.effort], np.arange(trainer.batches.n_rows)
+        last = self._trainer_on(trainer, everything, everything[:0])
+        n_splits, one_fit = len(splits), _row_visits(last)
+        costs = n_splits * _row_visits(short) / one_fit, _row_visits(trainer) / one_fit
+        shortest = effort.short(most_trials(space), *costs, n_splits=n_splits)
+        epochs = shortest, effort.finalist_epochs
         with progress.task("search", sequential=False) as search:
             watch = SearchWatch(search, effort.n_fits)
-            found = choose_held_out(
+            choice = choose_held_out(
                 self._run_folds(short, splits, watch),
                 splits,
                 self._run_trials(trainer, watch),
@@ -450,22 +451,29 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 trainer.training.validation,
                 space.max_bytes,
                 epochs=epochs,
-                trial_fits=epochs * cost,
+                fits=(epochs[0] * costs[0], epochs[1] * costs[1]),
                 n_finalists=effort.n_finalists,
+                other_ranks=lambda best: with_other_ranks(space, best),
                 report=watch.begin,
             )
-        if found is None:
+        if choice is None:
             raise space.refusal()
-        choice = found
-        assert choice.trial is not None
-        if choice.trial.n_halvings:  # trials of a search do not warn
-            warn_user(
-                "The loss was not finite in the trial that was chosen; its last steps were "
-                "undone and the learning rates halved. A smaller learning_rate may do better."
-            )
-        trial = self._finetune(trainer, choice.trial, progress, monitor)
-        spent = f"{choice.n_fits + FINETUNE_EPOCHS:.1f} full fits"
+        trial, _, _ = self._train_one(
+            last, choice.candidate, progress, monitor, epochs=effort.last_epochs
+        )
+        trial = replace(trial, outputs=choice.outputs, rows=choice.rows)
+        spent = f"{choice.n_fits + effort.last_epochs:.1f} full fits"
         return trial, choice.path, f"{choice.sentence} Effort {self.effort!r}: {spent}."
+
+    def _search_size(
+        self, trainer: Trainer, space: Space, progress: Progress, monitor: EpochMonitor
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Choose a number of centers on some of the rows; fine-tune the machine on all."""
+        with progress.task("search", sequential=False) as search:
+            run = self._run_trials(self._few(trainer), SearchWatch(search))
+            choice = choose_size(run, space, trainer.training.validation)
+        trial, _, _ = self._train_one(trainer, choice.candidate, progress, monitor)
+        return trial, choice.path, choice.sentence
 
     def _trial_splits(self, trainer: Trainer) -> list[Split]:
         """Rows of short trials: both halves in turn or, of many rows, a part of them."""
@@ -474,7 +482,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         halves = stratified_folds(groups[training.train], 2, random)
         halves = [(training.train[a], training.train[b]) for a, b in halves]
         held_out = np.array_split(random.permutation(training.held_out), 2)
-        if len(training.train) <= TRIAL_ROWS:
+        if len(training.train) <= MAX_ROWS_IN_HALVES:
             pairs = zip(halves, held_out, strict=True)
             return [(train, np.union1d(out, other)) for (train, out), other in pairs]
         train = subsample(groups, halves[0][0], TRIAL_ROWS, trainer.seed)
@@ -519,6 +527,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         progress: Progress,
         monitor: EpochMonitor,
         reason: str = "",
+        epochs: float = 1.0,
     ) -> tuple[Trial, list[PathPoint], str]:
         """Train one candidate and report every epoch, with the held-out rows for scores."""
         training, held_out = trainer.training, trainer.training.held_out
@@ -527,7 +536,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             is_held_out = np.isin(np.arange(trainer.batches.n_rows), held_out)
             task.data = task.data.subset(is_held_out) if task.data and len(held_out) else None
             monitor.watch(task, patience=patience)
-            trial = trainer.trial(candidate, monitor=monitor)
+            trial = trainer.trial(candidate, epochs, monitor)
         point = point_of(trial.candidate, training.validation.score(trial.outputs, held_out), True)
         trial = self._finetune(trainer, trial, progress, monitor)
         plan = trial.candidate.plan

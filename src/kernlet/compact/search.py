@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,14 +36,17 @@ from kernlet.sklearn_base import warn_user
 # 2,000 rows and more. The data support the machines that a budget of some kilobytes holds, so that
 # plans fill the budget, and what is open is how to divide the bytes. Trials take a fraction of the
 # epochs, on one half of the rows and compared on the other, and the other way round; of more than
-# 6,000 rows on 6,000 or fewer, and compared on up to 10,000 others. The fraction is such that all
+# 6,000 rows on at most 4,000, and compared on up to 10,000 others. The fraction is such that all
 # of it stays within the number of fits that ``effort`` allows:
 #   1. shapes: plain machines without a projection and of three ranks, box machines, step maps
 #   2. around the best so far, one factor after the other (space.py): kernel and widths, classes
 #      per center, format of the projection, smoothing, noise, and fewer centers in eight bits
 #      for budgets that are larger than the data need
-#   3. in full: the best and, unless it is clearly behind, the best of another shape; the better
-#      one is chosen, and fine-tuned on all rows.
+#   3. for more epochs, on all rows that are not held out: the best and the best of another shape,
+#      unless it is clearly behind (with more effort also the best with the second best rank, since
+#      short trials on few rows say little about the rank). The outputs for held-out rows give the
+#      score and the temperature
+#   4. the best of these is trained on all rows.
 # A variation replaces the best so far if it is better by more than half a standard error of the
 # difference: of a dozen that are equally good, the best by chance is rarely the best.
 # Without a budget the number of centers doubles until the score rises no more, without a projection
@@ -74,29 +77,44 @@ _MIN_CENTERS_TO_STOP = 64  # below, two sizes without a gain may be chance
 #: Standard errors by which a shape must be better than a plain machine, with few rows; by which a
 #: variation must be better than the best so far; and within which another shape is tried in full.
 _SHAPE_GAIN, _VARIATION_GAIN, _FINALIST_LOSS = 1.0, 0.5, 1.0
+#: Standard errors within which a second rank is tried at last.
+_RANK_LOSS = 3.0
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much may be spent: full fits in total, those of finalists, and epochs of a trial."""
+    """How much may be spent: full fits in total, and shares of their epochs.
+
+    The last training has ``last_epochs``, each of the finalists before it ``finalist_epochs``, and
+    short trials at most ``trial_epochs``.
+    """
 
     n_fits: float
     n_finalists: int
-    max_epochs: float
+    finalist_epochs: float
+    last_epochs: float
+    trial_epochs: float
 
-    def trial_epochs(self, n_trials: int, row_share: float, other_fits: float) -> float:
-        """The share of the epochs of a trial, if it costs ``row_share`` fits with all epochs."""
-        left = self.n_fits - self.n_finalists - other_fits
-        return float(np.clip(left / max(1.0, n_trials * row_share), 0.0, self.max_epochs))
+    def short(
+        self, n_trials: int, trial_fits: float, finalist_fits: float, n_splits: int = 2
+    ) -> float:
+        """The share of the epochs of a trial, if with all of them it costs ``trial_fits``."""
+        left = self.n_fits - self.last_epochs
+        left -= self.n_finalists * self.finalist_epochs * finalist_fits
+        # Those of one split have more rows, so that fewer epochs make as many steps.
+        most = self.trial_epochs * (1.0 if n_splits > 1 else 0.75)
+        return float(np.clip(left / (n_trials * trial_fits), 0.0, most))
 
 
 EFFORTS = {
-    "quick": Effort(2, 1, 1 / 12),
-    "default": Effort(5, 2, 1 / 6),
-    "thorough": Effort(15, 3, 1 / 3),
+    "quick": Effort(2, 1, 1 / 4, 1, 1 / 12),
+    "default": Effort(5, 2, 1 / 3, 1, 1 / 6),
+    "thorough": Effort(15, 5, 3 / 4, 2, 1 / 3),
 }
 #: Rows that trials are trained on, and compared on, at most.
-TRIAL_ROWS, TRIAL_HELD_OUT_ROWS = 6000, 10_000
+TRIAL_ROWS, TRIAL_HELD_OUT_ROWS = 4000, 10_000
+#: Up to this many rows, both halves are trained on in turn.
+MAX_ROWS_IN_HALVES = 6000
 
 
 # -- Choices ---------------------------------------------------------------------------------
@@ -273,34 +291,35 @@ def choose_held_out(
     validation: Validation,
     max_bytes: int,
     *,
-    epochs: float,
-    trial_fits: float,
+    epochs: tuple[float, float],
+    fits: tuple[float, float],
     n_finalists: int = 2,
+    other_ranks: Callable[[Candidate], list[Candidate]] = lambda best: [],
     report: Report = _silent,
 ) -> Choice | None:
-    """Short trials in stages, each around the best so far; the best of the finalists in full.
+    """Short trials in stages, each around the best so far; the best of the finalists.
 
-    ``run`` trains trials on the ``splits``, for the share ``epochs`` and at a cost of
-    ``trial_fits`` full fits each; ``run_full`` on all rows that are not held out. None where the
-    first stage has no candidates.
+    ``run`` trains short trials on the ``splits``, ``run_full`` finalists on all rows that are not
+    held out: for the shares ``epochs``, at the cost of ``fits`` full fits each. ``other_ranks``
+    has the best with other projections. None where the first stage has no candidates.
     """
     first = stages[0].candidates(None)
     if not first:
         return None
     tried: list[Tried] = []
-    finalists = first
+    finalists = list(first)
     if len(first) > 1 or any(_others(stage, first[0]) for stage in stages[1:]):
         judge = _FoldJudge(validation, splits, with_score=True)
-        short = _ShortTrials(run, judge, epochs, trial_fits, report)
+        short = _ShortTrials(run, judge, epochs[0], fits[0], report)
         tried = _in_stages(short, first, stages)
-        finalists = [t.candidate for t in _finalists(tried, n_finalists)]
-    report("finalists", len(finalists), len(finalists))
-    full = _judged(run_full(finalists, 1.0), validation)
+        finalists = _finalists(tried, n_finalists, other_ranks)
+    report("finalists", len(finalists), len(finalists) * fits[1])
+    full = _judged(run_full(finalists, epochs[1]), validation)
     chosen = _best(full, 1)[0]
     by = validation.criterion(with_score=True)
     how = f"of {len(tried) or 1} candidates on {len(chosen.rows):,} held-out rows"
     choice = _choice(chosen, tried + full, validation, max_bytes, by, how)
-    return replace(choice, n_fits=len(tried) * trial_fits + len(full))
+    return replace(choice, n_fits=len(tried) * fits[0] + len(full) * fits[1])
 
 
 def _others(stage: Stage, best: Candidate) -> list[Candidate]:
@@ -350,18 +369,48 @@ def _challenged(best: Tried | None, judged: list[Tried]) -> Tried:
     return other if other.is_better(best, _VARIATION_GAIN) else best
 
 
-def _finalists(tried: list[Tried], n_finalists: int) -> list[Tried]:
-    """The first one, and the best of other shapes that are not clearly behind it."""
+def _finalists(
+    tried: list[Tried], n_finalists: int, other_ranks: Callable[[Candidate], list[Candidate]]
+) -> list[Candidate]:
+    """The first one, it with the second best rank, and the best of other shapes."""
     best = tried[0]
-    chosen, shapes = [best], {shape_of(best.candidate)}
+    finalists = [best.candidate]
+    if n_finalists > 2:
+        finalists += _with_second_rank(best, tried, other_ranks)
+    shapes = {shape_of(candidate) for candidate in finalists}
     for other in _best(tried, len(tried)):
-        if len(chosen) == n_finalists:
+        if len(finalists) == n_finalists or best.is_better(other, _FINALIST_LOSS):
             break
-        if shape_of(other.candidate) in shapes or best.is_better(other, _FINALIST_LOSS):
-            continue
-        chosen.append(other)
-        shapes.add(shape_of(other.candidate))
-    return chosen
+        if shape_of(other.candidate) not in shapes:
+            finalists.append(other.candidate)
+            shapes.add(shape_of(other.candidate))
+    return finalists
+
+
+def _with_second_rank(
+    best: Tried, tried: list[Tried], other_ranks: Callable[[Candidate], list[Candidate]]
+) -> list[Candidate]:
+    """The best with the rank whose best trial is next to it, unless that is clearly behind."""
+    candidates = {c.plan.rank: c for c in other_ranks(best.candidate)}
+    candidates.pop(best.candidate.plan.rank, None)
+    same = [t for t in tried if t.candidate.plan.rank == best.candidate.plan.rank]
+    others = [t for t in tried if t.candidate.plan.rank in candidates]
+    # Ranks are compared where both were tried with the same factors: among the first candidates.
+    plain = [t for t in same if t.candidate.noise == others[0].candidate.noise] if others else []
+    firsts = [t for t in plain if t.candidate.smoothing == others[0].candidate.smoothing]
+    if not others or not firsts:
+        return []
+    second = _best(others, 1)[0]
+    first = min(firsts, key=lambda t: _distance(t.candidate, second.candidate))
+    if first.is_better(second, _RANK_LOSS):
+        return []
+    return [candidates[second.candidate.plan.rank]]
+
+
+def _distance(candidate: Candidate, other: Candidate) -> int:
+    """In how many respects two candidates differ."""
+    pairs = zip(astuple(candidate.plan), astuple(other.plan), strict=True)
+    return sum(a != b for a, b in pairs)
 
 
 def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:

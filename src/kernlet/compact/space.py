@@ -23,7 +23,8 @@ from kernlet.quantization import FORMATS, index_bits
 #                   neighbours in bits. Its matrix takes a fair share of the bytes.
 #   box kernel      over an asinh map: two numbers per input and center, so that it suits tables of
 #                   few inputs and classes only, and few centers in eight bits. Without noise.
-#   step map        the same tables, behind a width per feature; 8 steps, then 4 and 16
+#   step map        the same tables, with a width per feature or over an asinh map; 8 steps, then 4
+#                   and 16
 #   block means     square images of an even side
 #   few classes     coefficients of 2 or 3 classes per center, where that takes fewer bytes
 #   noise           times 0, 1/2, 1, 2 and 4 of the parameter
@@ -55,7 +56,7 @@ _MAX_INPUTS_IN_8_BITS, _MAX_INPUTS_IN_4_BITS = 16, 60
 _MAX_TABLE_INPUTS, _MAX_TABLE_NUMBERS = 40, 150  # inputs; inputs times outputs
 _BOX_CENTERS = (12, 24)
 _STEPS, _MORE_STEPS = 8, (4, 16)
-_STEP_CENTERS = (12, 48)
+_STEP_CENTERS = (12, 40)
 _MIN_IMAGE_INPUTS = 144  # below, 2 x 2 means leave too few pixels to see anything
 
 
@@ -112,7 +113,7 @@ class Space:
             name: usual if value == "auto" else value for name, (value, usual) in given.items()
         }
         plan = replace(self.plan, **shape)
-        return self._over_asinh(plan) if plan.kernel == "box" else plan
+        return self.over_asinh(plan) if plan.kernel == "box" else plan
 
     @property
     def is_table(self) -> bool:
@@ -131,9 +132,10 @@ class Space:
         """The plan of a box machine, in eight bits unless the storage is given."""
         formats = STORAGE["int8" if self.storage == "auto" else self.storage]
         plan = replace(self.plain, kernel="box", width="shared", rank=None, formats=formats)
-        return self._over_asinh(plan)
+        return self.over_asinh(plan)
 
-    def _over_asinh(self, plan: StoragePlan) -> StoragePlan:
+    def over_asinh(self, plan: StoragePlan) -> StoragePlan:
+        """The plan with an asinh map in front."""
         scaling = self.asinh_bytes or plan.scaling_bytes
         return replace(plan, is_asinh=True, scaling_bytes=scaling)
 
@@ -245,9 +247,11 @@ def _largest(space: Space, plan: StoragePlan, limit: int) -> StoragePlan | None:
 def small_shapes(space: Space, best: Candidate) -> list[Candidate]:
     """For few rows: other shapes than that of the best plain machine, of about its size."""
     shapes = _boxes(space, space.n_rows // _ROWS_PER_CENTER)
-    plan = replace(best.plan, rank=None, width=_step_width(space))
     if _may_step(space):
-        plans = [replace(plan, n_steps=n) for n in (_STEPS, *_MORE_STEPS)]
+        plan = replace(best.plan, rank=None)
+        plans = [replace(_step_plan(space, plan), n_steps=n) for n in (_STEPS, *_MORE_STEPS)]
+        if space.width in ("auto", "shared"):
+            plans.append(space.over_asinh(replace(plan, n_steps=_STEPS, width="shared")))
         shapes += [replace(best, plan=plan) for plan in plans]
     if space.kernel == "auto":
         shapes.append(replace(best, plan=replace(best.plan, kernel="rational_quadratic")))
@@ -271,10 +275,10 @@ def stages(space: Space) -> list[Stage]:
     """What is tried for many rows, the shape first and then one factor after the other."""
     assert space.max_bytes is not None
     varied = {
+        "ranks": _ranks,
         "kernels": _kernels,
         "classes per center": _entries,
         "formats": _formats,
-        "ranks": _ranks,
         "steps": _steps,
         "smoothing": _smoothings,
         "noise": _noises,
@@ -321,8 +325,7 @@ def layouts(space: Space) -> list[Candidate]:
         plain = replace(space.plain, block=block)
         ranks: list[Any] = [None if plain.kernel == "box" else space.projection]
         if space.projection == "auto" and plain.kernel != "box":
-            fair = _spread(fair_ranks(plain.n_inputs, space.max_bytes), space.effort)
-            ranks = [*([None] if block == 1 else []), *fair]
+            ranks = [*([None] if block == 1 else []), *_first_ranks(space, plain.n_inputs)]
         for rank in ranks:
             formats = usual_formats(rank, plain.n_inputs)
             formats = formats if space.storage == "auto" else STORAGE[space.storage]
@@ -338,12 +341,17 @@ def _blocks(space: Space) -> list[int]:
 
 
 def _spread(ranks: list[int], effort: str) -> list[int]:
-    """The smallest, the middle and the largest; the middle alone, or five."""
+    """Ranks that are spread over the fair ones: 1, 3 or 5 of them."""
     n_ranks = {"quick": 1, "default": 3, "thorough": 5}[effort]
-    if n_ranks == 1 or not ranks:
-        return ranks[len(ranks) // 2 :][:1]
-    last = len(ranks) - 1
-    return sorted({ranks[round(i * last / (n_ranks - 1))] for i in range(n_ranks)})
+    places = {(2 * i + 1) * len(ranks) // (2 * n_ranks) for i in range(n_ranks)}
+    return [ranks[place] for place in sorted(places)] if ranks else []
+
+
+def _first_ranks(space: Space, n_inputs: int) -> list[int]:
+    """Some of the fair ranks, and that of a square matrix if it is among them."""
+    assert space.max_bytes is not None
+    fair = fair_ranks(n_inputs, space.max_bytes)
+    return sorted({*_spread(fair, space.effort), *(rank for rank in fair if rank == n_inputs)})
 
 
 def fair_ranks(n_inputs: int, max_bytes: int) -> list[int]:
@@ -377,21 +385,25 @@ def _boxes(space: Space, limit: int) -> list[Candidate]:
 
 
 def _may_step(space: Space) -> bool:
-    return space.n_steps == "auto" and space.is_table and space.projection in ("auto", None)
-
-
-def _step_width(space: Space) -> str:
-    return "per_feature" if space.width == "auto" else space.width
+    is_open = space.n_steps == "auto" and space.kernel != "box"
+    return is_open and space.is_table and space.projection in ("auto", None)
 
 
 def _stepped(space: Space) -> list[Candidate]:
-    """Machines of few centers behind a step map."""
+    """Machines of few centers behind a step map, with a width per feature or over an asinh map."""
     formats = STORAGE["int8" if space.storage == "auto" else space.storage]
-    plan = replace(
-        space.plain, rank=None, n_steps=_STEPS, width=_step_width(space), formats=formats
-    )
-    plans = [space.filled(plan, min(size, space.limit)) for size in _STEP_CENTERS]
-    return [space.candidate(plan) for plan in dict.fromkeys(plans) if plan is not None]
+    plan = replace(space.plain, rank=None, n_steps=_STEPS, formats=formats)
+    plans = [_step_plan(space, plan)]
+    if space.width in ("auto", "shared"):
+        plans.append(space.over_asinh(replace(plan, width="shared")))
+    filled = [
+        space.filled(each, min(size, space.limit)) for size in _STEP_CENTERS for each in plans
+    ]
+    return [space.candidate(each) for each in dict.fromkeys(filled) if each is not None]
+
+
+def _step_plan(space: Space, plan: StoragePlan) -> StoragePlan:
+    return replace(plan, width="per_feature" if space.width == "auto" else space.width)
 
 
 # -- Variations ------------------------------------------------------------------------------
@@ -455,6 +467,8 @@ def _formats(space: Space, best: Candidate) -> list[Candidate]:
     *tables, projection = best.plan.formats
     if best.plan.rank is None or space.storage != "auto":
         return []
+    if projection == "int8" and space.effort != "thorough":  # small, and worth its bits
+        return []
     place = _PROJECTION_FORMATS.index(projection)
     others = _PROJECTION_FORMATS[max(0, place - 1) : place + 2]
     found = []
@@ -474,6 +488,17 @@ def _ranks(space: Space, best: Candidate) -> list[Candidate]:
     for rank in fair[max(0, place - 1) : place + 2]:
         found += _varied(space, best, rank=rank)
     return found
+
+
+def with_other_ranks(space: Space, best: Candidate) -> list[Candidate]:
+    """The best with each of the ranks."""
+    if space.projection != "auto" or best.plan.kernel == "box" or best.plan.rank is None:
+        return []
+    assert space.max_bytes is not None
+    found = []
+    for rank in fair_ranks(best.plan.n_inputs, space.max_bytes):
+        found += _varied(space, best, rank=rank)
+    return _fitting(space, found)
 
 
 def _steps(space: Space, best: Candidate) -> list[Candidate]:

@@ -16,7 +16,7 @@ from kernlet.model.model import Model
 from kernlet.quantization import FORMATS
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn, OrdinalColumn
 from support.c_programs import ALL_WARNINGS
-from support.random_machines import MAPS, SCHEMES, random_model
+from support.random_machines import MAPS, SCHEMES, SHAPES, random_compact, random_model
 
 # Names that other headers of a program may define: the private names of the code without their
 # prefix, Arduino's macros, and those of <math.h> in GNU mode by its inclusion.
@@ -44,7 +44,8 @@ CLASSES FEATURES RANK CENTERS OUTPUTS SCORES ROWS TOLERANCE EXP IN_FLASH READ_FL
 READ_SHORT TEXT COMPARE table_centers table_coef table_projection table_intercept table_shift
 table_scale table_gamma centers_at coef_at projection_at from_half bounded_exp hyperbolic_tangent
 limited map_features kernel_value machine_outputs largest sum_of_vote is_text class_names predict
-encode agrees print_rows
+encode agrees print_rows gamma_at log_gamma_at intercept_at outputs_at features_at thresholds_at
+jumps_at shift_at scale_at log_plus_one area_sine block_mean
 """
 
 
@@ -93,6 +94,8 @@ def shapes():
     for kernel in ("rbf", "rbf widths", "linear", "poly", "sigmoid", "laplacian"):
         for storage, map in zip(("float32", "float16", "int8", "float32"), MAPS, strict=True):
             yield random_model(rng, formats=(), kernel=kernel, map=map), storage
+    for options in SHAPES.values():
+        yield Model(random_compact(rng, **options)), "auto"
     for scheme in SCHEMES:
         for _ in range(4):
             yield random_model(rng, kind="classifier", scheme=scheme, scaler="columns"), "auto"

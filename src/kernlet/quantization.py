@@ -21,6 +21,7 @@ from kernlet.kernels.rbf import RBF
 Bytes = NDArray[np.uint8]
 _STEP_BYTES = 4  # the step of a packed array is a float32
 _COLUMN_STEP_BYTES = 2  # those of its columns are float16
+_LEAST_COLUMN_STEP = float(np.finfo(np.float16).tiny)
 _TRITS = 5  # ternary codes per byte: 3^5 = 243 of 256 values are used
 _TRIT_VALUES = 3 ** np.arange(_TRITS)
 # Larger numbers of a float16 array are divided by its step; half of what float16 holds, so that
@@ -153,6 +154,8 @@ def encode_by_columns(values: Any, format: Format) -> PackedArray:
     assert format.n_levels is not None
     largest = np.abs(np.asarray(values, dtype=np.float64)).max(axis=0, initial=0.0)
     steps = np.where(largest > 0, largest, 1.0) / format.n_levels
+    # A column of tiny numbers, as of a constant feature, would have a subnormal step, or none.
+    steps = np.maximum(steps, _LEAST_COLUMN_STEP)
     with np.errstate(over="ignore"):
         stored = steps.astype(np.float16)
     if not (np.isfinite(stored) & (stored > 0)).all():

@@ -22,6 +22,7 @@ from kernlet.compact.initialise import (
     Sample,
     _equal_shares,
     _gaussian,
+    _initial_kernel,
     cluster_centers,
     initial_gamma,
     initial_network,
@@ -29,6 +30,7 @@ from kernlet.compact.initialise import (
     ridge_weights,
     sample_rows,
 )
+from kernlet.compact.network import KernelNetwork
 from kernlet.compact.plan import KERNELS, StoragePlan
 from support.compact_machines import machine
 
@@ -197,6 +199,15 @@ def test_boxes_are_about_as_wide_as_gaussians():
     np.testing.assert_allclose(box.half_widths, np.full((6, 4), 0.8 / np.sqrt(gamma)))
     np.testing.assert_allclose(np.exp(box.log_slopes), np.full(4, 2 * np.sqrt(gamma)))
     assert box.log_gamma is None
+
+
+@pytest.mark.parametrize("n_features", [6, 21, 64, 1000])
+def test_boxes_of_many_features_are_not_small_at_their_center(n_features):
+    plan = StoragePlan(n_features, 1, 2, kernel="box")
+    kernel = _initial_kernel(plan, (2, n_features), 0.1)
+    centers = np.zeros((2, n_features))
+    network = KernelNetwork(centers, np.ones((1, 2)), np.zeros(1), **kernel)
+    np.testing.assert_allclose(network.kernel_values(centers), np.exp(-2), rtol=1e-6)
 
 
 def test_samples_are_all_rows_of_few_and_distinct_rows_of_many():

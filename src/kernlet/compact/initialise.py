@@ -39,7 +39,7 @@ from kernlet.quantization import QuantizedExpansion, as_numbers
 #   weights  ridge regression of the initial targets on the kernel values: the optimum of a convex
 #            problem, once the kernel values are fixed;
 #   box      half-widths 0.8 / sqrt(gamma) and slopes 2 sqrt(gamma): windows about as wide as the
-#            Gaussian;
+#            Gaussian; wider for more than five features, so that a center has a value of exp(-2);
 #   mask     where a center keeps the coefficients of m classes: those that are farthest from the
 #            median over classes, which is subtracted (the same number for all classes changes no
 #            decision);
@@ -54,8 +54,8 @@ _RANDOMIZED_SVD_FEATURES = 1000  # above which an eigendecomposition is slower t
 _RIDGE = 1e-3  # beside kernel values of at most 1, averaged over the rows
 # Kernel values below this are set to 0: their squares are subnormal numbers, which are slow.
 _KERNEL_UNDERFLOW = 1e-12
-#: Half-width and slope of a box, times or over sqrt(gamma).
-_BOX_HALF_WIDTH, _BOX_SLOPE = 0.8, 2.0
+#: Slope of a box over sqrt(gamma), and its least slope times half-width.
+_BOX_SLOPE, _BOX_PRODUCT = 2.0, 1.6
 # Rows closer to their centers than this share of the variance are copies of them, and say nothing
 # about the width.
 _DEGENERATE_SPREAD = 1e-3
@@ -244,10 +244,12 @@ def initial_network(
 def _initial_kernel(plan: StoragePlan, shape: Any, gamma: float) -> dict[str, Floats]:
     """The parameters of a kernel of centers of some shape."""
     if plan.kernel == "box":
-        return {
-            "half_widths": np.full(shape, _BOX_HALF_WIDTH / np.sqrt(gamma)),
-            "log_slopes": np.full(shape[1], np.log(_BOX_SLOPE * np.sqrt(gamma))),
-        }
+        slope = _BOX_SLOPE * np.sqrt(gamma)
+        # exp(-2) at the center is (1 + e^-y)^-2d with y the slope times the half-width. Of many
+        # features with smaller windows the product is so small that nothing is learned.
+        product = max(_BOX_PRODUCT, -np.log(np.expm1(1 / shape[1])))
+        half_widths = np.full(shape, product / slope)
+        return {"half_widths": half_widths, "log_slopes": np.full(shape[1], np.log(slope))}
     kernel = {"log_gamma": np.full(shape[0] if plan.has_widths else 1, np.log(gamma))}
     if plan.kernel == "rational_quadratic":
         kernel["log_alpha"] = np.zeros(1)

@@ -39,7 +39,6 @@ _STEP_RATE = 0.02  # learning rate of the logarithms of rounding steps, as of th
 #: one hidden layer; set on held-out training rows of letter, thyroid, satimage, covertype and usps.
 _RATE, _RATE_STEPS, _DEEP_RATE = 0.025, 1500, 0.6
 _JUMP_RATE = 0.05  # of the jumps of a step map
-_FINETUNE_RATE, FINETUNE_EPOCHS = 0.3, 0.25  # on all rows, as of the kernel machine
 #: Hidden values of a stack in a step: more do not stay in the processor's cache.
 _STACK_NUMBERS = 2**17
 _LARGEST_PADDING = 2  # times the units of the narrowest network of a stack
@@ -307,15 +306,6 @@ def trained(
         ]
         arrays[f"{name}_log_step"] = examples.device.send(np.log(steps)[..., None, None])
     return _stage(replace(stack, arrays=arrays), batches, n_epochs, 1.0, random)
-
-
-def finetuned(stack: Stack, examples: BatchLoader, seed: int) -> Stack:
-    """Continue one network on all rows at lower rates, unless that does not lower the loss."""
-    batches = Batches(examples.augmented(), [np.arange(examples.n_rows)])
-    n_epochs = int(np.ceil(FINETUNE_EPOCHS * default_epochs(examples.n_rows)))
-    random = np.random.RandomState(derive_seed(seed, 1))
-    tuned = _stage(stack, batches, n_epochs, _FINETUNE_RATE, random)
-    return tuned if total_loss(tuned, examples) < total_loss(stack, examples) else stack
 
 
 def total_loss(stack: Stack, examples: BatchLoader) -> float:

@@ -1,8 +1,8 @@
 """The search for a multi-layer perceptron within a number of bytes, in one call.
 
 The protocol is that of the compact machine's call, in its own code: the same held-out rows or
-folds, stages around the best so far, criterion, numbers of trials and of full fits, and fine-tuning
-on all rows. Only the candidates are others.
+folds, stages around the best so far, criterion, numbers of trials and of full fits, and a last
+training on all rows. Only the candidates are others.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.competitors.mlp_network import (
-    FINETUNE_EPOCHS,
     Stack,
-    finetuned,
     held_out_outputs,
     stacks_of,
     trained,
@@ -30,7 +28,6 @@ from benchmarks.competitors.mlp_plan import (
     inputs_of,
 )
 from benchmarks.competitors.mlp_space import (
-    MANY_ROWS,
     Space,
     first_settings,
     small_settings,
@@ -43,12 +40,13 @@ from kernlet.compact.inputs import Inputs, asinh_inputs
 from kernlet.compact.scoring import ClassValidation, NumberValidation, Validation
 from kernlet.compact.search import (
     EFFORTS,
+    MAX_ROWS_IN_HALVES,
     TRIAL_HELD_OUT_ROWS,
     TRIAL_ROWS,
     choose_by_folds,
     choose_held_out,
 )
-from kernlet.compact.space import Stage
+from kernlet.compact.space import MANY_ROWS, Stage
 from kernlet.compact.train import default_batch_size, default_epochs
 from kernlet.devices import Device
 from kernlet.sampling import derive_seed, hold_out, subsample
@@ -196,15 +194,17 @@ def _by_folds(space: Space, trainer: Trainer) -> Network:
 
 
 def _held_out(space: Space, trainer: Trainer) -> Network:
-    """Choose on held-out rows; fine-tune the winner on all."""
-    groups = _groups(trainer)
+    """Choose on held-out rows, and train the winner on all rows."""
+    groups, everything = _groups(trainer), trainer
     train, held_out = hold_out(groups, _HELD_OUT, np.random.RandomState(trainer.seed))
     trainer = replace(trainer, train=train, held_out=held_out)
     splits = _trial_splits(groups, train, held_out, trainer.seed)
     short = replace(trainer, train=splits[0][0])
-    effort, cost = EFFORTS[space.effort], len(splits) * short.row_visits / trainer.row_visits
+    effort = EFFORTS[space.effort]
+    costs = [len(splits) * short.row_visits, trainer.row_visits]
+    costs = [cost / everything.row_visits for cost in costs]
     n_trials = len(first_settings(space)) + _MOST_TRIALS[space.effort]
-    epochs = effort.trial_epochs(n_trials, cost, FINETUNE_EPOCHS)
+    epochs = effort.short(n_trials, *costs), effort.finalist_epochs
     choice: Any = choose_held_out(
         lambda settings, folds, epochs: trainer.fold_outputs(splits, settings, folds, epochs),
         splits,
@@ -213,13 +213,13 @@ def _held_out(space: Space, trainer: Trainer) -> Network:
         _validation(trainer),
         space.max_bytes,
         epochs=epochs,
-        trial_fits=epochs * cost,
+        fits=(epochs[0] * costs[0], epochs[1] * costs[1]),
         n_finalists=effort.n_finalists,
     )
     if choice is None:
         raise ValueError(f"No network with two hidden units fits {space.max_bytes} bytes.")
-    trial: Trial = choice.trial
-    return finetuned(trial.stack, trial.examples, trainer.seed).network(trial.inputs)
+    (trial,) = everything.trials([choice.candidate], effort.last_epochs)
+    return trial.stack.network(trial.inputs)
 
 
 def _stages(space: Space) -> list[Stage]:
@@ -237,7 +237,7 @@ def _trial_splits(groups: Any, train: Any, held_out: Any, seed: int) -> list[Spl
     halves = stratified_folds(groups[train], 2, random)
     halves = [(train[a], train[b]) for a, b in halves]
     out = np.array_split(random.permutation(held_out), 2)
-    if len(train) <= TRIAL_ROWS:
+    if len(train) <= MAX_ROWS_IN_HALVES:
         pairs = zip(halves, out, strict=True)
         return [(half, np.union1d(other, part)) for (half, other), part in pairs]
     few = subsample(groups, halves[0][0], TRIAL_ROWS, seed)

@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.competitors.mlp_plan import SYMMETRIC, Plan, Setting, Task, format_of
+from kernlet.compact.space import smoothings
 
-#: From this number of rows on, one held-out part replaces the folds.
-MANY_ROWS = 2000
-SMOOTHINGS = (0.0, 0.03, 0.1)
 _NOISE, _NOISE_FACTORS = (
     0.1,
     (0.0, 0.5, 1.0, 2.0, 4.0),
@@ -88,8 +86,12 @@ class Space:
 
     def setting(self, plan: Plan) -> Setting:
         """A plan with the first noise and smoothing that are tried."""
-        smoothing = SMOOTHINGS[2] if self.n_rows < MANY_ROWS else SMOOTHINGS[1]
-        return Setting(plan, _NOISE, smoothing)
+        return Setting(plan, _NOISE, self.smoothings[0])
+
+    @property
+    def smoothings(self) -> tuple[float, ...]:
+        """Those that the compact machine tries, the usual one first."""
+        return smoothings(self.n_rows, self.task.n_outputs, self.max_bytes)
 
     def varied(self, best: Setting, **changes: Any) -> list[Setting]:
         """The best with another plan, as wide as fits if the best is."""
@@ -193,7 +195,7 @@ def _rates(space: Space, best: Setting) -> list[Setting]:
 def _smoothings(space: Space, best: Setting) -> list[Setting]:
     if not space.task.n_classes:
         return []
-    return [replace(best, smoothing=s) for s in SMOOTHINGS if s != best.smoothing]
+    return [replace(best, smoothing=s) for s in space.smoothings if s != best.smoothing]
 
 
 def _noises(space: Space, best: Setting) -> list[Setting]:

@@ -111,6 +111,15 @@ def test_tasks_below_an_unknown_number_have_no_time_left(capsys):
     assert "left" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("verbose", "text"), [(0, ""), (1, "[Toy] search: shapes\n")])
+def test_a_note_is_printed_where_its_task_is(verbose, text, capsys):
+    fit = Progress.start(Toy(verbose=verbose), n_tasks=2)
+    search = fit.task("search")
+    search.note("shapes")
+    search.task("trial").note("too deep")
+    assert capsys.readouterr().out == text
+
+
 class Terminal(io.StringIO):
     """A stream that says that it is a terminal."""
 

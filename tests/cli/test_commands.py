@@ -700,6 +700,20 @@ def test_too_few_bytes_are_told_without_parameters_of_python(iris, tmp_path):
     assert "The scaler alone takes" in said
 
 
+def test_effort_and_augment(iris, tmp_path):
+    table, _, _ = iris
+    words = ("fit", table, "--target", "species", "-o", tmp_path / "m", "--no-svc")
+    said = kernlet_command(*words, "--effort", "quick", status=2)
+    assert "--effort is that of --bytes" in said
+    kernlet_command(*words, "--bytes", 200, "--effort", "quick")
+    assert kernlet.load(tmp_path / "m").nbytes_ <= 200
+    assert kernlet.load(tmp_path / "m").model_.summary["parameters"]["effort"] == "quick"
+    said = kernlet_command(*words, "--centers", 3, "--augment", "shift", status=1)
+    assert "not the pixels of a square image" in said
+    said = kernlet_command(*words, "--machine", "l1", "--augment", "shift", status=1)
+    assert "but not --regression, --bytes, --auto or --augment" in said
+
+
 @pytest.mark.parametrize("split", [{"test": [1]}, {"test": 7.0}, {"test": 0.2, "seed": "x"}, 3])
 def test_a_report_does_not_trust_what_a_file_says_of_its_split(split, iris, tmp_path):
     table, model, _ = iris

@@ -37,8 +37,8 @@ class PathPoint:
     storage : tuple of str
         Formats of centers, coefficients and projection.
     is_full : bool
-        Whether the trial had all rows and epochs (and, in cross-validation, all folds); short ones
-        only select what is tried in full.
+        Whether the trial was one of the last and longest, among which the machine was chosen;
+        short ones, on fewer rows or folds, only select these.
     noise : float
         Deviation of the noise on the inputs.
     smoothing : float or None

@@ -303,6 +303,8 @@ def _packed(rng, n_outputs, formats, fixed):
             options["block"] = int(rng.choice([1, 2, 3]))
     options["n_entries"] = int(rng.choice([0, 0, 1, 2])) or None
     options["intercept"] = rng.choice([np.float64, np.float32, np.float16])
+    if options.get("kernel") == "box":  # whose steps are float16
+        options["points"] = lambda rng, *shape: rng.normal(size=shape)
     return random_compact(rng, n_outputs, formats, (n_centers, n_features), **options)
 
 

@@ -126,6 +126,7 @@ def test_contradictions_are_refused_in_a_sentence(table, parameters, message):
         ({"n_steps": 2}, "leave n_steps=2 out"),
         ({"width": "per_feature"}, 'leave width="per_feature" out'),
         ({"scale": True}, "leave scale=True out"),
+        ({"projection": 65}, "projection=65 is more than the 64 means of 2 x 2 pixels"),
     ],
 )
 def test_block_means_have_one_scale(images, parameters, message):
@@ -144,6 +145,12 @@ def test_a_machine_to_start_from_keeps_its_shape(table):
     assert shape_of(second) == shape_of(first)
     with pytest.raises(ValueError, match="kernel='box', but the machine to start from has 'rat"):
         clone(second).set_params(init=first, kernel="box").fit(*table)
+
+
+def test_all_classes_per_center_may_be_trained_further(table):
+    machine = CompactKernelClassifier(6, classes_per_center=3, n_epochs=1, warm_start=True)
+    machine.set_params(random_state=0).fit(*table)
+    assert machine.fit(*table).expansion_.n_entries is None
 
 
 # -- The search ------------------------------------------------------------------------------
@@ -170,6 +177,27 @@ def test_the_choice_and_the_path_say_what_was_done(searched):
     assert 1 <= sum(point.is_full for point in path) <= 3
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "rational_quadratic"])
+def test_the_scales_of_an_asinh_map_count_with_a_given_kernel_too(table, searched, kernel):
+    machine = CompactKernelClassifier(max_bytes=500, kernel=kernel, effort="quick", n_epochs=1)
+    machine.set_params(random_state=0).fit(*table)
+    sizes = [
+        {p.nbytes for p in path if p.is_asinh and (p.n_centers, p.n_steps, p.kernel) == shape}
+        for path, shape in ((searched.path_, (12, 8, "rbf")), (machine.path_, (12, 8, kernel)))
+    ]
+    alpha = 4 if kernel == "rational_quadratic" else 0
+    assert sizes[1] == {nbytes + alpha for nbytes in sizes[0]} != set()
+
+
+def test_a_given_number_of_centers_above_the_limits_is_lowered_within_a_budget(table):
+    X, y = table
+    options = {"n_epochs": 1, "effort": "quick", "max_bytes": "100k", "random_state": 0}
+    machine = CompactKernelClassifier(12, max_centers=7, **options).fit(X, y)
+    assert machine.n_centers_ == 7
+    machine = CompactKernelClassifier(1000, kernel="rbf", **options).fit(X[:60], y[:60])
+    assert machine.n_centers_ == 60
+
+
 def test_the_number_of_processes_changes_nothing(table, searched):
     other = clone(searched).set_params(n_jobs=2).fit(*table)
     assert other.choice_ == searched.choice_
@@ -184,6 +212,7 @@ def test_verbose_names_stages_and_the_time_left(table, capsys):
     text = capsys.readouterr().out
     assert re.search(r"search: shapes, \d+ candidates\n", text)
     assert re.search(r"search: noise, \d+ candidates? \(about \d+ s left\)", text)
+    assert re.search(r"training: \S+ s\n$", text)  # nothing is left
     machine.fit(X[:300], y[:300])
     text = capsys.readouterr().out
     assert re.search(r"search: plain machines, \d+ candidates\n", text)

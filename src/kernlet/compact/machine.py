@@ -284,7 +284,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             return self._train_one(trainer, candidate, progress, monitor, reason)
         space = self._space(trainer, initial)
         if space.max_bytes is None and space.n_centers is not None:
-            n_centers = min(space.n_centers, space.max_centers)
+            n_centers = space.n_centers
             if initial is None:
                 n_centers = min(n_centers, len(trainer.training.train))
             candidate = space.candidate(replace(space.plain, n_centers=n_centers))
@@ -300,7 +300,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         """What the parameters leave open."""
         n_rows = trainer.batches.n_rows
         max_centers = n_rows if initial is None else len(initial.points)
-        n_centers = None if self.n_centers == "auto" else int(self.n_centers)
+        max_centers = min(max_centers, self.max_centers or max_centers)
+        n_centers = None if self.n_centers == "auto" else min(int(self.n_centers), max_centers)
         max_bytes = None if self.max_bytes is None else parse_bytes(self.max_bytes)
         if initial is not None and max_bytes is None and n_centers is None:
             n_centers = max_centers
@@ -325,7 +326,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             plan,
             self.noise,
             n_rows,
-            min(max_centers, self.max_centers or max_centers),
+            max_centers,
             max_bytes,
             n_centers,
             self.storage,
@@ -335,7 +336,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             smoothing="auto" if is_open and self._may_smooth else None,
             effort=self.effort,
         )
-        if self.kernel == "box" or (is_open and self.kernel == "auto" and space.is_table):
+        if self.kernel == "box" or (is_open and space.is_table):
             space = replace(space, asinh_bytes=batches.scaling_bytes_of(True, 1))
         return space
 
@@ -603,9 +604,11 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         """The plan of the parameters, with one center."""
         n_features = training.X.shape[1]
         rank = None if self.projection in (None, "auto") else int(self.projection)
-        if rank is not None and rank > n_features:
+        n_inputs = n_features // 4 if self.block_means is True else n_features
+        if rank is not None and rank > n_inputs:
+            what = "features" if n_inputs == n_features else "means of 2 x 2 pixels"
             raise ValueError(
-                f"projection={rank} is more than the {n_features} features; give at most that."
+                f"projection={rank} is more than the {n_inputs} {what}; give at most that."
             )
         formats = STORAGE["float32" if self.storage == "auto" else self.storage]
         return StoragePlan(
@@ -639,9 +642,10 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             compact.is_asinh,
             compact.block,
         )
+        n_entries = plan.n_outputs if plan.keeps_all else plan.n_entries
         for name, given, has in (
             ("kernel", self.kernel, plan.kernel),
-            ("classes_per_center", self.classes_per_center or "auto", plan.n_entries),
+            ("classes_per_center", self.classes_per_center or "auto", n_entries),
             ("n_steps", self.n_steps or "auto", plan.n_steps),
             ("block_means", self.block_means or "auto", plan.block > 1),
         ):

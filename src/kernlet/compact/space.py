@@ -181,7 +181,7 @@ class Space:
         None where it does not fit.
         """
         if self.n_centers is not None:
-            limit = min(self.n_centers, self.max_centers)
+            limit = self.n_centers
         if self.max_bytes is None:
             return replace(plan, n_centers=limit)
         largest = largest_within(plan, self.max_bytes, limit)
@@ -333,7 +333,7 @@ def layouts(space: Space) -> list[Candidate]:
         ranks: list[Any] = [None if plain.kernel == "box" else space.projection]
         if space.projection == "auto" and plain.kernel != "box":
             ranks = [*([None] if block == 1 else []), *_first_ranks(space, plain.n_inputs)]
-        for rank in ranks:
+        for rank in [each for each in ranks if each is None or each <= plain.n_inputs]:
             formats = usual_formats(rank, plain.n_inputs)
             formats = formats if space.storage == "auto" else STORAGE[space.storage]
             plan = space.filled(replace(plain, rank=rank, formats=formats), space.limit)

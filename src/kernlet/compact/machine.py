@@ -167,11 +167,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         self._check_shape(data.X.shape[1], training.n_outputs)
         trainer = self._trainer(training, initial)
         monitor = EpochMonitor(attributes)
-        # At most: search and training, or training and fine-tuning; all three where a number of
-        # centers is chosen on some of many rows.
-        has_size = self.max_bytes is not None or self.n_centers != "auto"
-        n_tasks = 2 if has_size or len(training.weights) < MANY_ROWS else 3
-        with Progress.start(self, data, n_tasks=n_tasks) as progress:
+        # One to three tasks, of search, training and fine-tuning.
+        with Progress.start(self, data) as progress:
             trial, path, self.choice_ = self._choose(trainer, initial, progress, monitor)
             self.n_iter_, self._path = len(trial.losses), pack_path(path)
             score = training.validation.score(trial.outputs, trial.rows, with_error=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,10 +42,10 @@ from kernlet.sklearn_base import warn_user
 #   2. around the best so far, one factor after the other (space.py): kernel and widths, classes
 #      per center, format of the projection, smoothing, noise, and fewer centers in eight bits
 #      for budgets that are larger than the data need
-#   3. for more epochs, on all rows that are not held out: the best and the best of another shape,
-#      unless it is clearly behind (with more effort also the best with the second best rank, since
-#      short trials on few rows say little about the rank). The outputs for held-out rows give the
-#      score and the temperature
+#   3. for more epochs, on all rows that are not held out: the best, the best with the second best
+#      rank (short trials on few rows say little about ranks, and whether a projection pays), and
+#      the best of another shape unless it is clearly behind. The outputs for held-out rows give
+#      the score and the temperature
 #   4. the best of these is trained on all rows.
 # A variation replaces the best so far if it is better by more than half a standard error of the
 # difference: of a dozen that are equally good, the best by chance is rarely the best.
@@ -77,8 +77,6 @@ _MIN_CENTERS_TO_STOP = 64  # below, two sizes without a gain may be chance
 #: Standard errors by which a shape must be better than a plain machine, with few rows; by which a
 #: variation must be better than the best so far; and within which another shape is tried in full.
 _SHAPE_GAIN, _VARIATION_GAIN, _FINALIST_LOSS = 1.0, 0.5, 1.0
-#: Standard errors within which a second rank is tried at last.
-_RANK_LOSS = 3.0
 
 
 @dataclass(frozen=True)
@@ -108,11 +106,11 @@ class Effort:
 
 EFFORTS = {
     "quick": Effort(2, 1, 1 / 4, 1, 1 / 12),
-    "default": Effort(5, 2, 1 / 3, 1, 1 / 6),
+    "default": Effort(5, 3, 1 / 2, 1, 1 / 6),
     "thorough": Effort(15, 5, 3 / 4, 2, 1 / 3),
 }
 #: Rows that trials are trained on, and compared on, at most.
-TRIAL_ROWS, TRIAL_HELD_OUT_ROWS = 4000, 10_000
+TRIAL_ROWS, TRIAL_HELD_OUT_ROWS = 6000, 10_000
 #: Up to this many rows, both halves are trained on in turn.
 MAX_ROWS_IN_HALVES = 6000
 
@@ -390,27 +388,11 @@ def _finalists(
 def _with_second_rank(
     best: Tried, tried: list[Tried], other_ranks: Callable[[Candidate], list[Candidate]]
 ) -> list[Candidate]:
-    """The best with the rank whose best trial is next to it, unless that is clearly behind."""
+    """The best with the rank whose best trial is next to it."""
     candidates = {c.plan.rank: c for c in other_ranks(best.candidate)}
     candidates.pop(best.candidate.plan.rank, None)
-    same = [t for t in tried if t.candidate.plan.rank == best.candidate.plan.rank]
     others = [t for t in tried if t.candidate.plan.rank in candidates]
-    # Ranks are compared where both were tried with the same factors: among the first candidates.
-    plain = [t for t in same if t.candidate.noise == others[0].candidate.noise] if others else []
-    firsts = [t for t in plain if t.candidate.smoothing == others[0].candidate.smoothing]
-    if not others or not firsts:
-        return []
-    second = _best(others, 1)[0]
-    first = min(firsts, key=lambda t: _distance(t.candidate, second.candidate))
-    if first.is_better(second, _RANK_LOSS):
-        return []
-    return [candidates[second.candidate.plan.rank]]
-
-
-def _distance(candidate: Candidate, other: Candidate) -> int:
-    """In how many respects two candidates differ."""
-    pairs = zip(astuple(candidate.plan), astuple(other.plan), strict=True)
-    return sum(a != b for a, b in pairs)
+    return [candidates[t.candidate.plan.rank] for t in _best(others, 1)]
 
 
 def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:

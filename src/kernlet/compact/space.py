@@ -498,13 +498,19 @@ def _ranks(space: Space, best: Candidate) -> list[Candidate]:
 
 
 def with_other_ranks(space: Space, best: Candidate) -> list[Candidate]:
-    """The best with each of the ranks."""
-    if space.projection != "auto" or best.plan.kernel == "box" or best.plan.rank is None:
+    """The best with each of the ranks; without a projection, with one."""
+    plan = best.plan
+    if space.projection != "auto" or plan.kernel == "box" or plan.n_steps:
         return []
     assert space.max_bytes is not None
+    formats = plan.formats
+    if plan.rank is None:
+        best = replace(best, plan=replace(plan, width="shared"))
+        if space.storage == "auto":
+            formats = (*formats[:2], usual_formats(1, plan.n_inputs)[2])
     found = []
-    for rank in fair_ranks(best.plan.n_inputs, space.max_bytes):
-        found += _varied(space, best, rank=rank)
+    for rank in fair_ranks(plan.n_inputs, space.max_bytes):
+        found += _varied(space, best, rank=rank, formats=formats)
     return _fitting(space, found)
 
 

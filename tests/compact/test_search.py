@@ -698,3 +698,8 @@ def test_many_features_or_classes_are_not_cross_validated(monkeypatch):
         machine.fit(rows, labels)
     assert "on 8 held-out rows" in machine.choice_
     assert np.isfinite(machine.validation_score_)
+    # Nor where no class has two rows, within a number of bytes.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        machine.set_params(max_bytes=4000).fit(rows, np.arange(len(rows)))
+    assert "on 8 held-out rows" in machine.choice_

@@ -481,6 +481,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         training, groups = trainer.training, self._groups(trainer.training)
         random = np.random.RandomState(derive_seed(trainer.seed, 3))
         halves = stratified_folds(groups[training.train], 2, random)
+        if not halves:  # no class has two rows
+            halves = stratified_folds(np.zeros(len(training.train), np.intp), 2, random)
         halves = [(training.train[a], training.train[b]) for a, b in halves]
         held_out = np.array_split(random.permutation(training.held_out), 2)
         if len(training.train) <= MAX_ROWS_IN_HALVES:

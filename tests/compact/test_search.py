@@ -89,11 +89,12 @@ spaces = st.builds(
     storage=open_or(*STORAGE),
     projection=st.none() | st.just("auto"),
     kernel=open_or("rbf", "rational_quadratic"),
-    width=open_or("shared", "per_center"),
+    width=open_or("shared", "per_center", "per_feature"),
     n_entries=open_or(None, 1, 2),
     n_steps=open_or(0, 4),
     smoothing=st.sampled_from([None, "auto"]),
     effort=st.sampled_from(sorted(EFFORTS)),
+    asinh_bytes=st.integers(8, 500),
 )
 
 
@@ -135,6 +136,8 @@ def test_variations_fit_too(space, number):
         assert all(is_allowed(space, candidate) for candidate in varied), stage.name
         assert all(c.noise / (space.noise or 1) in NOISE_FACTORS for c in varied)
         found += varied
+    for best in found:
+        assert all(is_allowed(space, candidate) for candidate in with_other_ranks(space, best))
 
 
 @given(space=spaces, number=st.integers(0, 30))

@@ -36,7 +36,7 @@ from kernlet.sklearn_base import warn_user
 # 2,000 rows and more. The data support the machines that a budget of some kilobytes holds, so that
 # plans fill the budget, and what is open is how to divide the bytes. Trials take a fraction of the
 # epochs, on one half of the rows and compared on the other, and the other way round; of more than
-# 6,000 rows on at most 4,000, and compared on up to 10,000 others. The fraction is such that all
+# 6,000 rows on at most 6,000, and compared on up to 10,000 others. The fraction is such that all
 # of it stays within the number of fits that ``effort`` allows:
 #   1. shapes: plain machines without a projection and of three ranks, box machines, step maps
 #   2. around the best so far, one factor after the other (space.py): kernel and widths, classes

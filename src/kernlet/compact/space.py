@@ -505,7 +505,8 @@ def with_other_ranks(space: Space, best: Candidate) -> list[Candidate]:
     assert space.max_bytes is not None
     formats = plan.formats
     if plan.rank is None:
-        best = replace(best, plan=replace(plan, width="shared"))
+        if space.width == "auto":
+            best = replace(best, plan=replace(plan, width="shared"))
         if space.storage == "auto":
             formats = (*formats[:2], usual_formats(1, plan.n_inputs)[2])
     found = []

@@ -29,7 +29,6 @@ def settings(shape: Shape, max_bytes: int) -> list[dict[str, Any]]:
     if shape.n_classes > 2:
         shapes.append({"kernel": "rbf", "width": "shared", "classes_per_center": 2, "n_steps": 0})
     if shape.n_features <= _MOST_TABLE_FEATURES:
-        shapes.append({"kernel": "box", "width": "shared"})
         shapes.append({"kernel": "rbf", "width": "shared", "n_steps": 8})
     fixed = {"max_bytes": max_bytes, "effort": "quick"}
     return spread_out(

@@ -222,7 +222,6 @@ def test_small_tables_try_steps_beside_the_plain_machines():
     candidates = first_candidates(space)
     plain = layouts(space_of(21, 3, 4000, 1024))
     assert candidates[: len(plain)] == [replace(each, smoothing=0.03) for each in plain]
-    assert not [c for c in candidates if c.plan.kernel == "box"]
     stepped = [c.plan for c in candidates if c.plan.n_steps]
     assert {(plan.n_steps, plan.width, plan.is_asinh) for plan in stepped} == {
         (8, "per_feature", False),
@@ -662,7 +661,7 @@ def test_a_path_is_packed_into_an_array_and_back():
         PathPoint(7, 1234, 0.98765, 0.0123, 8, ("int4", "int4", "ternary"), True, 0.3),
         PathPoint(2, 42, 0.5, 0.25, None, ("float32", "float32"), False, 0.02),
         PathPoint(
-            12, 714, 0.9, 0.1, None, ("int8", "int8"), False, 0.0, 0.03, "box", "shared", 2, 4, True
+            12, 714, 0.9, 0.1, None, ("int8", "int8"), False, 0.0, 0.03, "rbf", "shared", 2, 4, True
         ),
         PathPoint(
             12,

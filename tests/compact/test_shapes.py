@@ -29,8 +29,6 @@ def images():
 
 SHAPES = [
     {"kernel": "rational_quadratic"},
-    {"kernel": "box"},
-    {"kernel": "box", "classes_per_center": 2},
     {"width": "per_center"},
     {"width": "per_feature"},
     {"n_steps": 3},
@@ -70,7 +68,7 @@ def test_a_given_shape_is_that_of_the_machine(table, shape, size):
 @pytest.mark.parametrize("size", [{"n_centers": 6}, {"max_bytes": 400}])
 def test_a_regressor_has_shapes_too(table, size):
     X, y = table
-    for shape in ({"kernel": "rational_quadratic"}, {"kernel": "box"}, {"n_steps": 2}):
+    for shape in ({"kernel": "rational_quadratic"}, {"n_steps": 2}):
         machine = CompactKernelRegressor(**size, **shape, n_epochs=2, effort="quick")
         machine.set_params(random_state=0).fit(X[:2100], 10.0 * y[:2100])
         assert shape.items() <= shape_of(machine).items()
@@ -105,10 +103,6 @@ def test_images_have_means_of_blocks(images):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"kernel": "box", "projection": 2}, "leave projection=2 out"),
-        ({"kernel": "box", "width": "per_feature"}, 'leave width="per_feature" out'),
-        ({"kernel": "box", "n_steps": 4}, "leave n_steps=4 out"),
-        ({"kernel": "box", "block_means": True}, "leave block_means=True out"),
         ({"block_means": True}, "5 columns, which are not the pixels of a square image"),
         ({"augment": "shift"}, "5 columns, which are not the pixels of a square image"),
         ({"classes_per_center": 4}, "there are 3 coefficients per center"),
@@ -143,8 +137,8 @@ def test_a_machine_to_start_from_keeps_its_shape(table):
     first.fit(*table)
     second = CompactKernelClassifier(init=first, n_epochs=1, random_state=0).fit(*table)
     assert shape_of(second) == shape_of(first)
-    with pytest.raises(ValueError, match="kernel='box', but the machine to start from has 'rat"):
-        clone(second).set_params(init=first, kernel="box").fit(*table)
+    with pytest.raises(ValueError, match="kernel='rbf', but the machine to start from has 'rat"):
+        clone(second).set_params(init=first, kernel="rbf").fit(*table)
 
 
 def test_all_classes_per_center_may_be_trained_further(table):
@@ -226,13 +220,6 @@ def test_quick_spends_less(table):
         machine.set_params(random_state=0).fit(*table)
         fits[effort] = float(re.search(r"(\S+) full fits", machine.choice_)[1])
     assert fits["quick"] <= 2 < fits["default"] <= 5
-
-
-def test_a_given_box_is_the_only_shape_for_few_rows(table):
-    X, y = table
-    machine = CompactKernelClassifier(max_bytes=2000, kernel="box", n_epochs=2, random_state=0)
-    machine.fit(X[:200], y[:200])
-    assert {(point.kernel, point.n_steps) for point in machine.path_} == {("box", 0)}
 
 
 def test_given_smoothing_is_kept(table):

@@ -66,11 +66,9 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Whether each column is standardised by itself (4 to 8 bytes per column) or all together.
         "auto" does so where their ranges and deviations, or their means, are unlike, unless
         ``init`` is an expansion in the raw columns.
-    kernel : {"auto", "rbf", "rational_quadratic", "box"}, default="auto"
-        The Gaussian; (1 + gamma |u - z|^2 / alpha)^-alpha with a trained alpha, whose tails are
-        longer; or a product of soft windows, one per feature, for tables of few columns whose
-        classes end at thresholds. Windows have no projection, and columns are replaced by
-        asinh((x - median) / deviation).
+    kernel : {"auto", "rbf", "rational_quadratic"}, default="auto"
+        The Gaussian, or (1 + gamma |u - z|^2 / alpha)^-alpha with a trained alpha, whose tails are
+        longer.
     width : {"auto", "shared", "per_center", "per_feature"}, default="auto"
         One gamma, one per center (a byte each), or a trained scale of each feature.
     classes_per_center : "auto", int or None, default="auto"
@@ -88,9 +86,9 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Label smoothing, with cross-entropy. "auto" is 0.1 for fewer than 2,000 rows, else 0.03;
         with ``max_bytes``, 0, 0.03 and 0.1 are tried.
     noise : float, default=0.1
-        Deviation of the noise on the inputs in training, relative to that of the inputs; 0 for
-        the box kernel. Where a machine is chosen, multiples of it are tried too: three times as
-        much for fewer than 2,000 rows, else 0 to 4 times.
+        Deviation of the noise on the inputs in training, relative to that of the inputs. Where a
+        machine is chosen, multiples of it are tried too: three times as much for fewer than 2,000
+        rows, else 0 to 4 times.
     learning_rate : float, default=1.0
         Multiplies the learning rates (.1 for centers, .5 for coefficients).
     n_epochs : int, default=None

@@ -34,8 +34,8 @@ from kernlet.compact.folds import (
 from kernlet.compact.images import are_images, image_side
 from kernlet.compact.initialise import InitialModel, InitialPoints
 from kernlet.compact.inputs import FLOAT32_RANGE, Inputs, column_scaling, mean_and_deviation
-from kernlet.compact.path import CompactPathDisplay, PathPoint, pack_path, unpack_path
-from kernlet.compact.plan import KERNELS, STORAGE, StoragePlan
+from kernlet.compact.path import KERNELS, CompactPathDisplay, PathPoint, pack_path, unpack_path
+from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
     EFFORTS,
@@ -333,7 +333,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             smoothing="auto" if is_open and self._may_smooth else None,
             effort=self.effort,
         )
-        if self.kernel == "box" or (is_open and space.is_table):
+        if is_open and space.is_table:  # for which step maps over an asinh are tried
             space = replace(space, asinh_bytes=batches.scaling_bytes_of(True, 1))
         return space
 
@@ -345,18 +345,6 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
     def _check_shape(self, n_features: int, n_outputs: int) -> None:
         """Refuse parameters that contradict each other or the data."""
         has_steps, has_blocks = self.n_steps not in ("auto", 0), self.block_means is True
-        if self.kernel == "box":
-            given = {
-                f"projection={self.projection}": isinstance(self.projection, Integral),
-                f'width="{self.width}"': self.width not in ("auto", "shared"),
-                f"n_steps={self.n_steps}": has_steps,
-                "block_means=True": has_blocks,
-            }
-            for parameter in (name for name, is_given in given.items() if is_given):
-                raise ValueError(
-                    f'kernel="box" has windows in the single features: leave {parameter} out, or '
-                    "give another kernel."
-                )
         if has_blocks or self.augment is not None:
             side = image_side(n_features)
             if has_blocks and side % 2:

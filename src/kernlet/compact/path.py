@@ -15,7 +15,7 @@ from kernlet.model.scoring import scorer_name
 from kernlet.quantization import FORMATS
 
 #: Kernels and widths of compact machines, by number in a packed path.
-KERNELS = ("rbf", "rational_quadratic", "box")
+KERNELS = ("rbf", "rational_quadratic")
 WIDTHS = ("shared", "per_center", "per_feature")
 
 

@@ -42,7 +42,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
     projection : "auto", int or None, default="auto"
     scale : {"auto", True, False}, default="auto"
-    kernel : {"auto", "rbf", "rational_quadratic", "box"}, default="auto"
+    kernel : {"auto", "rbf", "rational_quadratic"}, default="auto"
     width : {"auto", "shared", "per_center", "per_feature"}, default="auto"
     n_steps : "auto" or int, default="auto"
     block_means : "auto" or bool, default="auto"

@@ -27,7 +27,7 @@ from kernlet.sklearn_base import warn_user
 # (Jamieson and Talwalkar, 2016) makes this affordable, and stacked training (folds.py) quick:
 #   1. plain machines, a quarter of the epochs on two folds     -> the best third
 #   2. the same on all folds                                    -> the best three
-#   3. other shapes (box kernel, steps, ...) of about the size of the best, like 2 -> the best one
+#   3. other shapes (step maps, kernels, ...) of about the size of the best, like 2 -> the best one
 #   4. all epochs on all folds for these                        -> the best
 # With few rows another shape is often better by chance only: it replaces the plain machine where
 # its log loss is lower by more than a standard error of the difference. The winner is then trained
@@ -38,7 +38,7 @@ from kernlet.sklearn_base import warn_user
 # epochs, on one half of the rows and compared on the other, and the other way round; of more than
 # 6,000 rows on at most 6,000, and compared on up to 10,000 others. The fraction is such that all
 # of it stays within the number of fits that ``effort`` allows:
-#   1. shapes: plain machines without a projection and of three ranks, box machines, step maps
+#   1. shapes: plain machines without a projection and of three ranks, and step maps
 #   2. around the best so far, one factor after the other (space.py): kernel and widths, classes
 #      per center, format of the projection, smoothing, noise, and fewer centers in eight bits
 #      for budgets that are larger than the data need
@@ -361,8 +361,7 @@ def _challenged(best: Tried | None, judged: list[Tried]) -> Tried:
     """The best so far, or the best of its variations if that is better by more than chance."""
     other = _best(judged, 1)[0]
     if best is None:
-        plain = [t for t in judged if t.candidate.plan.kernel != "box"]
-        plain = [t for t in plain if not t.candidate.plan.n_steps] or judged
+        plain = [t for t in judged if not t.candidate.plan.n_steps] or judged
         best = _best(plain, 1)[0]
     return other if other.is_better(best, _VARIATION_GAIN) else best
 

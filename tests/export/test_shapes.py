@@ -25,9 +25,10 @@ from kernlet.export.rounding import likely_rows
 from kernlet.export.skl2onnx import register_skl2onnx
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.rational_quadratic import RationalQuadratic
+from kernlet.kernels.rbf import RBF
 from kernlet.model.describe import describe
 from kernlet.model.model import Model, as_model
-from kernlet.quantization import PackedArray
+from kernlet.quantization import FORMATS, PackedArray, encode_columns, encode_steps
 from kernlet.report.page import write_report
 from support.c_programs import compiled, needs_gcc, run
 from support.model_files import parts, signed
@@ -364,3 +365,45 @@ def test_machines_without_a_feature_space_are_not_compressed(name):
         compress(model, 3, X, model.codes(model.outputs(X)))
     with pytest.raises(ValueError, match="cannot be taken into its centers"):
         expansion.unfolded()
+
+
+@needs_gcc
+@pytest.mark.parametrize("wide", ["float16", "float32"])
+def test_c_puts_rows_at_a_threshold_on_the_side_of_python(wide, tmp_path):
+    rng, n_features = np.random.default_rng(0), 9
+    features = np.repeat(np.arange(n_features), 8)
+    thresholds = rng.normal(size=len(features)).astype(np.float16)
+    scaling = 0.01 * rng.normal(size=n_features), np.exp(rng.normal(size=n_features))
+    shift, scale = encode_columns(*scaling, (FORMATS[wide],) * 2)
+    jumps = np.full(len(features), 0.2)
+    expansion, _ = machine("plain", intercept=np.float16)
+    expansion = expansion.replaced(
+        shift=shift, scale=scale, steps=encode_steps(features, thresholds, jumps, n_features)
+    )
+    at = np.float32(thresholds / expansion.input_map.scale[features])
+    at = (at + shift.decoded()[features])[:, None]
+    near = np.hstack([np.nextafter(at, -np.inf), at, np.nextafter(at, np.inf)])
+    X = np.tile(shift.decoded(), (near.size, 1))
+    X[np.arange(near.size), np.repeat(features, 3)] = near.ravel()
+    source = to_c(expansion, tmp_path)
+    expected = expansion.decision_values(X.astype(float))
+    assert_allclose(run(compiled(source), X, False), expected, atol=source.tolerance)
+
+
+@needs_gcc
+@pytest.mark.parametrize("has_scaler", [False, True])
+def test_features_far_from_zero_lose_nothing(has_scaler, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.float32(rng.normal(size=(60, 3)) + 1e6).astype(float)
+    centers, coef = rng.normal(size=(5, 3)), rng.normal(size=(2, 5))
+    far = AffineMap(1e6 + 0.02, 1.0)
+    maps = (AffineMap(0.3, 2.0), AffineMap(1e6 + rng.normal(size=3), 0.7)) if has_scaler else (far,)
+    expansion = KernelExpansion(RBF(0.3), centers, coef, np.zeros(2), maps[0])
+    model = Model(expansion, scaler=maps[1] if has_scaler else None)
+    expected = model.outputs(X)
+    for storage, error in (("float32", 1e-5), ("int8", 0.03)):
+        source = to_c(model, tmp_path, storage, X=X)
+        assert source.rounding.largest_score_error < error * np.abs(expected).max()
+        values = run(compiled(source), X, False)
+        assert_allclose(values, expected, atol=error * np.abs(expected).max())
+    assert_allclose(run_graph(to_onnx(model, X=X), X)["scores"], expected, atol=1e-5)

@@ -476,7 +476,8 @@ class _Code:
         if "scale" in self.packed:
             scale = f"{self.name}_scale_at(i)"
         if tables.divides:
-            return f"({value} - {shift}) * {c_float(tables.factor)} / {scale}"
+            # by the reciprocal, as in Python: the last bit decides at the threshold of a step
+            scale = f"({c_float(tables.factor)} / {scale})"
         return f"({value} - {shift}) * {scale}"
 
     @property

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernlet._typing import Floats
-from kernlet.affine import AffineMap, CurvedMap, StepMap, compose
+from kernlet.affine import AffineMap, CurvedMap, StepMap
 from kernlet.expansion import KernelExpansion
-from kernlet.export.rounding import dense_points
+from kernlet.export.rounding import about, dense_points
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.box import Box
 from kernlet.kernels.gram import dense_centers
@@ -30,6 +30,9 @@ from kernlet.quantization import (
 )
 
 STORAGES = ("auto", "float32", "float16", "int8", "stored")
+# Means of the features, in their deviations, that centers do not take in: added to a center, they
+# would leave it 24 bits less the bits of this number.
+_FAR_FROM_ZERO = 8.0
 
 # The code evaluates, for a row x of features,
 #
@@ -71,9 +74,8 @@ class Tables:
     map : AffineMap or None
         What happens to the features before a projection, in float32.
     divides : bool
-        Whether features are divided by the table ``scale``, and not multiplied.
+        Whether features are multiplied by ``factor`` over the table ``scale``, and not by it.
     factor : float
-        What they are multiplied by besides.
     unit : float
         What they are multiplied by behind an asinh or steps.
     log_unit : float
@@ -114,9 +116,10 @@ class Tables:
     def mapped(self, rows: Floats) -> Floats:
         """Features as the kernel takes them, in float32, operation by operation as in the code."""
         if self.map is not None:
-            rows = (rows - self.map.shift) * np.float32(self.factor)
-            scale = _codes(self.packed["scale"]) if self.divides else self.map.scale
-            rows = rows / scale if self.divides else rows * scale
+            scale = self.map.scale
+            if self.divides:
+                scale = np.float32(self.factor) / _codes(self.packed["scale"])
+            rows = (rows - self.map.shift) * scale
         if self.block > 1:
             side = math.isqrt(rows.shape[1])
             shape = (len(rows), side // self.block, self.block, side // self.block, self.block)
@@ -278,14 +281,14 @@ def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel
     if not kernel.is_translation_invariant or is_last or not kernel.c_term:
         return map, centers, kernel
     if storage == "float32":
-        if map is not None and len(map.scale) == len(map.shift) == 1:
+        if map is None:
+            return map, centers, kernel
+        shift, scale = (float(values[0]) for values in (map.shift, map.scale))
+        if len(map.scale) == len(map.shift) == 1 and abs(shift * scale) < _FAR_FROM_ZERO:
             # One scale and one shift for all features can be taken into the centers.
-            scale = float(map.scale[0])
-            return None, centers / scale + map.shift.astype(float), kernel.scaled(scale)[0]
-        return map, centers, kernel
-    middle = _middle(centers)
-    around = AffineMap(middle, np.ones(1))
-    return compose(map, around), centers - middle, kernel
+            return None, centers / scale + shift, kernel.scaled(scale)[0]
+        return *about(map, centers, np.zeros(1)), kernel
+    return *about(map, centers, _middle(centers)), kernel
 
 
 def _middle(centers: Floats) -> Floats:

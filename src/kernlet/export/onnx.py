@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from kernlet._typing import Floats
-from kernlet.affine import AffineMap, CurvedMap, StepMap, compose
+from kernlet.affine import AffineMap, CurvedMap, StepMap
 from kernlet.export.rounding import (
     FLOAT32_TOLERANCE,
+    about,
     clear_of_thresholds,
     dense_points,
     feature_rows,
@@ -249,13 +250,12 @@ def add_outputs(graph: Graph, model: Model, x: str) -> str:
         maps = [model.input_map]
     centers = dense_points(dense_centers(expansion.centers))
     if expansion.kernel.is_translation_invariant:
-        around = AffineMap(centers.mean(axis=0), np.ones(1))
-        centers = centers - around.shift
-        last = maps.pop()
+        last, mean = maps.pop(), centers.mean(axis=0)
         if isinstance(last, CurvedMap) or (last is not None and last.matrix is not None):
-            maps += [last, around]
-        else:  # one subtraction does for both
-            maps.append(compose(last, around))
+            maps.append(last)
+            last = None
+        around, centers = about(last, centers, mean)  # one subtraction does for both
+        maps.append(around)
     for map in maps:
         x = _add_map(graph, x, map, expansion.n_features)
     values = expansion.kernel.onnx_nodes(graph, x, centers)

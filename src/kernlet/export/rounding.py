@@ -190,6 +190,18 @@ def before(map: AffineMap | None, points: Floats) -> Floats:
     return points / map.scale.astype(float) + map.shift.astype(float)
 
 
+def about(map: AffineMap | None, centers: Floats, middle: Floats) -> tuple[AffineMap, Floats]:
+    """A map without a matrix, followed by a shift to ``middle``, and the centers behind both.
+
+    The shift of the features is rounded to float32, and the centers are moved by what that is: far
+    from zero, a feature's deviation may be less than the rounding of its mean.
+    """
+    first = AffineMap(np.zeros(1), np.ones(1)) if map is None else map
+    composed = AffineMap(middle, np.ones(1)) @ first
+    shift = as_float32(composed.shift, "A mean of").astype(np.float64)
+    return replace(composed, shift=shift), centers - (shift - first.shift) * first.scale
+
+
 def dense_points(X: Matrix) -> Floats:
     """Points as a dense float64 array; too large ones are refused."""
     is_wide = X.ndim == 2 and X.shape[1] > _LARGEST_LIKELY  # a file may claim it for no points

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernlet.compact.plan import KERNELS, LOG_GAMMA_STEP, StoragePlan
 from kernlet.devices import to_numpy
-from kernlet.quantization import FORMATS
+from kernlet.quantization import FORMATS, encode_columns, scaling_bytes
 
 formats = st.tuples(*[st.sampled_from(sorted(FORMATS))] * 3)
 sizes = st.integers(1, 40)
@@ -167,6 +167,18 @@ def test_widths_of_centers_take_a_byte_each():
     gamma = packed(plan).gamma
     assert np.abs(np.log(gamma) - arrays["log_gamma"]).max() <= LOG_GAMMA_STEP / 2 + 1e-6
     assert plan.nbytes - replace(plan, width="shared").nbytes == 50 + 4 - 4
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1.0, 1e7, 1e9])
+def test_widths_of_features_of_any_unit_keep_their_digits(unit):
+    shift, scale = encode_columns(np.zeros(3), np.array([0.9, 1.1, unit]))
+    plan = StoragePlan(3, 1, 2, width="per_feature", scaling_bytes=scaling_bytes(shift, scale))
+    arrays = arrays_of(plan)
+    expansion = plan.pack(arrays, {}, shift, scale)
+    expected = scale.decoded() / np.exp(arrays["log_feature_scales"])
+    error = 2e-3 if 1e-8 < unit < 1e8 else 0.03  # subnormal numbers of float16
+    np.testing.assert_allclose(expansion.scale.decoded(), expected, rtol=error)
+    assert expansion.nbytes == plan.nbytes
 
 
 def test_a_center_keeps_its_largest_coefficients():

@@ -189,14 +189,13 @@ class StoragePlan:
         packed_steps = None
         if places is not None and len(places[0]):
             packed_steps = encode_steps(*places, jumps, self.n_inputs)
-        intercept = arrays["intercept"].astype(f"float{8 * self.intercept_bytes}")
+        intercept = arrays["intercept"]
         if self.intercept_bytes == 2:
-            intercept = np.clip(arrays["intercept"], -_LARGEST_INTERCEPT, _LARGEST_INTERCEPT)
-            intercept = intercept.astype(np.float16)
+            intercept = np.clip(intercept, -_LARGEST_INTERCEPT, _LARGEST_INTERCEPT)
         return QuantizedExpansion(
             **self._packed_kernel(arrays, steps),
             coef=self._packed_coef(arrays["weights"], steps.get("weights")),
-            intercept=intercept,
+            intercept=intercept.astype(f"float{8 * self.intercept_bytes}"),
             shift=shift,
             scale=scale,
             projection=projection,
@@ -238,6 +237,11 @@ def _rescaled(scale: Any, factors: Any) -> PackedArray:
     """Scales that multiply the scaled features by factors, in the format they had, or float16."""
     numbers = np.broadcast_to(as_numbers(scale) / factors, factors.shape)
     format = scale.format if isinstance(scale, PackedArray) else FORMATS["float16"]
-    # A power of 2 that brings the numbers to about 1, where float16 has all its digits.
-    step = 2.0 ** np.round(np.log2(np.abs(numbers).max())) if format.has_step else None
+    step = None
+    if format.has_step:
+        # A power of 2 that makes the largest a half of what float16 holds. Numbers down to 2^-29
+        # of it then have all their digits, down to 2^-34 five bits; 0 could not be divided by.
+        largest = float(numbers.max())
+        step = 2.0 ** np.ceil(np.log2(largest) - 15)
+        numbers = np.maximum(numbers, 2.0**-34 * largest)
     return encode(numbers, format, step)

@@ -52,13 +52,14 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         storage, rank of the projection, smoothing and noise are chosen by validation; a budget that
         is larger than the data support is not filled up. ``choice_`` has the choice and its reason.
     effort : {"quick", "default", "thorough"}, default="default"
-        How long ``max_bytes`` searches: with at least 2,000 rows, for about 2, 5 or 15 times a
-        full fit of one machine.
+        How long ``max_bytes`` searches: with at least 2,000 rows, for at most about 2, 5 or 15
+        times a full fit of one machine. With fewer, "quick" leaves out some candidates, and
+        "thorough" is the same as "default".
     max_centers : int, default=None
         The largest number of centers that may be chosen: the kernel evaluations per prediction.
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
         Format of centers, coefficients and projection. "auto" is float32 without ``max_bytes``;
-        with it 8 or 4 bits, or ternary numbers in a projection, are chosen.
+        with it 8 or 4 bits are chosen, and for a projection 8, 6 or 4 bits or ternary numbers.
     projection : "auto", int or None, default="auto"
         Rank of the projection. "auto" is chosen by validation where a size is chosen; otherwise
         there is none.
@@ -78,13 +79,15 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Steps in front of the kernel: u + v where u exceeds a threshold t. Thresholds come from a
         decision tree, jumps v are trained; about 4 bytes each.
     block_means : "auto" or bool, default="auto"
-        Whether the means of 2 x 2 pixels replace those of square images.
+        Whether the means of 2 x 2 pixels replace the pixels of square images. "auto" tries it with
+        ``max_bytes`` and at least 2,000 rows of at least 14 x 14 pixels.
     augment : {"shift", "affine"} or None, default=None
         Train square images with random shifts, or with small rotations and scalings too.
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
     smoothing : float or "auto", default="auto"
         Label smoothing, with cross-entropy. "auto" is 0.1 for fewer than 2,000 rows, else 0.03;
-        with ``max_bytes``, 0, 0.03 and 0.1 are tried.
+        with ``max_bytes``, 0, 0.03 and 0.1 are tried or, with at least 2,000 rows and fewer than 64
+        bytes per class, 0 alone.
     noise : float, default=0.1
         Deviation of the noise on the inputs in training, relative to that of the inputs. Where a
         machine is chosen, multiples of it are tried too: three times as much for fewer than 2,000
@@ -110,7 +113,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     validation_fraction : float or None, default=0.2
         Share of the rows that is held out for choices and to calibrate probabilities; fine-tuning
         sees all rows. Where a machine is chosen for fewer than 2,000 rows, it is the share of a
-        fold: 0.2 is cross-validation with five folds, and the machine is trained on all rows. None
+        fold: 0.2 is cross-validation with five folds. What is chosen so, or within ``max_bytes``,
+        is trained on all rows from the beginning; score and temperature are those before. None
         trains on all rows from the beginning; nothing can be chosen then, and probabilities are
         not calibrated.
     early_stopping : bool, default=False

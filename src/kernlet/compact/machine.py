@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain, count
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -44,6 +43,7 @@ from kernlet.compact.search import (
     TRIAL_ROWS,
     RunFolds,
     RunTrials,
+    SearchWatch,
     choose_by_folds,
     choose_held_out,
     choose_size,
@@ -548,7 +548,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         """A function that trains candidates in stacks, each stack as a task of a search."""
 
         def run(candidates: Sequence[Candidate], epochs: float) -> list[Trial]:
-            done = self._in_stacks(trainer, candidates, 1, watch, _run_trials, epochs)
+            done = self._in_stacks(trainer, candidates, 1, watch, train_trials, epochs)
             return [done[number] for number in range(len(candidates))]
 
         return run
@@ -561,7 +561,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         ) -> list[list[Floats]]:
             n_folds = len(folds)
             done = self._in_stacks(
-                trainer, candidates, n_folds, watch, _run_stack, splits, folds, epochs
+                trainer, candidates, n_folds, watch, train_stack, splits, folds, epochs
             )
             return [done[number] for number in range(len(candidates))]
 
@@ -573,7 +573,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         candidates: Sequence[Candidate],
         n_folds: int,
         watch: SearchWatch,
-        run: Any,
+        train: Callable[..., Any],
         *arguments: Any,
     ) -> dict[int, Any]:
         """Results of stacks of candidates, in parallel, by number of the candidate."""
@@ -582,7 +582,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         tasks = [watch.task() for _ in stacks]
         n_jobs = self.n_jobs if device.is_numpy else None
         done = Parallel(n_jobs=n_jobs)(
-            delayed(run)(trainer, [candidates[i] for i in of], *arguments, task)
+            delayed(_train_quietly)(task, train, trainer, [candidates[i] for i in of], *arguments)
             for of, task in zip(stacks, tasks, strict=True)
         )
         return dict(zip(chain(*stacks), chain(*done), strict=True))
@@ -635,56 +635,26 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             ("classes_per_center", self.classes_per_center or "auto", n_entries),
             ("n_steps", self.n_steps or "auto", plan.n_steps),
             ("block_means", self.block_means or "auto", plan.block > 1),
+            ("projection", self.projection or "auto", plan.rank),
         ):
             if given not in ("auto", has):
                 raise ValueError(
                     f"{name}={given!r}, but the machine to start from has {has!r}; leave {name} "
                     "out, or start afresh."
                 )
-        if isinstance(self.projection, Integral) and self.projection != plan.rank:
-            raise ValueError(
-                f"projection={self.projection}, but the machine to start from has {plan.rank}; "
-                "leave projection out, or start afresh."
-            )
-        if isinstance(self.n_centers, Integral) and self.n_centers < plan.n_centers:
-            raise ValueError(
-                f"n_centers={self.n_centers}, but the machine to start from has "
-                f"{plan.n_centers}; leave n_centers out, or start afresh."
-            )
-        if self.max_centers is not None and self.max_centers < plan.n_centers:
-            raise ValueError(
-                f"max_centers={self.max_centers}, but the machine to start from has "
-                f"{plan.n_centers}; raise it, or start afresh."
-            )
+        for name in ("n_centers", "max_centers"):
+            most = getattr(self, name)
+            if isinstance(most, Integral) and most < plan.n_centers:
+                raise ValueError(
+                    f"{name}={most}, but the machine to start from has {plan.n_centers} centers; "
+                    f"leave {name} out, or start afresh."
+                )
         if self.max_bytes is not None and plan.nbytes > parse_bytes(self.max_bytes):
             raise ValueError(
                 f"The machine to start from takes {plan.nbytes} bytes, more than "
                 f"max_bytes={self.max_bytes}; give a smaller storage, or start afresh."
             )
         return plan
-
-
-class SearchWatch:
-    """Reports the stages of a search of some ``n_fits``, with an estimate of the time left."""
-
-    def __init__(self, search: Progress, n_fits: float = 0.0) -> None:
-        self._search, self._n_left, self._n_done = search, n_fits, 0.0
-        self._stage, self._numbers, self._began = "trial", count(), time.monotonic()
-
-    def begin(self, stage: str, n_candidates: int, n_fits: float) -> None:
-        """A stage that costs some fits begins; the one before has ended."""
-        self._stage = stage
-        line = f"{stage}, {n_candidates} candidate{'s' if n_candidates > 1 else ''}"
-        if self._n_done:
-            seconds = (time.monotonic() - self._began) / self._n_done * max(self._n_left, n_fits)
-            line += f" (about {seconds:.0f} s left)"
-        self._search.note(line)
-        self._n_done += n_fits
-        self._n_left -= n_fits
-
-    def task(self) -> Progress:
-        """A task of the stage, for callbacks."""
-        return self._search.task(self._stage, next(self._numbers), n_tasks=0)
 
 
 def _has_images(batches: BatchLoader) -> bool:
@@ -715,25 +685,8 @@ def _require_float32(size: float, what: str) -> None:
 
 
 @single_thread()
-def _run_trials(
-    trainer: Trainer, candidates: Sequence[Candidate], epochs: float, task: Progress
-) -> list[Trial]:
-    """Trials in any process; on one thread, so that their round-off is the same everywhere."""
+def _train_quietly(task: Progress, train: Callable[..., Any], *arguments: Any) -> Any:
+    """A task in any process; on one thread, so that its round-off is the same everywhere."""
     with task, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return train_trials(trainer, candidates, epochs)
-
-
-@single_thread()
-def _run_stack(
-    trainer: Trainer,
-    candidates: Sequence[Candidate],
-    splits: Sequence[Split],
-    folds: Sequence[int],
-    epochs: float,
-    task: Progress,
-) -> list[list[Floats]]:
-    """The same on folds."""
-    with task, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return train_stack(trainer, candidates, splits, folds, epochs)
+        return train(*arguments)

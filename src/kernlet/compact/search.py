@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from kernlet.compact.scoring import Validation
 from kernlet.compact.space import Space, Stage
 from kernlet.compact.trainer import Candidate, Trial
 from kernlet.model.scoring import Quality
+from kernlet.progress import Progress
 from kernlet.sklearn_base import warn_user
 
 # How this works
@@ -36,8 +39,8 @@ from kernlet.sklearn_base import warn_user
 # 2,000 rows and more. The data support the machines that a budget of some kilobytes holds, so that
 # plans fill the budget, and what is open is how to divide the bytes. Trials take a fraction of the
 # epochs, on one half of the rows and compared on the other, and the other way round; of more than
-# 6,000 rows on at most 6,000, and compared on up to 10,000 others. The fraction is such that all
-# of it stays within the number of fits that ``effort`` allows:
+# 6,000 rows on half of them or 6,000, and compared on up to 10,000 others. The fraction is such
+# that all of it stays within the number of fits that ``effort`` allows:
 #   1. shapes: plain machines without a projection and of three ranks, and step maps
 #   2. around the best so far, one factor after the other (space.py): kernel and widths, classes
 #      per center, format of the projection, smoothing, noise, and fewer centers in eight bits
@@ -120,10 +123,7 @@ MAX_ROWS_IN_HALVES = 6000
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The chosen candidate with its score on ``rows`` that it was not trained on, and why.
-
-    ``trial`` is the trained candidate where it can be used as it is.
-    """
+    """The chosen candidate with its score on ``rows`` that it was not trained on, and why."""
 
     candidate: Candidate
     outputs: Floats
@@ -131,7 +131,6 @@ class Choice:
     score: Quality
     path: list[PathPoint]
     sentence: str
-    trial: Trial | None = None
     n_fits: float = math.nan
 
 
@@ -145,7 +144,6 @@ class Tried:
     quality: Quality
     score: Quality
     is_full: bool
-    trial: Trial | None = None
 
     @property
     def point(self) -> PathPoint:
@@ -315,7 +313,8 @@ def choose_held_out(
     full = _judged(run_full(finalists, epochs[1]), validation)
     chosen = _best(full, 1)[0]
     by = validation.criterion(with_score=True)
-    how = f"of {len(tried) or 1} candidates on {len(chosen.rows):,} held-out rows"
+    n_candidates = len({*finalists, *(t.candidate for t in tried)})
+    how = f"of {n_candidates} candidates on {len(chosen.rows):,} held-out rows"
     choice = _choice(chosen, tried + full, validation, max_bytes, by, how)
     return replace(choice, n_fits=len(tried) * fits[0] + len(full) * fits[1])
 
@@ -438,7 +437,6 @@ def _judged(trials: list[Trial], validation: Validation) -> list[Tried]:
             validation.quality(trial.outputs, trial.rows, with_score=True),
             validation.score(trial.outputs, trial.rows),
             True,
-            trial,
         )
         for trial in trials
     ]
@@ -476,6 +474,30 @@ def _choice(
         f"({validation.score_name} {score.value:.4f}, standard error {score.standard_error:.4f})."
     )
     path = [t.point for t in tried]
-    return Choice(
-        chosen.candidate, chosen.outputs, chosen.rows, score, path, sentence, chosen.trial
-    )
+    return Choice(chosen.candidate, chosen.outputs, chosen.rows, score, path, sentence)
+
+
+# -- Progress --------------------------------------------------------------------------------
+
+
+class SearchWatch:
+    """Reports the stages of a search of some ``n_fits``, with an estimate of the time left."""
+
+    def __init__(self, search: Progress, n_fits: float = 0.0) -> None:
+        self._search, self._n_left, self._n_done = search, n_fits, 0.0
+        self._stage, self._numbers, self._began = "trial", count(), time.monotonic()
+
+    def begin(self, stage: str, n_candidates: int, n_fits: float) -> None:
+        """A stage that costs some fits begins; the one before has ended."""
+        self._stage = stage
+        line = f"{stage}, {n_candidates} candidate{'s' if n_candidates > 1 else ''}"
+        if self._n_done:
+            seconds = (time.monotonic() - self._began) / self._n_done * max(self._n_left, n_fits)
+            line += f" (about {seconds:.0f} s left)"
+        self._search.note(line)
+        self._n_done += n_fits
+        self._n_left -= n_fits
+
+    def task(self) -> Progress:
+        """A task of the stage, for callbacks."""
+        return self._search.task(self._stage, next(self._numbers), n_tasks=0)

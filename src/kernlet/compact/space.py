@@ -36,9 +36,9 @@ from kernlet.quantization import FORMATS, index_bits
 #: From this number of rows on, one held-out part replaces the folds.
 MANY_ROWS = 2000
 SMOOTHINGS = (0.0, 0.03, 0.1)
-# With fewer bytes a class, training does not come near the labels, and smoothing them only costs:
-# on letter in 1 kB, 2.4 points. Short trials do not show it.
-_FEW_BYTES_A_CLASS = 64
+# With fewer bytes per class, training does not come near the labels, and smoothing only costs:
+# on letter in 1 kB, 2.4 points in the study. Short trials do not show it.
+_FEW_BYTES_PER_CLASS = 64
 NOISE_FACTORS = (0.0, 0.5, 1.0, 2.0, 4.0)
 _MORE_NOISE = 3  # times the usual noise, with few rows
 _SMALL_RANKS = (8, 16)
@@ -501,7 +501,7 @@ def smoothings(n_rows: int, n_outputs: int, max_bytes: int | None) -> tuple[floa
     """Label smoothings to try, the usual one first: with few rows more is better."""
     if n_rows < MANY_ROWS:
         return SMOOTHINGS[::-1]
-    if max_bytes is not None and max_bytes < _FEW_BYTES_A_CLASS * max(2, n_outputs):
+    if max_bytes is not None and max_bytes < _FEW_BYTES_PER_CLASS * max(2, n_outputs):
         return SMOOTHINGS[:1]
     return SMOOTHINGS[1], SMOOTHINGS[0], SMOOTHINGS[2]
 

@@ -105,7 +105,7 @@ def test_images_have_means_of_blocks(images):
     [
         ({"block_means": True}, "5 columns, which are not the pixels of a square image"),
         ({"augment": "shift"}, "5 columns, which are not the pixels of a square image"),
-        ({"classes_per_center": 4}, "there are 3 coefficients per center"),
+        ({"classes_per_center": 4}, "but a center has 3 coefficients; give at most"),
     ],
 )
 def test_contradictions_are_refused_in_a_sentence(table, parameters, message):

@@ -366,8 +366,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         n_entries = self.classes_per_center
         if n_entries not in ("auto", None) and n_entries > n_outputs:
             raise ValueError(
-                f"classes_per_center={n_entries}, but there are {n_outputs} coefficients per "
-                "center; give at most that, or None for all."
+                f"classes_per_center={n_entries}, but a center has {n_outputs} coefficient"
+                f"{'s' if n_outputs > 1 else ''}; give at most that, or None for all."
             )
 
     def _fill(

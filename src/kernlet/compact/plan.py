@@ -140,7 +140,8 @@ class StoragePlan:
             parts = [f"{self.n_centers} boxes (int8)"]
         else:
             parts = [f"{self.n_centers} centers ({centers})"]
-        entries = "" if self.keeps_all else f" of {self.n_entries} classes a center"
+        classes = "1 class" if self.n_entries == 1 else f"{self.n_entries} classes"
+        entries = "" if self.keeps_all else f" of {classes} per center"
         parts.append(f"coefficients{entries} ({coef})")
         if self.kernel == "rational_quadratic":
             parts.append("rational quadratic kernel")

@@ -29,6 +29,8 @@ _TRIT_VALUES = 3 ** np.arange(_TRITS)
 _LARGEST_FLOAT16 = 2.0**15
 _LARGEST_FLOAT32, _LEAST_STEP = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 _SAMPLE = 100_000  # numbers from which the best step of a large array is chosen
+#: Features whose number fits in the two bytes of a step.
+MOST_STEP_FEATURES = 2**16
 _SCALAR_BYTES = 4  # a shift or a scale of all inputs is a float32
 # Errors of a shift, in deviations, and of a scale, as a share, that float16 may have. Training uses
 # the rounded numbers, so that columns need to be standardised about, not exactly.

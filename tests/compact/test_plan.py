@@ -181,6 +181,17 @@ def test_widths_of_features_of_any_unit_keep_their_digits(unit):
     assert expansion.nbytes == plan.nbytes
 
 
+def test_steps_of_features_that_two_bytes_cannot_number_are_refused():
+    plan = StoragePlan(2**16, 2, 3, n_steps=1)
+    with pytest.raises(ValueError, match="up to 65,536 features, and there are 65,537"):
+        replace(plan, n_features=2**16 + 1)
+
+
+@pytest.mark.parametrize(("n_entries", "text"), [(1, "of 1 class per"), (2, "of 2 classes per")])
+def test_plans_say_how_many_classes_a_center_has(n_entries, text):
+    assert text in StoragePlan(3, 10, 30, n_entries=n_entries).describe()
+
+
 def test_a_center_keeps_its_largest_coefficients():
     plan = StoragePlan(3, 10, 30, formats=("int8", "int4", "int8"), n_entries=2)
     dense, coef = arrays_of(plan)["weights"], packed(plan).coef

@@ -12,6 +12,7 @@ from kernlet._typing import Array
 from kernlet.devices import to_numpy
 from kernlet.quantization import (
     FORMATS,
+    MOST_STEP_FEATURES,
     PackedArray,
     QuantizedExpansion,
     as_numbers,
@@ -74,6 +75,11 @@ class StoragePlan:
             raise ValueError(
                 'width="per_feature" scales the columns, which an asinh behind them and the box '
                 "kernel, with its own slopes, do not allow: give another width."
+            )
+        if self.n_steps and self.n_inputs > MOST_STEP_FEATURES:
+            raise ValueError(
+                f"n_steps={self.n_steps}, but steps are stored for up to {MOST_STEP_FEATURES:,} "
+                f"features, and there are {self.n_inputs:,}: leave n_steps out."
             )
 
     @property
@@ -232,6 +238,10 @@ class StoragePlan:
             return encode(weights, format, step)
         assert self.n_entries is not None
         return encode_sparse(weights, self.n_entries, format, step)
+
+
+def _counted(n_classes: int | None) -> str:
+    return "1 class" if n_classes == 1 else f"{n_classes} classes"
 
 
 def _rescaled(scale: Any, factors: Any) -> PackedArray:

@@ -29,15 +29,6 @@ def rationalquadratic(x, z, gamma, alpha):
     return (1 + gamma * squared_distance(x, z) / alpha) ** -alpha
 
 
-def box(x, z, half_widths, slopes):
-    logistic = [
-        1 / (1 + math.exp(-b * (w + side * (a - c))))
-        for a, c, w, b in zip(x, z, half_widths, slopes, strict=True)
-        for side in (1, -1)
-    ]
-    return math.prod(logistic)
-
-
 def polynomial(x, z, gamma, degree, coef0):
     return (gamma * linear(x, z) + coef0) ** degree
 
@@ -298,13 +289,11 @@ def network_outputs(
     centers,
     weights,
     intercept,
-    log_gamma=None,
+    log_gamma,
     projection=None,
     log_feature_scales=None,
     jumps=(),
     log_alpha=None,
-    half_widths=None,
-    log_slopes=None,
     step_matrix=(),
 ):
     """Outputs of rows [u | S], as the docstring of the network states them."""
@@ -320,9 +309,6 @@ def network_outputs(
             h = [linear(direction, h) for direction in projection]
         values = []
         for j, z in enumerate(centers):
-            if half_widths is not None:
-                values.append(box(h, z, half_widths[j], [math.exp(b) for b in log_slopes]))
-                continue
             gamma = math.exp(log_gamma[j if len(log_gamma) > 1 else 0])
             if log_alpha is None:
                 values.append(rbf(h, z, gamma))

@@ -12,7 +12,7 @@ import naive
 from kernlet import KernelExpansion, QuantizedExpansion
 from kernlet.affine import AffineMap
 from kernlet.kernels.rbf import RBF
-from kernlet.quantization import FORMATS, best_step, encode, encode_by_columns
+from kernlet.quantization import FORMATS, best_step, encode
 
 CODED = [name for name, format in FORMATS.items() if format.n_levels]
 every_format = pytest.mark.parametrize("name", FORMATS)
@@ -348,12 +348,3 @@ def test_shifts_and_scales_that_float32_does_not_have_are_refused(shift, scale):
     packed = encode(np.eye(2), FORMATS["int8"])
     with pytest.raises(ValueError, match="does not fit in float32: change their unit"):
         QuantizedExpansion(np.ones(1), packed, packed, np.zeros(2), shift, scale)
-
-
-def test_steps_of_columns_of_tiny_numbers_stay_positive():
-    """As of the centers of a constant feature."""
-    values = np.array([[1.0, 1e-9, 0.0], [-2.0, -3e-9, 0.0]])
-    packed = encode_by_columns(values, FORMATS["int8"])
-    assert (packed.step > 0).all()
-    np.testing.assert_allclose(packed.decoded(), values, atol=2 / 127)
-    assert not packed.decoded()[:, 1:].any()

@@ -134,7 +134,7 @@ def flash(quick: bool) -> Iterator[Table]:
     yield table
 
 
-#: A machine of 16 features and 26 classes, and what changes it; a box needs few centers.
+#: A machine of 16 features and 26 classes, and what changes it.
 _PLAN = StoragePlan(16, 26, 60, None, ("int4", "int4", "int6"), intercept_bytes=2)
 _SHAPES: dict[str, dict[str, Any]] = {
     "rbf": {},
@@ -145,8 +145,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "6 steps": {"n_steps": 6},
     "asinh": {"is_asinh": True},
     "means of 2 x 2 pixels": {"n_features": 64, "block": 2},
-    "box, 12 centers": {"kernel": "box", "n_centers": 12},
-    "all but box and means": {
+    "all but means": {
         "rank": 12,
         "width": "per_center",
         "kernel": "rational_quadratic",
@@ -228,8 +227,6 @@ def _random_parameters(plan: StoragePlan) -> tuple[Any, ...]:
         "centers": random.normal(size=(plan.n_centers, rank)),
         "weights": random.normal(size=(plan.n_outputs, plan.n_centers)),
         "intercept": random.normal(size=plan.n_outputs),
-        "half_widths": 1 + random.random((plan.n_centers, rank)),
-        "log_slopes": np.ones(rank),
         "log_gamma": np.full(plan.n_centers if plan.has_widths else 1, -2.0),
         "log_alpha": np.array([0.3]),
         "jumps": random.normal(size=plan.n_steps),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,11 @@ from kernlet._typing import Floats
 from kernlet.affine import AffineMap, CurvedMap, StepMap
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.box import Box
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 
 Bytes = NDArray[np.uint8]
 _STEP_BYTES = 4  # the step of a packed array is a float32
-_COLUMN_STEP_BYTES = 2  # those of its columns are float16
-_LEAST_COLUMN_STEP = float(np.finfo(np.float16).tiny)
 _TRITS = 5  # ternary codes per byte: 3^5 = 243 of 256 values are used
 _TRIT_VALUES = 3 ** np.arange(_TRITS)
 # Larger numbers of a float16 array are divided by its step; half of what float16 holds, so that
@@ -85,8 +82,7 @@ class PackedArray:
     shape : tuple of int
     data : ndarray
         Bytes, or numbers of a floating-point format.
-    step : float or ndarray of shape (n_columns,), default=1.0
-        One step, or one for each column, which are float16 numbers.
+    step : float, default=1.0
 
     Examples
     --------
@@ -100,15 +96,12 @@ class PackedArray:
     format: Format
     shape: tuple[int, ...]
     data: Any
-    step: Any = 1.0
+    step: float = 1.0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the codes and of the step, or of the steps of the columns."""
-        if not self.format.has_step:
-            return int(self.data.nbytes)
-        steps = _COLUMN_STEP_BYTES * len(self.step) if np.ndim(self.step) else _STEP_BYTES
-        return int(self.data.nbytes) + steps
+        """Bytes of the codes and of the step."""
+        return int(self.data.nbytes) + (_STEP_BYTES if self.format.has_step else 0)
 
     def codes(self) -> NDArray[np.int8]:
         """The integers that the step multiplies."""
@@ -122,7 +115,7 @@ class PackedArray:
         """The numbers, in float32."""
         is_float = self.format.n_levels is None
         codes = self.data.reshape(self.shape) if is_float else self.codes()
-        return codes.astype(np.float32) * np.asarray(self.step, dtype=np.float32)
+        return codes.astype(np.float32) * np.float32(self.step)
 
 
 def encode(values: Any, format: Format, step: float | None = None) -> PackedArray:
@@ -149,28 +142,6 @@ def encode(values: Any, format: Format, step: float | None = None) -> PackedArra
     codes = np.clip(np.rint(values / np.float32(step)), -format.n_levels, format.n_levels)
     packed = _pack((codes + format.n_levels).astype(np.uint8).ravel(), format)
     return PackedArray(format, values.shape, packed, step)
-
-
-def encode_by_columns(values: Any, format: Format) -> PackedArray:
-    """Pack a table of integers with a step for each column: the least that clips nothing."""
-    assert format.n_levels is not None
-    largest = np.abs(np.asarray(values, dtype=np.float64)).max(axis=0, initial=0.0)
-    steps = np.where(largest > 0, largest, 1.0) / format.n_levels
-    # A column of tiny numbers, as of a constant feature, would have a subnormal step, or none.
-    steps = np.maximum(steps, _LEAST_COLUMN_STEP)
-    with np.errstate(over="ignore"):
-        stored = steps.astype(np.float16)
-    if not (np.isfinite(stored) & (stored > 0)).all():
-        raise ValueError(f"The machine has numbers of {largest.max():g}: scale the data.")
-    # Rounded up, so that the largest number of a column has the last code.
-    stored = np.where(stored < steps, np.nextafter(stored, np.float16(np.inf)), stored)
-    packed = encode(values / stored.astype(np.float64), format, step=1.0)
-    return replace(packed, step=stored.astype(np.float32))
-
-
-def column_table_bytes(n_rows: int, n_columns: int, format: Format) -> int:
-    """Bytes of a table with a step for each column."""
-    return format.n_bytes(n_rows * n_columns) - _STEP_BYTES + _COLUMN_STEP_BYTES * n_columns
 
 
 def encode_columns(
@@ -393,7 +364,7 @@ class QuantizedExpansion(KernelExpansion):
     """A :class:`KernelExpansion` stored in packed arrays.
 
     f_c(x) = sum_j coef[c, j] k(P h((x - shift) / scale), centers[j]) + intercept[c], where k is the
-    Gaussian, the rational quadratic or the box kernel, P a projection, and h an asinh, a step map,
+    Gaussian or the rational quadratic kernel, P a projection, and h an asinh, a step map,
     both or neither.
 
     ``kernel``, ``centers``, ``coef`` and ``input_map`` are the packed numbers decoded to float32:
@@ -402,9 +373,9 @@ class QuantizedExpansion(KernelExpansion):
 
     Parameters
     ----------
-    gamma : float, ndarray of shape (1,) or (n_centers,), PackedArray of shape (n_centers,) or None
+    gamma : float, ndarray of shape (1,) or (n_centers,), or PackedArray of shape (n_centers,)
         One width, or one per center, rounded to float32; or the packed logarithms of the widths of
-        the centers. None for the box kernel.
+        the centers.
     centers : PackedArray of shape (n_centers, rank)
     coef : PackedArray or SparsePackedArray of shape (n_outputs, n_centers)
     intercept : ndarray of shape (n_outputs,)
@@ -414,9 +385,6 @@ class QuantizedExpansion(KernelExpansion):
     projection : PackedArray of shape (rank, n_features), default=None
     alpha : float, default=None
         Makes the kernel the rational quadratic one, rounded to float32.
-    half_widths : PackedArray of shape (n_centers, n_features), default=None
-    slopes : PackedArray of shape (n_features,), default=None
-        With half-widths and slopes the kernel is the box kernel.
     steps : PackedSteps, default=None
     is_asinh : bool, default=False
     block : int, default=1
@@ -445,17 +413,13 @@ class QuantizedExpansion(KernelExpansion):
         projection: PackedArray | None = None,
         *,
         alpha: float | None = None,
-        half_widths: PackedArray | None = None,
-        slopes: PackedArray | None = None,
         steps: PackedSteps | None = None,
         is_asinh: bool = False,
         block: int = 1,
     ) -> None:
         packed: dict[str, Any] = {"centers": centers, "coef": coef, "projection": projection}
-        more = {"half_widths": half_widths, "slopes": slopes}
         if isinstance(gamma, PackedArray):
-            more["log_gamma"] = gamma
-        packed |= {name: array for name, array in more.items() if array is not None}
+            packed["log_gamma"] = gamma
         widths = _widths(gamma, centers.shape[0])
         values: dict[str, Any] = {"steps": steps}
         values["alpha"] = None if alpha is None else float(np.float32(alpha))
@@ -478,7 +442,7 @@ class QuantizedExpansion(KernelExpansion):
         super().__init__(kernel, centers.decoded(), coef.decoded(), intercept, input_map)
 
     packed: dict[str, Any]
-    gamma: Any  # an array of widths; None for the box kernel
+    gamma: Floats
     alpha: float | None
     shift: float | PackedArray
     scale: float | PackedArray
@@ -488,14 +452,6 @@ class QuantizedExpansion(KernelExpansion):
 
     def _stored_kernel(self) -> Kernel:
         """The kernel of the stored numbers."""
-        if "half_widths" in self.packed:
-            if self.gamma is not None or self.alpha is not None or "slopes" not in self.packed:
-                raise ValueError("A box kernel has half-widths and slopes, and no gamma or alpha.")
-            if self.packed["projection"] is not None:
-                raise ValueError("A box kernel has windows in the features: no projection.")
-            return Box(self.packed["half_widths"].decoded(), self.packed["slopes"].decoded())
-        if self.gamma is None:
-            raise ValueError("gamma is missing: only a box kernel has none.")
         gamma = float(self.gamma[0]) if len(self.gamma) == 1 else self.gamma
         return RBF(gamma) if self.alpha is None else RationalQuadratic(gamma, self.alpha)
 
@@ -537,7 +493,7 @@ class QuantizedExpansion(KernelExpansion):
     def nbytes(self) -> int:
         """Bytes of everything stored."""
         packed = sum(array.nbytes for array in self.packed.values() if array is not None)
-        widths = 0 if self.gamma is None or "log_gamma" in self.packed else self.gamma.nbytes
+        widths = 0 if "log_gamma" in self.packed else self.gamma.nbytes
         widths += 0 if self.alpha is None else _SCALAR_BYTES
         steps = 0 if self.steps is None else self.steps.nbytes
         scaling = scaling_bytes(self.shift, self.scale)
@@ -551,7 +507,7 @@ class QuantizedExpansion(KernelExpansion):
         packed = self.packed
         gamma = packed.get("log_gamma", self.gamma)
         names = ("intercept", "shift", "scale", "alpha", "steps", "is_asinh", "block")
-        tables = {n: packed.get(n) for n in ("centers", "coef", "projection", *_BOX_TABLES)}
+        tables = {name: packed[name] for name in ("centers", "coef", "projection")}
         return {"gamma": gamma} | tables | {name: getattr(self, name) for name in names}
 
     def __reduce__(self) -> Any:
@@ -561,8 +517,7 @@ class QuantizedExpansion(KernelExpansion):
         return _restored, (type(self), *first, *((options,) if options else ()))
 
 
-_BOX_TABLES = ("half_widths", "slopes")
-_OPTIONS = {**dict.fromkeys((*_BOX_TABLES, "alpha", "steps")), "is_asinh": False, "block": 1}
+_OPTIONS = {"alpha": None, "steps": None, "is_asinh": False, "block": 1}
 _FIRST_ARGUMENTS = ("gamma", "centers", "coef", "intercept", "shift", "scale", "projection")
 
 
@@ -572,10 +527,8 @@ def _restored(kind: Any, *arguments: Any) -> QuantizedExpansion:
     return kind(*first, **last) if isinstance(last, dict) else kind(*arguments)
 
 
-def _widths(gamma: Any, n_centers: int) -> Floats | None:
+def _widths(gamma: Any, n_centers: int) -> Floats:
     """The widths in float32, checked."""
-    if gamma is None:
-        return None
     packed = gamma.decoded() if isinstance(gamma, PackedArray) else None
     widths: Floats = np.exp(packed) if packed is not None else np.asarray(gamma, dtype=np.float32)
     widths = np.atleast_1d(widths)

@@ -75,7 +75,7 @@ SHAPES = [
     for storage in ("float32", "int4")
 ]
 SHAPES += [
-    {"kernel": "box", "is_asinh": True},
+    {"is_asinh": True, "formats": STORAGE["int4"]},
     {"kernel": "rational_quadratic", "width": "per_center", "rank": 2},
     {"n_steps": 4, "formats": STORAGE["int4"]},
     {"n_steps": 2, "width": "per_feature"},

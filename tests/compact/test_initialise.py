@@ -22,7 +22,6 @@ from kernlet.compact.initialise import (
     Sample,
     _equal_shares,
     _gaussian,
-    _initial_kernel,
     cluster_centers,
     initial_gamma,
     initial_network,
@@ -30,8 +29,8 @@ from kernlet.compact.initialise import (
     ridge_weights,
     sample_rows,
 )
-from kernlet.compact.network import KernelNetwork
-from kernlet.compact.plan import KERNELS, StoragePlan
+from kernlet.compact.path import KERNELS
+from kernlet.compact.plan import StoragePlan
 from support.compact_machines import machine
 
 # -- Initial networks -------------------------------------------------------------------------
@@ -179,7 +178,6 @@ def test_coefficients_are_those_of_a_ridge_regression():
 @pytest.mark.parametrize("rank", [None, 2])
 def test_a_start_is_better_than_nothing(rank, kernel):
     sample = make_sample()
-    rank = None if kernel == "box" else rank
     for points in (None, sample.rows[:6].astype(np.float64)):
         plan = StoragePlan(4, 3, 6, rank, kernel=kernel)
         network = initial_network(sample, plan, np.random.RandomState(0), points=points)
@@ -189,25 +187,12 @@ def test_a_start_is_better_than_nothing(rank, kernel):
         assert np.mean(outputs.argmax(axis=1) == sample.groups) > 0.8
 
 
-def test_boxes_are_about_as_wide_as_gaussians():
+def test_a_rational_kernel_starts_from_the_width_of_the_gaussian():
     sample = make_sample()
     plans = [StoragePlan(4, 3, 6, kernel=kernel) for kernel in KERNELS]
-    rbf, rational, box = (initial_network(sample, plan, np.random.RandomState(0)) for plan in plans)
+    rbf, rational = (initial_network(sample, plan, np.random.RandomState(0)) for plan in plans)
     np.testing.assert_array_equal(rbf.log_gamma, rational.log_gamma)
     np.testing.assert_array_equal(rational.log_alpha, [0.0])
-    gamma = np.exp(rbf.log_gamma[0])
-    np.testing.assert_allclose(box.half_widths, np.full((6, 4), 0.8 / np.sqrt(gamma)))
-    np.testing.assert_allclose(np.exp(box.log_slopes), np.full(4, 2 * np.sqrt(gamma)))
-    assert box.log_gamma is None
-
-
-@pytest.mark.parametrize("n_features", [6, 21, 64, 1000])
-def test_boxes_of_many_features_are_not_small_at_their_center(n_features):
-    plan = StoragePlan(n_features, 1, 2, kernel="box")
-    kernel = _initial_kernel(plan, (2, n_features), 0.1)
-    centers = np.zeros((2, n_features))
-    network = KernelNetwork(centers, np.ones((1, 2)), np.zeros(1), **kernel)
-    np.testing.assert_allclose(network.kernel_values(centers), np.exp(-2), rtol=1e-6)
 
 
 def test_samples_are_all_rows_of_few_and_distinct_rows_of_many():

@@ -15,7 +15,6 @@ from scipy import sparse
 
 import naive
 from kernlet.compact import batches as batches_module
-from kernlet.compact import network as network_module
 from kernlet.compact.batches import BatchLoader
 from kernlet.compact.inputs import Inputs, mean_and_deviation
 from kernlet.compact.network import (
@@ -27,7 +26,6 @@ from kernlet.compact.network import (
 )
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.kernels import gram as gram_module
-from kernlet.kernels.box import Box
 
 # -- Losses ----------------------------------------------------------------------------------
 
@@ -148,12 +146,10 @@ FORMS = {
     "projected widths": {"projected": True, "widths": "many"},
     "rational": {"kernel": "rational"},
     "rational projected widths": {"kernel": "rational", "projected": True, "widths": "many"},
-    "box": {"kernel": "box"},
     "feature scales": {"scaled": True},
     "steps": {"n_steps": 4},
     "projected steps": {"n_steps": 4, "projected": True},
     "rational scaled steps": {"kernel": "rational", "n_steps": 4, "scaled": True},
-    "box steps": {"kernel": "box", "n_steps": 4},
 }
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 N_ROWS, N_CENTERS, N_FEATURES = 9, 4, 5
@@ -169,11 +165,7 @@ def make_network(
         "weights": random.normal(size=(n_outputs, N_CENTERS)),
         "intercept": random.normal(size=n_outputs),
     }
-    if kernel == "box":
-        arrays["half_widths"] = random.normal(1, 0.5, size=(N_CENTERS, rank))
-        arrays["log_slopes"] = random.normal(size=rank)
-    else:
-        arrays["log_gamma"] = random.uniform(-2, 0, N_CENTERS if widths == "many" else 1)
+    arrays["log_gamma"] = random.uniform(-2, 0, N_CENTERS if widths == "many" else 1)
     if kernel == "rational":
         arrays["log_alpha"] = random.normal(size=1)
     if projected:
@@ -241,20 +233,7 @@ def test_a_stack_has_the_values_and_gradients_of_its_networks(form):
             np.testing.assert_allclose(gradient[name][i, j], array, rtol=1e-9, atol=1e-13)
 
 
-def test_blocks_of_rows_add_up_to_the_batch(monkeypatch):
-    network, *data = make_network(CrossEntropy(), 3, **FORMS["box steps"])
-    value, gradient = network.value_and_grad(CrossEntropy(), *data)
-    outputs = network.outputs(data[0])
-    monkeypatch.setattr(network_module, "_BOX_NUMBERS", 2 * N_CENTERS * N_FEATURES)
-    assert len(network._blocks(data[0])) == 5
-    np.testing.assert_allclose(network.outputs(data[0]), outputs, rtol=1e-12)
-    parts = network.value_and_grad(CrossEntropy(), *data)
-    assert parts[0] == pytest.approx(value)
-    for name, array in gradient.items():
-        np.testing.assert_allclose(parts[1][name], array, rtol=1e-10, atol=1e-14)
-
-
-@pytest.mark.parametrize("form", ["plain", "rational", "box"])
+@pytest.mark.parametrize("form", ["plain", "rational"])
 @pytest.mark.parametrize("far", [1e3, 1e6])
 def test_rows_far_from_every_center_have_small_values_and_no_gradient(form, far):
     network, X, *rest = make_network(CrossEntropy(), 2, **FORMS[form])
@@ -266,17 +245,6 @@ def test_rows_far_from_every_center_have_small_values_and_no_gradient(form, far)
     assert np.all((values >= 0) & (values <= 1e-3))
     assert np.abs(gradient["centers"]).max() < 1e-3
     assert all(np.isfinite(array).all() for array in gradient.values())
-
-
-@pytest.mark.parametrize("log_slope", [0.0, 4.0, 8.0])
-def test_boxes_of_any_slope_are_those_of_the_stored_kernel(log_slope):
-    """Sharp boxes are products of windows of values 0 and 1."""
-    network, X, *_ = make_network(SquaredError(), 5, **FORMS["box"])
-    slopes = np.full(N_FEATURES, np.exp(log_slope))
-    network = replace(network, half_widths=4 * network.half_widths, log_slopes=np.log(slopes))
-    expected = Box(network.half_widths, slopes)(X, network.centers)
-    assert expected.max() > 0.02
-    np.testing.assert_allclose(network.kernel_values(X), expected, atol=1e-12)
 
 
 def test_a_large_alpha_is_the_gaussian():

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernlet.compact.plan import KERNELS, LOG_GAMMA_STEP, StoragePlan
+from kernlet.compact.path import KERNELS
+from kernlet.compact.plan import LOG_GAMMA_STEP, StoragePlan
 from kernlet.devices import to_numpy
 from kernlet.quantization import FORMATS, encode_columns, scaling_bytes
 
@@ -23,9 +24,9 @@ def plans(draw):
     block = draw(st.sampled_from([1, 1, 1, 2]))
     n_features = draw(st.sampled_from([4, 16, 36])) if block == 2 else draw(sizes)
     n_inputs = n_features // block**2
-    rank = None if kernel == "box" else draw(st.none() | st.integers(1, n_inputs))
+    rank = draw(st.none() | st.integers(1, n_inputs))
     widths = ["shared", "per_center"]
-    if kernel != "box" and rank is None and block == 1:
+    if rank is None and block == 1:
         widths.append("per_feature")
     width = draw(st.sampled_from(widths))
     is_asinh = block == 1 and width != "per_feature" and draw(st.booleans())
@@ -54,11 +55,7 @@ def arrays_of(plan, seed=0):
         "weights": random.normal(size=(plan.n_outputs, plan.n_centers)),
         "intercept": random.normal(size=plan.n_outputs),
     }
-    if plan.kernel == "box":
-        arrays["half_widths"] = random.normal(size=(plan.n_centers, rank))
-        arrays["log_slopes"] = random.normal(size=rank)
-    else:
-        arrays["log_gamma"] = random.normal(size=plan.n_centers if plan.has_widths else 1)
+    arrays["log_gamma"] = random.normal(size=plan.n_centers if plan.has_widths else 1)
     if plan.kernel == "rational_quadratic":
         arrays["log_alpha"] = random.normal(size=1)
     if plan.rank is not None:
@@ -133,16 +130,12 @@ def by_hand(plan, row):
     outputs = np.array(expansion.intercept, dtype=float)
     for j, z in enumerate(arrays["centers"]):
         distance = np.sum((h - z) ** 2)
-        if plan.kernel == "box":
-            w, b = arrays["half_widths"][j], np.exp(arrays["log_slopes"])
-            value = np.prod(1 / (1 + np.exp(-b * (h - z + w))) / (1 + np.exp(-b * (z + w - h))))
+        gamma = np.exp(arrays["log_gamma"][j if plan.has_widths else 0])
+        if plan.kernel == "rational_quadratic":
+            alpha = np.exp(arrays["log_alpha"][0])
+            value = (1 + gamma * distance / alpha) ** -alpha
         else:
-            gamma = np.exp(arrays["log_gamma"][j if plan.has_widths else 0])
-            if plan.kernel == "rational_quadratic":
-                alpha = np.exp(arrays["log_alpha"][0])
-                value = (1 + gamma * distance / alpha) ** -alpha
-            else:
-                value = np.exp(-gamma * distance)
+            value = np.exp(-gamma * distance)
         outputs += value * expansion.coef[:, j]
     return outputs
 
@@ -155,8 +148,8 @@ def test_the_stored_machine_computes_its_formula(plan):
         plan = replace(plan, width="shared")  # which are rounded
     rows = np.random.default_rng(1).normal(size=(4, plan.n_features))
     expected = np.array([by_hand(plan, row) for row in rows])
-    # boxes have eight bits, and jumps and scales of features are rounded as well
-    is_rounded = plan.kernel == "box" or plan.n_steps or plan.width == "per_feature"
+    # jumps and scales of features are rounded
+    is_rounded = plan.n_steps or plan.width == "per_feature"
     tolerance = 0.2 if is_rounded else 1e-5
     np.testing.assert_allclose(packed(plan).decision_values(rows), expected, atol=tolerance)
 

@@ -29,8 +29,7 @@ SHAPES = {
     "ternary": {"rank": 3, "formats": ("int4", "int4", "ternary")},
     "rational": {"kernel": "rational_quadratic", "formats": INT4},
     "rational widths": {"kernel": "rational_quadratic", "width": "per_center", **PROJECTED},
-    "box": {"kernel": "box", "formats": INT4, "is_asinh": True},
-    "box steps": {"kernel": "box", "formats": STORAGE["int8"], "n_steps": 4},
+    "asinh steps": {"formats": STORAGE["int8"], "n_steps": 4, "is_asinh": True},
     "feature scales": {"width": "per_feature", "formats": INT4},
     "steps": {"n_steps": 5, "formats": INT4},
     "scaled steps": {"n_steps": 5, "width": "per_feature"},
@@ -82,8 +81,7 @@ def test_every_shape_learns_and_is_evaluated_as_stored(clouds, clouds_trainer, s
     assert np.mean(expected.argmax(axis=1) == codes[trial.rows]) > 0.7
     assert trial.losses[-1] < trial.losses[0]
     assert trial.expansion.nbytes == trial.candidate.plan.nbytes
-    has_two_stages = trial.candidate.plan.levels or trial.candidate.plan.kernel == "box"
-    assert len(trial.losses) == (12 if has_two_stages else 6)
+    assert len(trial.losses) == (12 if trial.candidate.plan.levels else 6)
 
 
 @every_shape
@@ -201,20 +199,11 @@ def test_numbers_have_a_short_and_slow_second_stage(clouds):
     training = TrainingSet(X, np.ones(len(X)), y, SquaredError(), validation, rows[::2], rows[1::2])
     batches = BatchLoader(X, y, np.ones(len(X)))
     trainer = Trainer(training, batches, None, TrainingConfig(6, 32), seed=0)
-    config = trainer.config_of(plan_of({}), 0.1, 1.0)
+    config = trainer.config_of(0.1, 1.0)
     second = trainer.quantized_config(config)
     assert (second.n_epochs, second.learning_rate) == (3, pytest.approx(0.3))
     trial = trainer.trial(Candidate(StoragePlan(N_FEATURES, 1, 8, formats=INT4), 0.1))
     assert len(trial.losses) == 6 + 3
-
-
-def test_a_box_is_trained_at_half_the_rates_for_as_long_as_two_stages(clouds_trainer):
-    plans = [plan_of({"kernel": kernel}) for kernel in ("rbf", "box")]
-    configs = [clouds_trainer.config_of(plan, 0.0, 1.0) for plan in plans]
-    assert [config.learning_rate for config in configs] == [1.0, 0.5]
-    assert [config.n_epochs for config in configs] == [6, 12]
-    rounded = replace(plans[1], formats=INT4)
-    assert clouds_trainer.config_of(rounded, 0.0, 1.0).n_epochs == 6
 
 
 def test_noise_is_not_added_to_the_indicators_of_steps(clouds_trainer, monkeypatch):

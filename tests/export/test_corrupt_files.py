@@ -35,7 +35,10 @@ def files(tmp_path_factory):
         make_pipeline(StandardScaler(), SVC()).fit(IRIS, IRIS_LABELS),
         compact.fit(IRIS, IRIS_LABELS),
         make_pipeline(_columns(), PCA(3), SVC()).fit(IRIS, IRIS_LABELS),
-        *(Model(_compact(name), "classifier", np.arange(3)) for name in ("everything", "box")),
+        *(
+            Model(_compact(name), "classifier", np.arange(3))
+            for name in ("everything", "steps and asinh")
+        ),
     ]
     for number, model in enumerate(models):
         kernlet.save(model, folder / f"{number}")

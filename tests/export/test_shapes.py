@@ -146,7 +146,7 @@ def test_steps_of_more_than_256_features(tmp_path):
 
 
 @needs_gcc
-@pytest.mark.parametrize("name", ["steps", "blocks", "box", "everything", "asinh"])
+@pytest.mark.parametrize("name", ["steps", "blocks", "everything", "asinh"])
 def test_a_scaler_in_front_is_part_of_the_code(name, tmp_path):
     expansion, X = machine(name)
     rng = np.random.default_rng(1)
@@ -175,7 +175,7 @@ def test_onnx_computes_what_the_tables_say(name):
     assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", ["box", "everything", "blocks"])
+@pytest.mark.parametrize("name", ["asinh", "everything", "blocks"])
 def test_skl2onnx_takes_them_behind_a_scaler(name):
     expansion, X = machine(name)
     register_skl2onnx()
@@ -222,7 +222,7 @@ def test_files_hold_random_models_of_packed_arrays(seed, tmp_path_factory):
     assert_array_equal(again.decision_values(X), model.expansion.decision_values(X))
 
 
-@pytest.mark.parametrize("name", ["box", "steps and asinh", "rational quadratic widths"])
+@pytest.mark.parametrize("name", ["steps and asinh", "rational quadratic widths"])
 def test_a_file_holds_machines_of_plain_numbers(name, tmp_path):
     packed, X = machine(name)
     fields = (packed.kernel, packed.centers, packed.coef, packed.intercept, packed.input_map)
@@ -271,13 +271,8 @@ def drop_table(table):
         ("one class", drop_tensor("coef.outputs"), "tensor 'coef.outputs' is missing"),
         ("steps", drop_tensor("steps.thresholds"), "tensor 'steps.thresholds' is missing"),
         ("steps", drop_table("jumps"), "nothing uses its tensor 'jumps'"),
-        ("box", drop_tensor("half_widths.steps"), "tensor 'half_widths.steps' is missing"),
-        ("box", set_table("half_widths", step=0.1), "nothing uses its tensor"),
-        ("box", drop_table("slopes"), "A box kernel has half-widths and slopes"),
-        ("box of one step", set_table("slopes", shape=[8]), "'slopes' has another size"),
         ("widths", drop_table("log_gamma"), "tensor 'gamma' is missing"),
         ("widths", set_table("log_gamma", step=1e6), "logarithms of its widths are too large"),
-        ("box", set_machine(alpha=1.0), "no gamma or alpha"),
     ],
 )
 def test_edited_files_are_refused(name, change, message, tmp_path):
@@ -295,8 +290,6 @@ def test_edited_files_are_refused(name, change, message, tmp_path):
         ("two classes", "coef.outputs", np.zeros(4, np.uint8), "or twice to one"),
         ("steps", "steps.features", np.full(6, 9, np.uint8), "a feature that it does not have"),
         ("steps", "steps.thresholds", np.full(6, np.nan, np.float16), "NaN or infinity"),
-        ("box", "centers.steps", np.zeros(9, np.float16), "no positive step for each column"),
-        ("box", "slopes", np.full(9, -1, np.float16), "kernel.slopes must be from 0"),
     ],
 )
 def test_edited_tensors_are_refused(name, tensor, numbers, message, tmp_path):
@@ -331,16 +324,16 @@ def test_files_of_the_first_format_still_load(tmp_path):
 
 
 def test_a_report_says_what_the_machine_is_made_of(tmp_path):
-    expansion, X = machine("box", shape=(7, 2))
+    expansion, X = machine("asinh", shape=(7, 2), width="per_center")
     model = Model(expansion, "classifier", np.arange(3))
     y = model.codes(model.outputs(X))
     write_report(model, X, y, tmp_path / "page.html", sizes=False)
     page = (tmp_path / "page.html").read_text("utf-8")
-    for text in ("a window for each center and feature", "a scale per feature, asinh", ">28<"):
+    for text in ("one per center, in one byte", "a scale per feature, asinh", ">14<"):
         assert text in page
     assert 'id="boundary"' in page
     header = to_c(model, tmp_path, X=X).files[0].read_text("utf-8")
-    assert "* Kernel: box, half_widths" in header
+    assert "* Kernel: rbf" in header
     assert "* Input map: a scale per feature, asinh." in header
 
 
@@ -357,7 +350,7 @@ def test_compressed_machines_keep_their_map_and_can_be_shipped(name, tmp_path):
     to_onnx(compressed, X=X)
 
 
-@pytest.mark.parametrize("name", ["box", "widths", "everything"])
+@pytest.mark.parametrize("name", ["widths", "everything"])
 def test_machines_without_a_feature_space_are_not_compressed(name):
     expansion, X = machine(name)
     model = Model(expansion, "classifier", np.arange(3))

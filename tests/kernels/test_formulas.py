@@ -15,7 +15,6 @@ from sklearn.metrics import pairwise
 
 import naive
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.box import Box
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
@@ -179,19 +178,6 @@ def test_only_translation_invariant_kernels_may_be_shifted(kernel, moves, XZ):
     moved = not np.allclose(kernel(X + 1, Z + 1), kernel(X, Z))
     assert moved is moves
     assert kernel.is_translation_invariant is not moves
-
-
-def test_a_box_is_a_product_of_windows(XZ):
-    X, Z = XZ
-    rng = np.random.default_rng(1)
-    widths, slopes = rng.normal(size=Z.shape), np.exp(rng.normal(size=3))
-    K = Box(widths, slopes)(X, Z)
-    for j, z in enumerate(Z):
-        column = [naive.box(x, z, widths[j], slopes) for x in X]
-        np.testing.assert_allclose(K[:, j], column, rtol=1e-12)
-    np.testing.assert_allclose(Box(widths, slopes)(X + 1, Z + 1), K, rtol=1e-12)
-    with pytest.raises(ValueError, match="half-widths of shape"):
-        Box(widths, slopes)(X, Z[:2])
 
 
 @all_kernels

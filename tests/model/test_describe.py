@@ -17,8 +17,7 @@ def machine(name):
     [
         ("widths", "widths", "one per center, in one byte"),
         ("float widths", "widths", "one per center"),
-        ("box", "widths", "a window for each center and feature"),
-        ("box", "input map", "a scale per feature, asinh"),
+        ("asinh", "input map", "a scale per feature, asinh"),
         ("two classes", "coefficients", "2 of 3 outputs per center"),
         ("steps", "input map", "6 steps in 3 of the features"),
         ("blocks", "input map", "means of 2 x 2 pixels"),
@@ -47,7 +46,7 @@ def test_what_is_not_there_is_not_said():
         ("one class", (7 * (9 + 1), 7, 0, 0)),
         ("widths", (7 * (9 + 3), 14, 0, 0)),
         ("rational quadratic", (7 * (9 + 3), 7, 7, 0)),
-        ("box", (7 * (4 * 9 + 3), 2 * 7 * 9, 9, 0)),
+        ("asinh", (7 * (9 + 3), 7, 9, 0)),
         ("steps", (7 * (9 + 3), 7, 0, 6)),
         ("projected", (7 * (8 + 3) + 8 * 9, 7, 0, 0)),
         ("blocks of three, projected", (7 * (8 + 3) + 8 * 9, 7, 0, 0)),

@@ -54,7 +54,6 @@ CLASSIFIERS = {
     "compact float16": lambda: (_compact(storage="float16"), DIGITS),
     "compact mixed": lambda: (_mixed_storage(), DIGITS),
     "compact widths": lambda: (_compact(width="per_center"), DIGITS),
-    "compact box": lambda: (_iris(kernel="box"), IRIS),
     "compact steps": lambda: (
         _iris(kernel="rational_quadratic", n_steps=4, classes_per_center=1, storage="int4"),
         IRIS,

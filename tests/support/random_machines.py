@@ -19,7 +19,6 @@ from kernlet.quantization import (
     FORMATS,
     QuantizedExpansion,
     encode,
-    encode_by_columns,
     encode_sparse,
     encode_steps,
 )
@@ -186,13 +185,10 @@ SHAPES = {
         "width": "per_center",
         "map": "projection",
     },
-    "box": {"kernel": "box", "is_asinh": True, "map": "columns"},
-    "box of one step": {"kernel": "box", "by_columns": False, "n_entries": 1},
     "one class": {"n_entries": 1},
     "two classes": {"n_entries": 2, "map": "projection", "kernel": "rational_quadratic"},
     "steps": {"n_steps": 6},
     "steps and asinh": {"n_steps": 5, "is_asinh": True, "map": "projection"},
-    "box with steps": {"kernel": "box", "n_steps": 3},
     "asinh": {"is_asinh": True, "map": "columns"},
     "blocks": {"block": 2},
     "blocks of three, projected": {"block": 3, "map": "projection"},
@@ -234,9 +230,8 @@ def random_compact(rng, n_outputs=3, formats=("int4",), shape=None, points=None,
     coef = np.clip(_coefficients(rng, (n_outputs, n_centers)), -1e6, 1e6)
     entries = options.get("n_entries")
     more = _steps(rng, n_features, options.get("n_steps", 0))
-    kernel, packed = _packed_kernel(rng, centers, options)
     return QuantizedExpansion(
-        centers=packed if kernel.get("half_widths") is not None else encode(centers, formats[0]),
+        centers=encode(centers, formats[0]),
         coef=encode_sparse(coef, min(entries, n_outputs), formats[1])
         if entries
         else encode(coef, formats[1]),
@@ -247,7 +242,7 @@ def random_compact(rng, n_outputs=3, formats=("int4",), shape=None, points=None,
         steps=more,
         is_asinh=options.get("is_asinh", False),
         block=block,
-        **kernel,
+        **_kernel_options(rng, centers, options),
     )
 
 
@@ -260,23 +255,15 @@ def _steps(rng, n_features, n_steps):
     return encode_steps(features, thresholds, jumps, n_features)
 
 
-def _packed_kernel(rng, centers, options):
-    """Arguments of the kernel and, of a box, its packed centers."""
-    if options.get("kernel") == "box":
-        size = float(np.ptp(centers)) or 1.0
-        widths = size * rng.uniform(0.1, 1.0, size=centers.shape)
-        slopes = encode(rng.uniform(1.0, 30.0, centers.shape[1]) / size, FORMATS["float16"])
-        by_columns = options.get("by_columns", True)
-        pack = encode_by_columns if by_columns else encode
-        widths, centers = (pack(values, FORMATS["int8"]) for values in (widths, centers))
-        return {"gamma": None, "half_widths": widths, "slopes": slopes}, centers
+def _kernel_options(rng, centers, options):
+    """Arguments of the kernel."""
     width = options.get("width", "shared")
     gamma = np.clip(_gamma(rng, centers, None if width == "shared" else len(centers)), 1e-44, 1e30)
     if width == "per_center":
         logs = np.clip(np.rint(8 * np.log(gamma)), -127, 127) / 8
         gamma = encode(logs, FORMATS["int8"], 1 / 8)
     is_rational = options.get("kernel") == "rational_quadratic"
-    return {"gamma": gamma, "alpha": np.exp(rng.normal()) if is_rational else None}, None
+    return {"gamma": gamma, "alpha": np.exp(rng.normal()) if is_rational else None}
 
 
 def _packed(rng, n_outputs, formats, fixed):
@@ -287,24 +274,16 @@ def _packed(rng, n_outputs, formats, fixed):
     wide = fixed.get("kernel", rng.choice(KERNELS)) == "rbf widths"
     options["width"] = "per_center in float32" if wide else "shared"
     if "kernel" not in fixed:
-        options["kernel"] = str(rng.choice(["rbf", "rbf", "rational_quadratic", "box"]))
+        options["kernel"] = str(rng.choice(["rbf", "rbf", "rational_quadratic"]))
         options["width"] = str(rng.choice(["shared", "per_center", "per_center in float32"]))
-    if "map" not in fixed and options["kernel"] == "box":
-        options["map"] = str(rng.choice(["number", "columns"]))
     if "map" not in fixed:
         options["is_asinh"] = bool(rng.random() < 0.2)
         options["n_steps"] = int(rng.choice([0, 0, 0, 1, 7]))
         is_curved = options["is_asinh"] or options["n_steps"]
-        if (
-            not is_curved
-            and options["kernel"] != "box"
-            and math.isqrt(n_features) ** 2 == n_features
-        ):
+        if not is_curved and math.isqrt(n_features) ** 2 == n_features:
             options["block"] = int(rng.choice([1, 2, 3]))
     options["n_entries"] = int(rng.choice([0, 0, 1, 2])) or None
     options["intercept"] = rng.choice([np.float64, np.float32, np.float16])
-    if options.get("kernel") == "box":  # whose steps are float16
-        options["points"] = lambda rng, *shape: rng.normal(size=shape)
     return random_compact(rng, n_outputs, formats, (n_centers, n_features), **options)
 
 

@@ -79,11 +79,10 @@ def stacks_of(
     for number in order:
         plan = candidates[number].plan
         shape = _shape(plan)
-        per_row = plan.n_inputs if plan.kernel == "box" else 1
         for stack, of in zip(stacks, shapes, strict=True):
             largest = candidates[stack[0]].plan.n_centers
-            numbers = (len(stack) + 1) * n_folds * batch_size * largest * per_row
-            padding = (largest - plan.n_centers) * batch_size * per_row
+            numbers = (len(stack) + 1) * n_folds * batch_size * largest
+            padding = (largest - plan.n_centers) * batch_size
             if of == shape and padding <= _PADDED_NUMBERS and numbers <= limit:
                 stack.append(number)
                 break
@@ -212,7 +211,7 @@ def _trained_stack(
     augmented = {id(loader): loader.augmented() for loader in loaders}
     batches: Any = StackedBatches([augmented[id(loader)] for loader in loaders], subsets)
     noises = np.array([candidate.noise for candidate in candidates])[:, None, None, None]
-    config = trainer.config_of(plan, noises, epochs)
+    config = trainer.config_of(noises, epochs)
     random, loss = np.random.RandomState(derive_seed(trainer.seed, 2)), trainer.training.loss
     stack = stack.map(batches.device.send)
     trained = train_network(stack, loss, batches, config, random, levels=first_levels(plan))
@@ -282,9 +281,7 @@ def _unstacked(stack: KernelNetwork, number: int, n_centers: int) -> KernelNetwo
     network = stack.map(lambda array: array[number, 0, ...])
     cut = {name: getattr(network, name)[:, :n_centers] for name in ("weights", "mask")}
     cut["centers"] = network.centers[:n_centers, :]
-    if network.half_widths is not None:
-        cut["half_widths"] = network.half_widths[:n_centers, :]
-    elif network.log_gamma.shape[0] > 1:
+    if network.log_gamma.shape[0] > 1:
         cut["log_gamma"] = network.log_gamma[:n_centers]
     return replace(network, **cut)
 

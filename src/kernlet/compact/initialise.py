@@ -38,8 +38,6 @@ from kernlet.quantization import QuantizedExpansion, as_numbers
 #            four values are compared by ridge regression on a held-out third of the sample;
 #   weights  ridge regression of the initial targets on the kernel values: the optimum of a convex
 #            problem, once the kernel values are fixed;
-#   box      half-widths 0.8 / sqrt(gamma) and slopes 2 sqrt(gamma): windows about as wide as the
-#            Gaussian; wider for more than five features, so that a center has a value of exp(-2);
 #   mask     where a center keeps the coefficients of m classes: those that are farthest from the
 #            median over classes, which is subtracted (the same number for all classes changes no
 #            decision);
@@ -54,8 +52,6 @@ _RANDOMIZED_SVD_FEATURES = 1000  # above which an eigendecomposition is slower t
 _RIDGE = 1e-3  # beside kernel values of at most 1, averaged over the rows
 # Kernel values below this are set to 0: their squares are subnormal numbers, which are slow.
 _KERNEL_UNDERFLOW = 1e-12
-#: Slope of a box over sqrt(gamma), and its least slope times half-width.
-_BOX_SLOPE, _BOX_PRODUCT = 2.0, 1.6
 # Rows closer to their centers than this share of the variance are copies of them, and say nothing
 # about the width.
 _DEGENERATE_SPREAD = 1e-3
@@ -228,7 +224,7 @@ def initial_network(
         centers = points if projection is None else points @ projection.T
         groups = np.full(len(centers), -1)
     gamma = _best_gamma(sample, centers, initial_gamma(sample, centers, groups, noise))
-    kernel = _initial_kernel(plan, centers.shape, gamma)
+    kernel = _initial_kernel(plan, len(centers), gamma)
     values = _gaussian(centers, gamma)
     if plan.kernel != "rbf":
         unit = KernelNetwork(centers, np.zeros((1, len(centers))), np.zeros(1), **kernel)
@@ -241,16 +237,9 @@ def initial_network(
     return KernelNetwork(centers, weights, np.zeros(len(weights)), projection=projection, **kernel)
 
 
-def _initial_kernel(plan: StoragePlan, shape: Any, gamma: float) -> dict[str, Floats]:
-    """The parameters of a kernel of centers of some shape."""
-    if plan.kernel == "box":
-        slope = _BOX_SLOPE * np.sqrt(gamma)
-        # exp(-2) at the center is (1 + e^-y)^-2d with y the slope times the half-width. Of many
-        # features with smaller windows the product is so small that nothing is learned.
-        product = max(_BOX_PRODUCT, -np.log(np.expm1(1 / shape[1])))
-        half_widths = np.full(shape, product / slope)
-        return {"half_widths": half_widths, "log_slopes": np.full(shape[1], np.log(slope))}
-    kernel = {"log_gamma": np.full(shape[0] if plan.has_widths else 1, np.log(gamma))}
+def _initial_kernel(plan: StoragePlan, n_centers: int, gamma: float) -> dict[str, Floats]:
+    """The parameters of the kernel of a plan."""
+    kernel = {"log_gamma": np.full(n_centers if plan.has_widths else 1, np.log(gamma))}
     if plan.kernel == "rational_quadratic":
         kernel["log_alpha"] = np.zeros(1)
     return kernel

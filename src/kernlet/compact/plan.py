@@ -16,9 +16,7 @@ from kernlet.quantization import (
     PackedArray,
     QuantizedExpansion,
     as_numbers,
-    column_table_bytes,
     encode,
-    encode_by_columns,
     encode_sparse,
     encode_steps,
     sparse_bytes,
@@ -40,9 +38,6 @@ _LARGEST_LOG_GAMMA = 80.0  # exp(80) is about the largest number of float32
 #: Widths of centers are stored as whole numbers of this step of their logarithm.
 LOG_GAMMA_STEP = 1 / 8
 _LARGEST_INTERCEPT = 6e4  # of a float16
-#: Kernels of compact machines.
-KERNELS = ("rbf", "rational_quadratic", "box")
-_BOX_FORMAT = FORMATS["int8"]  # fewer bits cost the box kernel accuracy
 
 
 @dataclass(frozen=True)
@@ -71,10 +66,10 @@ class StoragePlan:
     block: int = 1
 
     def __post_init__(self) -> None:
-        if self.width == "per_feature" and (self.is_asinh or self.kernel == "box"):
+        if self.width == "per_feature" and self.is_asinh:
             raise ValueError(
-                'width="per_feature" scales the columns, which an asinh behind them and the box '
-                "kernel, with its own slopes, do not allow: give another width."
+                'width="per_feature" scales the columns, which an asinh behind them does not '
+                "allow: give another width."
             )
         if self.n_steps and self.n_inputs > MOST_STEP_FEATURES:
             raise ValueError(
@@ -92,12 +87,7 @@ class StoragePlan:
         """Bytes of everything stored."""
         centers, coef, projection = (FORMATS[name] for name in self.formats)
         rank = self.n_inputs if self.rank is None else self.rank
-        if self.kernel == "box":
-            tables = 2 * column_table_bytes(self.n_centers, rank, _BOX_FORMAT)
-            tables += FORMATS["float16"].n_bytes(rank)
-        else:
-            tables = centers.n_bytes(self.n_centers * rank)
-            tables += self._width_bytes
+        tables = centers.n_bytes(self.n_centers * rank) + self._width_bytes
         if self.keeps_all:
             tables += coef.n_bytes(self.n_centers * self.n_outputs)
         else:
@@ -123,7 +113,7 @@ class StoragePlan:
     @property
     def has_widths(self) -> bool:
         """Whether each center has a width of its own."""
-        return self.width == "per_center" and self.kernel != "box"
+        return self.width == "per_center"
 
     @property
     def keeps_all(self) -> bool:
@@ -135,17 +125,12 @@ class StoragePlan:
         """The parameters that are rounded during training, with their levels on either side."""
         names = PACKED[: 2 if self.rank is None else 3]
         levels = {name: FORMATS[f].n_levels for name, f in zip(names, self.formats, strict=False)}
-        if self.kernel == "box":
-            del levels["centers"]
         return {name: n for name, n in levels.items() if n and n < _LEVELS_ROUNDED_AFTERWARDS}
 
     def describe(self) -> str:
         """The plan in one line."""
         centers, coef, projection = self.formats
-        if self.kernel == "box":
-            parts = [f"{self.n_centers} boxes (int8)"]
-        else:
-            parts = [f"{self.n_centers} centers ({centers})"]
+        parts = [f"{self.n_centers} centers ({centers})"]
         classes = "1 class" if self.n_entries == 1 else f"{self.n_entries} classes"
         entries = "" if self.keeps_all else f" of {classes} per center"
         parts.append(f"coefficients{entries} ({coef})")
@@ -153,10 +138,7 @@ class StoragePlan:
             parts.append("rational quadratic kernel")
         if self.has_widths or self.width == "per_feature":
             parts.append("a width per center" if self.has_widths else "a width per feature")
-        if self.kernel != "box":
-            parts.append(
-                f"projection to {self.rank} ({projection})" if self.rank else "no projection"
-            )
+        parts.append(f"projection to {self.rank} ({projection})" if self.rank else "no projection")
         if self.block > 1:
             parts.append(f"means of {self.block} x {self.block} pixels")
         if self.n_steps:
@@ -213,13 +195,6 @@ class StoragePlan:
 
     def _packed_kernel(self, arrays: Mapping[str, Any], steps: Mapping[str, float]) -> Any:
         """Centers and widths."""
-        if self.kernel == "box":
-            return {
-                "gamma": None,
-                "centers": encode_by_columns(arrays["centers"], _BOX_FORMAT),
-                "half_widths": encode_by_columns(arrays["half_widths"], _BOX_FORMAT),
-                "slopes": encode(np.exp(arrays["log_slopes"]), FORMATS["float16"]),
-            }
         log_gamma = np.clip(arrays["log_gamma"], -_LARGEST_LOG_GAMMA, _LARGEST_LOG_GAMMA)
         gamma = np.exp(log_gamma)
         if self.has_widths:

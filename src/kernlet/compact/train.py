@@ -54,8 +54,6 @@ RATES = {
     "log_feature_scales": 0.02,
     "jumps": 0.2,
     "log_alpha": 0.03,
-    "half_widths": 0.05,
-    "log_slopes": 0.02,
 }
 _LOG_STEP_RATE = 0.02  # of the logarithms of rounding steps
 #: Parameters whose rounding step is fixed.

@@ -25,8 +25,8 @@ from kernlet.sampling import derive_seed
 # --------------
 # A network of few centers is not convex in its centers, so that it is trained like a neural
 # network: all parameters together (centers, output weights, intercepts, log gamma and, where there
-# are any, a projection, log alpha, half-widths, slopes, feature scales and jumps), by Adam on
-# mini-batches (train.py), from a good initial network (initialise.py).
+# are any, a projection, log alpha, feature scales and jumps), by Adam on mini-batches (train.py),
+# from a good initial network (initialise.py).
 #
 # 1. Train in float32, for clip(2.16e6 / n_rows, 10, 120) epochs: small data need many passes, large
 #    data reach the same number of steps in few.
@@ -46,8 +46,6 @@ LATER_RATE = 0.3
 FINETUNE_EPOCHS = 0.25
 # Rates and epochs of stage 2, over those of the first: for classes and for numbers.
 _QUANTIZED_CLASSES, _QUANTIZED_NUMBERS = (1.0, 1.0), (LATER_RATE, 0.5)
-_BOX_RATE = 0.5  # of all parameters of a box kernel, over those of others
-_BOX_EPOCHS = 2  # times the usual number, where there is no second stage
 _LOG_GAMMA_LEVELS = 127
 
 
@@ -147,7 +145,7 @@ class Trainer:
         plan = self.plan_of(network, plan, batches)
         if monitor is not None:
             monitor.bind(*self._in_floats(plan, batches))
-        config = self.config_of(plan, candidate.noise, epochs)
+        config = self.config_of(candidate.noise, epochs)
         trained = self._train(network, plan, batches, config, random, monitor)
         return self.trial_of(replace(candidate, plan=plan), trained, batches)
 
@@ -185,14 +183,10 @@ class Trainer:
         n_centers = network.centers.shape[-2]
         return replace(plan, n_centers=n_centers, n_steps=batches.n_steps, scaling_bytes=scaling)
 
-    def config_of(self, plan: StoragePlan, noise: Any, epochs: float) -> TrainingConfig:
-        """How to train a plan with some noise, for a share of the epochs."""
-        rate = self.config.learning_rate
-        if plan.kernel == "box":
-            rate *= _BOX_RATE
-            epochs *= 1 if plan.levels else _BOX_EPOCHS
+    def config_of(self, noise: Any, epochs: float) -> TrainingConfig:
+        """How to train with some noise, for a share of the epochs."""
         n_epochs = max(1, round(epochs * self.config.n_epochs))
-        return replace(self.config, noise=noise, n_epochs=n_epochs, learning_rate=rate)
+        return replace(self.config, noise=noise, n_epochs=n_epochs)
 
     def quantized_config(self, config: TrainingConfig) -> TrainingConfig:
         """The config of stage 2."""
@@ -209,7 +203,7 @@ class Trainer:
             network,
             self.training.loss,
             batches.augmented(),
-            self.config_of(plan, trial.candidate.noise, 1.0).scaled(LATER_RATE, FINETUNE_EPOCHS),
+            self.config_of(trial.candidate.noise, 1.0).scaled(LATER_RATE, FINETUNE_EPOCHS),
             np.random.RandomState(derive_seed(self.seed, 1)),
             levels=quantized_levels(plan),
             steps={name: trial.expansion.packed[_TABLES[name]].step for name in plan.levels},

@@ -40,7 +40,6 @@ from kernlet.export.rounding import (
     same_classes,
 )
 from kernlet.kernels.base import Kernel, as_float32, c_float
-from kernlet.kernels.box import Box
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
@@ -53,7 +52,7 @@ EXP_ERROR = 3e-7
 _C_TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}  # bytes otherwise
 _MATH_CALL = re.compile(r"\b[a-z]\w*f\(")  # float functions of <math.h> end in f
 # What the code of a kernel may use besides, which gets the prefix of all names.
-_OWN_NAME = re.compile(r"\b(EXP|RANK|hyperbolic_tangent|log_plus_one|\w+_(at|number))\b")
+_OWN_NAME = re.compile(r"\b(EXP|hyperbolic_tangent|log_plus_one|\w+_at)\b")
 _LARGEST_SUM = 1e38  # a third of what float32 holds
 _TEST_ROWS = 16
 _LISTED_FEATURES = 1000
@@ -260,8 +259,6 @@ def require_float32(rounded: Model, tables: Tables, rows: Floats) -> tuple[Float
 def _relative_error(expansion: KernelExpansion) -> float:
     """Of each term: the exponential of the code is less exact than that of NumPy."""
     kernel = expansion.kernel
-    if isinstance(kernel, Box):  # a product of two factors per feature
-        return EXP_ERROR * (1 + 2 * expansion.centers.shape[1])
     if isinstance(kernel, RationalQuadratic):  # a logarithm besides
         return 2 * EXP_ERROR
     # a power has the error of its base times its degree
@@ -418,7 +415,7 @@ class _Code:
     @property
     def is_bounded(self) -> bool:
         """Whether the kernel is bounded, so that scores are finite for features of any size."""
-        return type(self.kernel) in (RBF, RationalQuadratic, Box, Laplacian, Sigmoid)
+        return type(self.kernel) in (RBF, RationalQuadratic, Laplacian, Sigmoid)
 
     @property
     def about_numbers(self) -> str:

@@ -14,7 +14,6 @@ from kernlet.affine import AffineMap, CurvedMap, StepMap
 from kernlet.expansion import KernelExpansion
 from kernlet.export.rounding import about, dense_points
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.box import Box
 from kernlet.kernels.gram import dense_centers
 from kernlet.model.model import Model
 from kernlet.quantization import (
@@ -25,7 +24,6 @@ from kernlet.quantization import (
     SparsePackedArray,
     block_means,
     encode,
-    encode_by_columns,
     index_bits,
 )
 
@@ -44,7 +42,6 @@ _FAR_FROM_ZERO = 8.0
 # multiplication for every number of every center. It is therefore moved into what is computed
 # once: u and the centers are both divided by it, the kernel is replaced by the one in these units,
 # and the codes of the centers are used as they are. Kernels of x.z need only the centers divided.
-# A box kernel has a step for each column: its codes are multiplied.
 #
 # Rounding to float16 or int8 is finest near 0, so the centers are first shifted to the middle of
 # their range where the kernel is translation invariant.
@@ -259,16 +256,8 @@ def _encoded(model: Model, storage: str) -> tuple[AffineMap | None, Kernel, dict
         own = model.expansion.packed["projection"]  # type: ignore[attr-defined]
         projection = None if own is None else own.decoded()
     arrays = {"centers": centers, "coef": model.expansion.coef.T, "projection": projection}
-    format, packed = FORMATS[storage], {}
-    if isinstance(kernel, Box):
-        arrays |= {"half_widths": kernel.half_widths, "slopes": kernel.slopes}
-        if storage == "int8":  # one step for the windows of all features would be too coarse
-            for name in ("centers", "half_widths"):
-                packed[name] = encode_by_columns(arrays.pop(name), format)
-            packed["slopes"] = encode(arrays.pop("slopes"), FORMATS["float16"])
-    packed |= {name: encode(a, format) for name, a in arrays.items() if a is not None}
-    if isinstance(kernel, Box):
-        kernel = Box(packed["half_widths"].decoded(), packed["slopes"].decoded())
+    format = FORMATS[storage]
+    packed = {name: encode(a, format) for name, a in arrays.items() if a is not None}
     packed["intercept"] = encode(model.expansion.intercept, FORMATS["float32"])
     return map, kernel, packed
 
@@ -278,7 +267,7 @@ def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel
     map, kernel = model.input_map, model.expansion.kernel
     centers = dense_points(dense_centers(model.expansion.centers))
     is_last = map is not None and (map.matrix is not None or isinstance(map, CurvedMap))
-    if not kernel.is_translation_invariant or is_last or not kernel.c_term:
+    if not kernel.is_translation_invariant or is_last:
         return map, centers, kernel
     if storage == "float32":
         if map is None:
@@ -347,9 +336,9 @@ def _with_steps(tables: Tables, stored: PackedSteps | None) -> Tables:
 
 
 def _in_steps_of_the_centers(tables: Tables) -> Tables:
-    """The same function with centers of step 1; a kernel with a loop of its own has its steps."""
+    """The same function with centers of step 1."""
     packed, map, step = dict(tables.packed), tables.map, tables.packed["centers"].step
-    if not tables.kernel.c_term or step == 1.0:
+    if step == 1.0:
         return tables
     kernel, factor = tables.kernel.scaled(step)
     packed["centers"] = replace(packed["centers"], step=1.0)
@@ -382,12 +371,8 @@ def _with_step(array: PackedArray, step: float) -> PackedArray:
 
 
 def _with_more_tables(tables: Tables) -> Tables:
-    """With the steps of columns and the parameters of the kernel as tables."""
+    """With the parameters of the kernel as tables."""
     packed = dict(tables.packed)
-    for name, array in tables.packed.items():
-        if np.ndim(array.step):
-            steps = np.asarray(array.step).astype(np.float16)
-            packed[f"{name}_step"] = PackedArray(FORMATS["float16"], steps.shape, steps)
     for name, value in tables.kernel.to_dict().items():
         is_stored = name in packed or (name == "gamma" and "log_gamma" in packed)
         if np.size(value) > 1 and isinstance(value, np.ndarray) and not is_stored:

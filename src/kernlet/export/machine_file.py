@@ -13,7 +13,6 @@ from kernlet.affine import AffineMap, CurvedMap, StepMap
 from kernlet.expansion import KernelExpansion
 from kernlet.export.schema import ModelFileError, corrupt
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.box import Box
 from kernlet.quantization import (
     FORMATS,
     PackedArray,
@@ -63,7 +62,7 @@ def describe_expansion(expansion: Any, tensors: dict[str, Any]) -> dict[str, Any
 
 
 def _describe_packed(expansion: QuantizedExpansion, tensors: dict[str, Any]) -> dict[str, Any]:
-    if expansion.gamma is not None and "log_gamma" not in expansion.packed:
+    if "log_gamma" not in expansion.packed:
         tensors["gamma"] = expansion.gamma
     packed: dict[str, Any] = {
         n: array for n, array in expansion.packed.items() if array is not None
@@ -86,14 +85,12 @@ def _describe_packed(expansion: QuantizedExpansion, tensors: dict[str, Any]) -> 
         tensors["steps.thresholds"] = expansion.steps.thresholds
     for name, array in packed.items():
         tensors[name] = array.data
-        if np.ndim(array.step):
-            tensors[f"{name}.steps"] = np.asarray(array.step).astype(np.float16)
     return machine | {"tables": {name: _describe_table(array) for name, array in packed.items()}}
 
 
 def _describe_table(array: PackedArray) -> dict[str, Any]:
-    step = None if np.ndim(array.step) else float(array.step)  # None: one for each column
-    return {"format": array.format.name, "shape": list(array.shape), "step": step}
+    shape, step = list(array.shape), float(array.step)
+    return {"format": array.format.name, "shape": shape, "step": step}
 
 
 def describe_map(name: str, map: AffineMap | None, tensors: dict[str, Any]) -> bool:
@@ -169,14 +166,9 @@ class Tensors:
 def read_expansion(fields: dict[str, Any], tensors: Tensors) -> KernelExpansion:
     """The expansion that :func:`describe_expansion` described, everything checked."""
     expansion = (_quantized if "tables" in fields else _plain)(fields, tensors)
-    kernel, shape = expansion.kernel, expansion.centers.shape
-    if isinstance(kernel, Box):
-        if kernel.half_widths.shape != shape or kernel.slopes.shape != shape[1:]:
-            raise ModelFileError("has a box kernel whose half-widths or slopes fit no center.")
-    else:
-        arrays = [value for value in kernel.to_dict().values() if np.ndim(value)]
-        if any(np.shape(value) != shape[:1] for value in arrays):
-            raise ModelFileError("has another number of kernel widths than of centers.")
+    arrays = [value for value in expansion.kernel.to_dict().values() if np.ndim(value)]
+    if any(np.shape(value) != expansion.centers.shape[:1] for value in arrays):
+        raise ModelFileError("has another number of kernel widths than of centers.")
     return expansion
 
 
@@ -208,10 +200,7 @@ def _kernel(values: dict[str, Any], tensors: Tensors) -> Kernel:
     if values.get("name") == "rbf of several widths":  # written by kernlet before 0.1
         values = {"name": "rbf", "gamma": tensors.floats("gamma", 1)}
     arrays = [name for name in sorted(tensors.names) if name.startswith("kernel.")]
-    parameters = {
-        name.removeprefix("kernel."): tensors.floats(name, 2 if "half_widths" in name else 1)
-        for name in arrays
-    }
+    parameters = {name.removeprefix("kernel."): tensors.floats(name, 1) for name in arrays}
     try:
         return Kernel.from_dict(values | parameters)
     except ValueError as error:
@@ -243,7 +232,7 @@ def _quantized(fields: dict[str, Any], tensors: Tensors) -> QuantizedExpansion:
     gamma = packed.pop("log_gamma", None)
     if gamma is not None and (np.abs(gamma.decoded()) > _LARGEST_LOG_GAMMA).any():
         raise corrupt("the logarithms of its widths are too large")
-    if gamma is None and "half_widths" not in packed:
+    if gamma is None:
         gamma = tensors.floats("gamma", 1)
     block, n_inputs = fields["block"] or 1, packed.get("projection", packed["centers"]).shape[1]
     if block > 1:
@@ -272,10 +261,6 @@ def _packed(name: str, table: dict[str, Any], tensors: Tensors) -> PackedArray:
     n_bytes = format.n_bytes(math.prod(shape))
     if PackedArray(format, shape, data).nbytes != n_bytes or not (is_packed or data.shape == shape):
         raise corrupt(f"the packed array {name!r} has another size than its metadata say")
-    if step is None:
-        step = tensors.read(f"{name}.steps", np.float16, n_dimensions=1).astype(np.float32)
-        if step.shape != shape[1:] or not (np.isfinite(step) & (step > 0)).all():
-            raise corrupt(f"the packed array {name!r} has no positive step for each column")
     return PackedArray(format, shape, data, step)
 
 

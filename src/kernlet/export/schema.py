@@ -169,9 +169,7 @@ def _quantized_machine(value: Any, path: str) -> Any:
 def _packed_array(n_dimensions: int) -> Check:
     shape = list_of(integer(0, 2**31 - 1), n_dimensions)
     # In float32 a smaller step would be subnormal, or 0.
-    step = _number(1e-38, 3.5e38)  # None of two dimensions: one for each column
-    step = _optional(step) if n_dimensions > 1 else step
-    return record(format=_choice(*FORMATS), shape=shape, step=step)
+    return record(format=_choice(*FORMATS), shape=shape, step=_number(1e-38, 3.5e38))
 
 
 _DATE = record(
@@ -207,8 +205,6 @@ _TABLES = record(
     shift=_optional(_packed_array(1)),
     scale=_optional(_packed_array(1)),
     log_gamma=_optional(_packed_array(1)),
-    half_widths=_optional(_packed_array(2)),
-    slopes=_optional(_packed_array(1)),
     jumps=_optional(_packed_array(1)),
 )
 # Files of format 1 have none of these.

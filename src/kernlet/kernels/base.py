@@ -217,8 +217,7 @@ class Kernel:
 
         s is x.z or, for translation-invariant kernels, the sum of ``c_term`` over the features.
         The code may use the float variables a and b, the uint32_t i, EXP(v),
-        hyperbolic_tangent(v), log_plus_one(v) and functions of <math.h>. A kernel with an empty
-        ``c_term`` has its own loop, over u[i] and centers_number(start, i) for i < RANK.
+        hyperbolic_tangent(v), log_plus_one(v) and functions of <math.h>.
         """
         raise ValueError(f"{type(self).__name__} cannot be exported to C: define c_code.")
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from kernlet.affine import CurvedMap
 from kernlet.expansion import KernelExpansion
-from kernlet.kernels.box import Box
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.quantization import QuantizedExpansion
 
@@ -17,9 +16,7 @@ def describe(expansion: KernelExpansion, digits: int = 4) -> dict[str, str]:
     """Kernel, widths, coefficients, input map and formats, those that the expansion has."""
     widths, facts = "", {"kernel": expansion.kernel.describe(digits)}
     packed = expansion if isinstance(expansion, QuantizedExpansion) else None
-    if isinstance(expansion.kernel, Box):
-        widths = "a window for each center and feature"
-    elif np.ndim(getattr(expansion.kernel, "gamma", 0.0)):
+    if np.ndim(getattr(expansion.kernel, "gamma", 0.0)):
         widths = "one per center"
         widths += ", in one byte" if packed and "log_gamma" in packed.packed else ""
     n_entries = n_coefficients(expansion)
@@ -77,8 +74,8 @@ class Operations(NamedTuple):
 def operations(expansion: KernelExpansion) -> Operations:
     """What C computes for a row.
 
-    A distance takes a multiplication per feature, a box four and two exponentials; packed widths an
-    exponential per center, a rational quadratic kernel a logarithm; asinh a logarithm per feature.
+    A distance takes a multiplication per feature; packed widths an exponential per center, a
+    rational quadratic kernel a logarithm; asinh a logarithm per feature.
     """
     n_centers, rank = expansion.n_centers, int(expansion.centers.shape[1])
     block, map = getattr(expansion, "block", 1), expansion.input_map
@@ -86,8 +83,6 @@ def operations(expansion: KernelExpansion) -> Operations:
     projection = rank * n_inputs if _projects(expansion) else 0
     products = n_centers * (rank + n_coefficients(expansion)) + projection
     exponentials, logarithms, comparisons = n_centers, 0, 0
-    if isinstance(expansion.kernel, Box):
-        products, exponentials = products + 3 * n_centers * rank, 2 * n_centers * rank
     if isinstance(expansion, QuantizedExpansion) and "log_gamma" in expansion.packed:
         exponentials += n_centers
     if isinstance(expansion.kernel, RationalQuadratic):

@@ -215,10 +215,6 @@ class StoragePlan:
         return encode_sparse(weights, self.n_entries, format, step)
 
 
-def _counted(n_classes: int | None) -> str:
-    return "1 class" if n_classes == 1 else f"{n_classes} classes"
-
-
 def _rescaled(scale: Any, factors: Any) -> PackedArray:
     """Scales that multiply the scaled features by factors, in the format they had, or float16."""
     numbers = np.broadcast_to(as_numbers(scale) / factors, factors.shape)

@@ -16,7 +16,7 @@ IS_KERNLET = True
 IS_RANDOM = True
 VERSION = 2
 _SMOOTHINGS = (0.0, 0.03, 0.1)
-_MOST_TABLE_FEATURES = 32  # with more, neither windows nor steps are tried
+_MOST_TABLE_FEATURES = 32  # with more, no steps are tried
 
 __all__ = ["IS_KERNLET", "IS_RANDOM", "TITLE", "VERSION", "build", "settings"]
 

@@ -10,9 +10,19 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from benchmarks.frontier.data import NAMES
+from benchmarks.frontier.goals import (
+    EFFORTS,
+    aim_table,
+    effort_table,
+    goal_table,
+    mlp_table,
+    sets_with_room,
+)
 from benchmarks.frontier.growth import growth_table
 from benchmarks.frontier.pictures import groups
 from benchmarks.frontier.summary import (
+    MOST_ACCURATE,
+    OUR_REGRESSOR,
     UNLIMITED,
     Document,
     accuracy,
@@ -23,20 +33,52 @@ from benchmarks.frontier.summary import (
     pairs,
     reference_table,
     set_table,
+    task_of_set,
     verdict_table,
 )
 from benchmarks.tables import Table
 
 TEMPLATE = Path(__file__).with_name("page.md.jinja")
+#: The sets whose test rows the study behind the present machine looked at.
+STUDY_SETS = (
+    "checkerboard_generated",
+    "thyroid",
+    "satimage",
+    "optdigits",
+    "pendigits",
+    "letter",
+    "usps",
+    "covertype",
+    "mnist",
+)
 
 
 def page(document: Document, growth: dict[str, Any] | None) -> str:
     """The whole page; without growth if that was not measured."""
-    is_ours = [facts["is_kernlet"] for facts in document["competitors"].values()]
+    measured = {record["competitor"] for record in document["records"]}
+    is_ours = [document["competitors"][name]["is_kernlet"] for name in measured]
     template = Environment(undefined=StrictUndefined, keep_trailing_newline=True).from_string(
         TEMPLATE.read_text("utf-8")
     )
+    by_task = {
+        task: [name for name in document["sets"] if task_of_set(document, name) == task]
+        for task in ("classification", "regression")
+    }
     return template.render(
+        goals=goal_table(document).markdown(),
+        aims=aim_table(document).markdown(),
+        room=_joined(sets_with_room(document)),
+        most_accurate=MOST_ACCURATE,
+        mlp=mlp_table(document).markdown(),
+        efforts=effort_table(document).markdown() if EFFORTS[0] in measured else "",
+        has_efforts=EFFORTS[0] in measured,
+        has_tuned_mlp="mlp" in measured,
+        study_sets=_joined(list(STUDY_SETS)),
+        devices=_devices(document),
+        not_ours=_not_ours(document),
+        n_number_pairs=len(pairs(document, "regression")),
+        regression_verdicts=verdict_table(document, OUR_REGRESSOR).markdown(),
+        number_sets=[set_table(document, name).markdown() for name in by_task["regression"]],
         n_machines=len(is_ours),
         n_ours=sum(is_ours),
         n_peers=len(is_ours) - sum(is_ours),
@@ -61,10 +103,26 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
         growth=growth and growth_table(growth).markdown(),
         growth_command=growth and growth["command"],
         outdated=growth and _joined(_outdated(document, growth)),
-        sets=[set_table(document, name).markdown() for name in document["sets"]],
+        sets=[set_table(document, name).markdown() for name in by_task["classification"]],
         python=document["python"],
         packages=", ".join(" ".join(item) for item in document["packages"].items()),
     )
+
+
+def _devices(document: Document) -> str:
+    """Commits and devices of the records, with how many there are of each."""
+    made = Counter(
+        (of["device"], of["commit"]) for r in document["records"] for of in r.get("made", ())
+    )
+    return ", ".join(
+        f"{device} at {commit} ({number} records)" for (device, commit), number in made.items()
+    )
+
+
+def _not_ours(document: Document) -> str:
+    """Pairs at which the call was not measured."""
+    ours = set(our_pairs(document))
+    return _joined([f"{name} {b:,}" for name, b in pairs(document) if (name, b) not in ours])
 
 
 def _outdated(document: Document, growth: dict[str, Any]) -> list[str]:
@@ -86,7 +144,8 @@ def _budgets(document: Document) -> list[str]:
     """Budgets, with the data sets that have them."""
     names_of: dict[tuple[int, ...], list[str]] = {}
     for name in document["sets"]:
-        budgets = tuple(budget for at, budget in pairs(document) if at == name)
+        task = task_of_set(document, name)
+        budgets = tuple(budget for at, budget in pairs(document, task) if at == name)
         names_of.setdefault(budgets, []).append(name)
     return [
         f"{_joined([f'{budget:,}' for budget in budgets])} bytes: {_joined(names)}"
@@ -94,15 +153,20 @@ def _budgets(document: Document) -> list[str]:
     ]
 
 
+_TESTS = {
+    "official": "an official test part",
+    "splits": "random splits",
+    "samples": "splits of random samples",
+    "draws": "drawn from a formula",
+}
+
+
 def _seeds(document: Document) -> list[str]:
     """Kinds of tests, with the data sets that have them."""
     names_of: dict[str, list[str]] = {}
     for name, facts in document["sets"].items():
-        official = facts["test"] == "official"
-        test, unit = (
-            ("an official test part", "seeds") if official else ("random splits", "of them")
-        )
-        names_of.setdefault(f"{test}, {facts['seeds']} {unit}", []).append(name)
+        test = _TESTS[facts["test"]]
+        names_of.setdefault(f"{test}, {facts['seeds']} seeds", []).append(name)
     return [f"{test}: {_joined(names)}" for test, names in names_of.items()]
 
 
@@ -113,7 +177,7 @@ def _losses(document: Document) -> str:
         return "At no pair is a peer ahead by more than one standard error."
     table = Table(
         "Every pair at which a peer is ahead of the call by more than one standard error, "
-        "the largest differences first",
+        "the largest differences first (on splits, those that both have)",
         [
             "data",
             "bytes",
@@ -157,7 +221,7 @@ def cost_table(document: Document) -> Table:
     )
     for name, facts in document["competitors"].items():
         fitting = _fitting(document, name)
-        if not fitting:
+        if not fitting or facts.get("task") == "regression":
             continue
         table.add(
             facts["title"],

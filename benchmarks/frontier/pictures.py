@@ -12,11 +12,14 @@ from benchmarks.frontier.summary import OURS, Document, our_pairs, pairs, record
 
 #: Okabe and Ito's colour-blind safe colours, and a marker for each competitor.
 STYLES = {
-    "mlp": ("#E69F00", "s", "-"),
+    "mlp_call": ("#E69F00", "s", "-"),
+    "first_mlp": ("#E69F00", "p", ":"),
     "random_forest": ("#009E73", "^", "-"),
     "hist_gradient_boosting": ("#009E73", "v", "--"),
+    "shared_trees": ("#009E73", "<", ":"),
     "nystroem": ("#56B4E9", "D", "-"),
     "rbf_sampler": ("#56B4E9", "x", "--"),
+    "seeded_features": ("#56B4E9", "+", ":"),
     "knn_prototypes": ("#CC79A7", "P", "-"),
     "rvm": ("#CC79A7", "*", "--"),
     "svc": ("#000000", "+", ":"),
@@ -29,12 +32,11 @@ _OURS = "CompactKernelClassifier(max_bytes)"
 
 def groups(document: Document) -> dict[str, tuple[str, list[str]]]:
     """Files, their descriptions, and the data sets in them."""
-    small = [
-        name
-        for name, facts in document["sets"].items()
-        if facts["rows"] <= document["limits"]["small_rows"]
-    ]
-    others = [name for name in document["sets"] if name not in small]
+    ours = [name for name, _ in our_pairs(document)]
+    names = [name for name in dict.fromkeys(ours) if ours.count(name) > 1]  # a line has two points
+    most = document["limits"]["small_rows"]
+    small = [name for name in names if document["sets"][name]["rows"] <= most]
+    others = [name for name in names if name not in small]
     files = {
         "frontier-small.png": ("accuracy against bytes on small data sets", small),
         "frontier-large.png": ("accuracy against bytes on larger data sets", others),

@@ -1,4 +1,4 @@
-"""Comparisons of the records: the public call against each peer."""
+"""Comparisons of the records: the public calls against each peer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.frontier.rows import unpack_rows
 from benchmarks.tables import Table
 from papers.tables import mean_and_deviation
 
@@ -16,8 +17,9 @@ Document = dict[str, Any]
 Record = dict[str, Any]
 VERDICTS = ("ahead", "tied", "behind")
 BEST_PEER = "best peer (by validation)"
-#: What is compared with every peer: the call that users make.
+#: What is compared with every peer: the calls that users make.
 OURS = "compact_call"
+OUR_REGRESSOR = "compact_regressor"
 #: The budget of an SVC that may be as large as it is, for comparison; more bytes than any has.
 UNLIMITED = 2**40 - 1
 
@@ -52,18 +54,24 @@ class Comparison:
         return (self.ours["set"], *both)
 
 
-def pairs(document: Document) -> list[tuple[str, int]]:
-    """Data sets and budgets, in order."""
+def pairs(document: Document, task: str = "classification") -> list[tuple[str, int]]:
+    """Data sets and budgets of a task, in order."""
     limited = [r for r in document["records"] if r["budget"] < UNLIMITED]
-    return list(dict.fromkeys((r["set"], r["budget"]) for r in limited))
+    both = dict.fromkeys((r["set"], r["budget"]) for r in limited)
+    return [pair for pair in both if task_of_set(document, pair[0]) == task]
 
 
-def our_pairs(document: Document) -> list[tuple[str, int]]:
-    """Those at which the public call was measured, and fits."""
+def task_of_set(document: Document, name: str) -> str:
+    """``"classification"`` or ``"regression"``."""
+    return str(document["sets"][name].get("task", "classification"))
+
+
+def our_pairs(document: Document, ours: str = OURS) -> list[tuple[str, int]]:
+    """Those at which a call of ours was measured, and fits."""
     return [
         (r["set"], r["budget"])
         for r in document["records"]
-        if r["competitor"] == OURS and r["fits"]
+        if r["competitor"] == ours and r["fits"]
     ]
 
 
@@ -81,47 +89,109 @@ def best_peer(document: Document, name: str, budget: int) -> Record | None:
     fitting = [
         record
         for competitor, record in records_at(document, name, budget).items()
-        if record["fits"] and not document["competitors"][competitor]["is_kernlet"]
+        if record["fits"]
+        and record["validated"] is not None
+        and not document["competitors"][competitor]["is_kernlet"]
     ]
     return max(fitting, key=lambda r: (r["validated"], -r["nbytes"]), default=None)
+
+
+MOST_ACCURATE = 99.5  # %, of a best peer that leaves room
+
+
+def has_room(document: Document, name: str) -> bool:
+    """Whether peers tell machines apart on a data set; no machine of kernlet is looked at.
+
+    At more than half of its budgets the best peer by validation is at most ``MOST_ACCURATE`` %
+    right, and ahead of the median of all tuned peers by two standard errors.
+    """
+    budgets = [budget for at, budget in pairs(document) if at == name]
+    return sum(_pair_has_room(document, name, budget) for budget in budgets) > len(budgets) / 2
+
+
+def _pair_has_room(document: Document, name: str, budget: int) -> bool:
+    best = best_peer(document, name, budget)
+    if best is None:
+        return False
+    tuned = [
+        record
+        for competitor, record in records_at(document, name, budget).items()
+        if record["fits"]
+        and record["validated"] is not None
+        and not document["competitors"][competitor]["is_kernlet"]
+    ]
+    tuned.sort(key=lambda record: float(np.mean(record["accuracies"])))
+    comparison = compare(best, tuned[(len(tuned) - 1) // 2], document["sets"][name])
+    is_accurate = 100 * np.mean(best["accuracies"]) > MOST_ACCURATE
+    return not is_accurate and comparison.verdict_at(2) == "ahead"
 
 
 def compare(ours: Record, theirs: Record, facts: dict[str, Any]) -> Comparison:
     """The difference of two machines and its standard error, at least one test row.
 
-    On an official test set: the binomial variances p (1 - p) / n_test of both accuracies, as if
-    they were measured on different rows (predictions are not stored), plus the variance of the
-    seeds' differences over their number. On random splits the differences are paired by split, and
-    their variance is multiplied by 1 / n + n_test / n_train, because the splits share rows (Nadeau
-    and Bengio, 2003).
+    On an official test set the squared error is the variance of the rows' differences over their
+    number, where the rows of both are stored (each row's share of seeds that are right), else the
+    binomial variances p (1 - p) / n_test of both, as if they were measured on different rows; plus
+    the variances of the seeds over their numbers. Samples of a much larger set are treated alike,
+    split by split. On random splits of one set the differences are paired by split, and their
+    variance is multiplied by 1 / n + n_test / n_train, because the splits share rows (Nadeau and
+    Bengio, 2003); sets that are drawn from a formula for every seed do not share any.
     """
     a, b = (100 * np.asarray(record["accuracies"]) for record in (ours, theirs))
-    n = max(len(a), len(b))
-    differences = np.broadcast_to(a, n) - np.broadcast_to(b, n)
-    variance = float(np.var(differences, ddof=1)) if n > 1 else 0.0
+    n = min(len(a), len(b))
     if facts["test"] == "official":
-        binomial = sum(mean * (100 - mean) / facts["test_rows"] for mean in (a.mean(), b.mean()))
-        square = binomial + variance / n
+        difference = float(a.mean() - b.mean())
+        square = _row_variance(ours, theirs, facts, None) + sum(
+            float(np.var(of, ddof=1)) / len(of) for of in (a, b) if len(of) > 1
+        )
     else:
-        square = variance * (1 / n + facts["test_rows"] / facts["rows"])
-    error = max(float(np.sqrt(max(square, 0.0))), 100 / facts["test_rows"])
-    return Comparison(ours, theirs, float(differences.mean()), error)
+        differences = a[:n] - b[:n]
+        difference = float(differences.mean())
+        shared = facts["test_rows"] / facts["rows"] if facts["test"] == "splits" else 0.0
+        square = float(np.var(differences, ddof=1)) * (1 / n + shared) if n > 1 else 0.0
+        is_number = facts.get("task") == "regression"
+        if facts["test"] == "samples" or (n == 1 and not is_number):
+            square += _row_variance(ours, theirs, facts, n)
+    least = 100 / facts["test_rows"] if facts.get("task") != "regression" else 0.0
+    return Comparison(ours, theirs, difference, max(float(np.sqrt(max(square, 0.0))), least))
 
 
-def comparisons(document: Document) -> Iterator[Comparison]:
-    """The public call against every peer that fits, for each data set and budget."""
-    for name, budget in our_pairs(document):
-        ours = records_at(document, name, budget)[OURS]
-        for competitor, record in records_at(document, name, budget).items():
-            if record["fits"] and not document["competitors"][competitor]["is_kernlet"]:
-                yield compare(ours, record, document["sets"][name])
+def _row_variance(ours: Record, theirs: Record, facts: dict[str, Any], n: int | None) -> float:
+    """The part of the squared error that comes from the test rows; of ``n`` splits if given."""
+    if "right" in ours and "right" in theirs:
+        shares = []
+        for record in (ours, theirs):
+            right = [unpack_rows(text).astype(float) for text in record["right"][:n]]
+            shares.append(np.mean(right, axis=0) if n is None else np.concatenate(right))
+        return float(1e4 * np.var(shares[0] - shares[1], ddof=1) / len(shares[0]))
+    means = [100 * float(np.mean(record["accuracies"])) for record in (ours, theirs)]
+    return sum(mean * (100 - mean) for mean in means) / (facts["test_rows"] * (n or 1))
 
 
-def best_comparisons(document: Document) -> Iterator[Comparison]:
-    """The public call against the best of all peers by validation."""
-    for comparison in comparisons(document):
-        ours, theirs = comparison.ours, comparison.theirs
-        if theirs is best_peer(document, ours["set"], ours["budget"]):
+def comparisons(document: Document, ours: str = OURS) -> Iterator[Comparison]:
+    """A call of ours against every peer that fits, for each data set and budget."""
+    for name, budget in our_pairs(document, ours):
+        record = records_at(document, name, budget)[ours]
+        for competitor, peer in records_at(document, name, budget).items():
+            if peer["fits"] and not document["competitors"][competitor]["is_kernlet"]:
+                yield compare(record, peer, document["sets"][name])
+
+
+def comparisons_with(document: Document, theirs: str, ours: str = OURS) -> list[Comparison]:
+    """A call of ours against one competitor, also one of kernlet, where both fit."""
+    found = []
+    for name, budget in our_pairs(document, ours):
+        records = records_at(document, name, budget)
+        if theirs in records and records[theirs]["fits"]:
+            found.append(compare(records[ours], records[theirs], document["sets"][name]))
+    return found
+
+
+def best_comparisons(document: Document, ours: str = OURS) -> Iterator[Comparison]:
+    """A call of ours against the best of all tuned peers by validation."""
+    for comparison in comparisons(document, ours):
+        record, theirs = comparison.ours, comparison.theirs
+        if theirs is best_peer(document, record["set"], record["budget"]):
             yield comparison
 
 
@@ -166,30 +236,36 @@ def counts(group: list[Comparison], n_errors: int = 1) -> Counter[str]:
     return Counter(comparison.verdict_at(n_errors) for comparison in group)
 
 
-def by_peer(document: Document) -> dict[str, list[Comparison]]:
+def by_peer(document: Document, ours: str = OURS) -> dict[str, list[Comparison]]:
     """The comparisons with every peer, by title; the best of all peers last."""
-    everyone = list(comparisons(document))
-    peers = {n: f["title"] for n, f in document["competitors"].items() if not f["is_kernlet"]}
+    everyone = list(comparisons(document, ours))
+    task = "regression" if ours == OUR_REGRESSOR else "classification"
+    peers = {
+        name: facts["title"]
+        for name, facts in document["competitors"].items()
+        if not facts["is_kernlet"] and facts.get("task", "classification") == task
+    }
     each = {t: [c for c in everyone if c.theirs["competitor"] == n] for n, t in peers.items()}
-    return {**each, BEST_PEER: list(best_comparisons(document))}
+    return {**each, BEST_PEER: list(best_comparisons(document, ours))}
 
 
-def verdict_table(document: Document) -> Table:
-    """Per peer, the number of pairs at which the public call is ahead, tied and behind."""
-    n_pairs = len(our_pairs(document))
+def verdict_table(document: Document, ours: str = OURS) -> Table:
+    """Per peer, the number of pairs at which a call of ours is ahead, tied and behind."""
+    n_pairs = len(our_pairs(document, ours))
+    estimator = "CompactKernelRegressor" if ours == OUR_REGRESSOR else "CompactKernelClassifier"
     table = Table(
-        "CompactKernelClassifier(max_bytes=...) beside each tuned peer, at "
+        f"{estimator}(max_bytes=...) beside each peer, at "
         f"{n_pairs} pairs of data set and bytes: ahead / tied / behind",
         [
             "peer",
             "by one standard error",
             "by two",
-            "peer does not fit",
+            "peer does not fit, or was not measured",
             "the same two machines again",
             "median difference",
         ],
     )
-    for title, with_peer in by_peer(document).items():
+    for title, with_peer in by_peer(document, ours).items():
         verdicts = [
             " / ".join(str(counts(with_peer, n_errors)[verdict]) for verdict in VERDICTS)
             for n_errors in (1, 2)
@@ -200,23 +276,35 @@ def verdict_table(document: Document) -> Table:
     return table
 
 
+_TESTS = {
+    "official": "seeds on the official test part",
+    "splits": "random splits",
+    "samples": "random splits of samples",
+    "draws": "drawings of all rows",
+}
+
+
 def set_table(document: Document, name: str) -> Table:
-    """Accuracy of every competitor on a data set, a column per budget."""
+    """Accuracy or R2 of every competitor on a data set, a column per budget."""
     facts = document["sets"][name]
-    budgets = [budget for at, budget in pairs(document) if at == name]
-    runs = "seeds on the official test part" if facts["test"] == "official" else "random splits"
+    task = task_of_set(document, name)
+    budgets = [budget for at, budget in pairs(document, task) if at == name]
+    score = "test R2" if task == "regression" else "test accuracy"
+    classes = "" if task == "regression" else f", {facts['classes']} classes"
     table = Table(
-        f"{name}: test accuracy in %, mean and deviation of {facts['seeds']} {runs} "
-        f"({facts['rows']:,} x {facts['features']} training rows, {facts['classes']} classes, "
+        f"{name}: {score} in %, mean and deviation of at most {facts['seeds']} "
+        f"{_TESTS[facts['test']]} ({facts['rows']:,} x {facts['features']} training rows{classes}, "
         f"{facts['test_rows']:,} test rows)",
-        ["machine", *(f"{budget:,} bytes" for budget in budgets)],
+        ["machine", *(f"{budget:,} bytes" for budget in budgets), "runs"],
     )
     for competitor, about in document["competitors"].items():
-        cells = []
-        for budget in budgets:
-            record = records_at(document, name, budget).get(competitor)
-            cells.append(f"**{accuracy(record)}**" if competitor == OURS else accuracy(record))
-        table.add(about["title"], *cells)
+        records = [records_at(document, name, budget).get(competitor) for budget in budgets]
+        if not any(records):
+            continue
+        is_ours = competitor in (OURS, OUR_REGRESSOR)
+        cells = [f"**{accuracy(of)}**" if of and is_ours else accuracy(of) for of in records]
+        runs = [len(of["accuracies"]) for of in records if of and of["fits"]]
+        table.add(about["title"], *cells, max(runs, default=""))
     return table
 
 
@@ -232,7 +320,7 @@ def accuracy(record: Record | None) -> str:
 #: Kernel methods; the target is to be ahead of each on every data set.
 KERNEL_PEERS = ("nystroem", "rbf_sampler", "knn_prototypes", "rvm")
 #: Others; the target is to be ahead at this share of the pairs, up to MOST_BYTES.
-OTHER_PEERS = ("mlp", "random_forest", "hist_gradient_boosting")
+OTHER_PEERS = ("mlp_call", "random_forest", "hist_gradient_boosting")
 SHARE, MOST_BYTES = 2 / 3, 65_536
 
 
@@ -277,7 +365,8 @@ def other_table(document: Document) -> Table:
             "reached",
         ],
     )
-    groups = {document["competitors"][peer]["title"]: (peer,) for peer in OTHER_PEERS}
+    known = [peer for peer in OTHER_PEERS if peer in document["competitors"]]
+    groups = {document["competitors"][peer]["title"]: (peer,) for peer in known}
     for title, peers in {**groups, "together": OTHER_PEERS}.items():
         group = [c for c in everyone if c.theirs["competitor"] in peers]
         n_verdicts, n = counts(group), max(1, len(group))

@@ -143,9 +143,10 @@ def _tuned(names: Any, competitors: tuple[str, ...]) -> Iterator[Cell]:
 
 def estimates(cells: list[Cell]) -> list[float]:
     """CPU seconds of each cell, from those of earlier records at the nearest budget."""
-    document = json.loads((ROOT / "docs" / "results" / "frontier.json").read_text("utf-8"))
+    path = ROOT / "docs" / "results" / "frontier.json"
+    records = json.loads(path.read_text("utf-8"))["records"] if path.exists() else []
     fits: dict[str, dict[int, float]] = {}
-    for record in document["records"]:
+    for record in records:
         if record["competitor"] in ("compact_call", "first_call") and record["fits"]:
             fits.setdefault(record["set"], {})[record["budget"]] = record["fit_seconds"]
     return [_estimate(cell, fits) for cell in cells]

@@ -5,7 +5,8 @@ import pytest
 
 from benchmarks import results
 from benchmarks.__main__ import discover
-from benchmarks.frontier import page, summary
+from benchmarks.frontier import goals, page, run, summary
+from benchmarks.frontier.rows import pack_rows
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +162,123 @@ def test_incomplete_results_are_reported():
 def test_every_suite_is_discovered():
     assert {"one-call", "growth", "compact-speed", "mmda-speed", "tall-speed"} <= set(discover())
     assert {"compression", "frontier", "frontier-growth"} <= set(discover())
+
+
+def test_errors_are_paired_by_row_where_rows_are_stored():
+    random = np.random.RandomState(0)
+    wrong = [random.rand(300) < share for share in (0.1, 0.1, 0.05)]
+    ours = [~wrong[0], ~wrong[1]]
+    theirs = [~(wrong[0] | wrong[2])]  # wrong wherever ours is, and on some more rows
+    a = record("compact_call", [of.mean() for of in ours], right=[pack_rows(of) for of in ours])
+    b = record("theirs", [of.mean() for of in theirs], right=[pack_rows(of) for of in theirs])
+    found = summary.compare(a, b, document(a, b)["sets"]["toy"])
+    rows = np.mean(ours, axis=0) - theirs[0]
+    seeds = np.var([100 * of.mean() for of in ours], ddof=1) / 2
+    assert found.difference == pytest.approx(100 * rows.mean())
+    assert found.error == pytest.approx(np.sqrt(1e4 * np.var(rows, ddof=1) / 300 + seeds))
+    unpaired = {key: value for key, value in b.items() if key != "right"}
+    assert summary.compare(a, unpaired, document(a, b)["sets"]["toy"]).error > found.error
+
+
+def test_samples_are_paired_by_row_and_split():
+    random = np.random.RandomState(1)
+    ours, theirs = ([random.rand(300) < share for _ in range(3)] for share in (0.9, 0.8))
+    a = record("compact_call", [of.mean() for of in ours], right=[pack_rows(of) for of in ours])
+    b = record("theirs", [of.mean() for of in theirs], right=[pack_rows(of) for of in theirs])
+    found = summary.compare(a, b, document(a, b, test="samples")["sets"]["toy"])
+    rows = np.concatenate(ours).astype(float) - np.concatenate(theirs)
+    splits = [100 * (x.mean() - y.mean()) for x, y in zip(ours, theirs, strict=True)]
+    square = 1e4 * np.var(rows, ddof=1) / 900 + np.var(splits, ddof=1) / 3
+    assert found.error == pytest.approx(np.sqrt(square))
+
+
+def test_splits_that_both_have_are_compared():
+    ours, theirs = record("compact_call", [0.9, 0.8, 0.1]), record("theirs", [0.8, 0.7])
+    found = summary.compare(ours, theirs, document(ours, theirs, test="splits")["sets"]["toy"])
+    assert found.difference == pytest.approx(10.0)
+    drawn = summary.compare(ours, theirs, document(ours, theirs, test="draws")["sets"]["toy"])
+    assert drawn.difference == pytest.approx(10.0)
+
+
+def peers(best, others=(0.6, 0.6, 0.6)):
+    """Tuned peers, the best of which is known by validation."""
+    names = ("hist_gradient_boosting", "random_forest", "nystroem")
+    worse = [record(n, [o] * 2, 0.5) for n, o in zip(names, others, strict=True)]
+    return [record("svc", [best] * 2, validated=0.9), *worse]
+
+
+def test_room_depends_on_the_peers_alone():
+    assert summary.has_room(document(*peers(0.8)), "toy")
+    assert not summary.has_room(document(*peers(0.62)), "toy")  # within two standard errors
+    assert not summary.has_room(document(*peers(0.999)), "toy")  # at the ceiling
+    ours = record("compact_call", [0.99, 0.99], validated=None)
+    assert not summary.has_room(document(*peers(0.62), ours), "toy")
+
+
+def test_goals_are_computed_from_the_records(monkeypatch):
+    monkeypatch.setattr(goals, "GOALS", {("toy", 100): 90.0, ("toy", 200): 95.0, ("gone", 1): 1.0})
+    found = document(
+        *peers(0.8),
+        record("compact_call", [0.9, 0.9], validated=None),
+        record("compact_call", [0.94, 0.94], validated=None, budget=200),
+        record("first_call", [0.97, 0.97], validated=None),
+        record("mlp_call", [0.7, 0.7], validated=None),
+        record("mlp_call", [0.94, 0.94], validated=None, budget=200),
+    )
+    assert [row[5] for row in goals.goal_table(found).rows] == ["yes", "no", "no"]
+    rows = goals.aim_table(found).rows
+    # Of the two pairs one has peers and room, which is not more than half.
+    assert [row[-1] for row in rows] == ["no", "no", "yes", "yes", "no"]
+    found["records"] = [r for r in found["records"] if r["budget"] == 100]
+    rows = goals.aim_table(found).rows
+    assert [row[-1] for row in rows] == ["yes", "yes", "yes", "yes", "no"]
+    assert rows[0][1] == "1 of 1 pairs of the sets with room (100 %)"
+    assert rows[-1][1] == "1 of 1 pairs: toy 100"
+
+
+def test_efforts_are_beside_each_other():
+    found = document(
+        record("compact_quick", [0.7, 0.7], fit_seconds=1.0),
+        record("compact_call", [0.8, 0.8], fit_seconds=5.0),
+        record("compact_thorough", [0.9, 0.9], fit_seconds=20.0),
+    )
+    (row,) = goals.effort_table(found).rows
+    assert row[2:5] == ["70.00 ± 0.00; 1.0 s", "80.00 ± 0.00; 5.0 s", "90.00 ± 0.00; 20.0 s"]
+    assert row[5].startswith("+10.00 (se ")
+
+
+def test_rows_lie_in_a_file_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "frontier.json")
+    monkeypatch.setattr(run, "ROWS", tmp_path / "frontier-rows.json")
+    right = [pack_rows(np.ones(39_601, bool))]
+    new = record("compact_call", [1.0], version=2, right=right) | {"set": "checkerboard_generated"}
+    run._write([new])
+    assert "right" not in (tmp_path / "frontier.json").read_text()
+    (read,) = run.read_document()["records"]
+    assert read == new
+    run._write([new | {"competitor": "svc", "right": right}])
+    assert [of["competitor"] for of in run.read_document()["records"]] == ["compact_call", "svc"]
+
+
+def test_records_of_the_present_version_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "frontier.json")
+    monkeypatch.setattr(run, "ROWS", tmp_path / "frontier-rows.json")
+    assert run._kept("iris") == set()
+    versions = {name: run.COMPETITORS[name].VERSION for name in ("knn", "svc", "compact_call")}
+    records = [
+        record("knn", [0.9] * 5, version=versions["knn"]),
+        record("svc", [0.9] * 5, version=versions["svc"] - 1),
+        record("compact_call", [0.9] * 5, version=versions["compact_call"]),
+        record("first_call", [0.9] * 5, version=1),
+        record("compact_call", [0.9] * 10, version=versions["compact_call"], budget=200),
+    ]
+    run._write([{**of, "set": "iris"} for of in records])
+    assert run._kept("iris") == {(100, "knn"), (200, "compact_call")}
+
+
+def test_competitors_are_measured_on_their_own_sets():
+    assert run.is_measured("diabetes", "compact_regressor")
+    assert not run.is_measured("diabetes", "compact_call")
+    assert not run.is_measured("iris", "boosting_regressor")
+    assert run.is_measured("mnist_60000", "compact_call")
+    assert not run.is_measured("mnist_60000", "nystroem")

@@ -430,8 +430,10 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         costs = n_splits * _row_visits(short) / one_fit, _row_visits(trainer) / one_fit
         shortest = effort.short(most_trials(space), *costs, n_splits=n_splits)
         epochs = shortest, effort.finalist_epochs
+        fits = epochs[0] * costs[0], epochs[1] * costs[1]
+        expected = most_trials(space) * fits[0] + effort.n_finalists * fits[1] + effort.last_epochs
         with progress.task("search", sequential=False) as search:
-            watch = SearchWatch(search, effort.n_fits)
+            watch = SearchWatch(search, expected)
             choice = choose_held_out(
                 self._run_folds(short, splits, watch),
                 splits,
@@ -440,7 +442,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 trainer.training.validation,
                 space.max_bytes,
                 epochs=epochs,
-                fits=(epochs[0] * costs[0], epochs[1] * costs[1]),
+                fits=fits,
                 n_finalists=effort.n_finalists,
                 other_ranks=lambda best: with_other_ranks(space, best),
                 report=watch.begin,

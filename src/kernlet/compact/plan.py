@@ -112,7 +112,7 @@ class StoragePlan:
 
     @property
     def has_widths(self) -> bool:
-        """Whether each center has a width of its own."""
+        """Whether each center has its own width."""
         return self.width == "per_center"
 
     @property

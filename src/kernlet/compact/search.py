@@ -52,10 +52,10 @@ from kernlet.sklearn_base import warn_user
 #   4. the best of these is trained on all rows.
 # A variation replaces the best so far if it is better by more than half a standard error of the
 # difference: of a dozen that are equally good, the best by chance is rarely the best.
-# Without a budget the number of centers doubles until the score rises no more, without a projection
+# Without a budget the number of centers doubles until the score stops rising, without a projection
 # and behind one of rank 16, on at most 10,000 rows, and the chosen size is trained on all.
 #
-# Best or smallest? Who gives a number of bytes has paid for them, and gets the best machine.
+# Best or smallest? Whoever gives a number of bytes can spend them, and gets the best machine.
 # Without a budget the smallest is taken that is within one standard error of the best: of the
 # difference between the two on the same rows, which is much smaller than that of either score.
 
@@ -63,7 +63,7 @@ from kernlet.sklearn_base import warn_user
 RunFolds = Callable[[Sequence[Candidate], Sequence[int], float], list[list[Floats]]]
 #: Trains candidates for a share of the epochs; their outputs are those for the held-out rows.
 RunTrials = Callable[[Sequence[Candidate], float], list[Trial]]
-#: Is told what begins: the stage, its number of candidates, and how many full fits they cost.
+#: Called when a stage begins: its name, number of candidates, and how many full fits they cost.
 Report = Callable[[str, int, float], None]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -394,14 +394,13 @@ def _fitting(space: Space, candidates: list[Candidate]) -> list[Candidate]:
     return [each for each in dict.fromkeys(candidates) if _fits(space, each.plan)]
 
 
-def _varied(space: Space, best: Candidate, **changes: Any) -> list[Candidate]:
-    """The best with another shape; it fills the budget if the best does."""
-    plan = replace(best.plan, **changes)
+def _varied(space: Space, best: Candidate, changes: Iterable[dict[str, Any]]) -> list[Candidate]:
+    """The best with each of some changes; they fill the budget if the best does."""
+    plans: list[StoragePlan | None] = [replace(best.plan, **each) for each in changes]
     filled = space.filled(best.plan, space.limit)
     if filled is None or filled.n_centers == best.plan.n_centers:
-        other = space.filled(plan, space.limit)
-        return [replace(best, plan=other)] if other is not None else []
-    return [replace(best, plan=plan)]
+        plans = [space.filled(plan, space.limit) for plan in plans if plan is not None]
+    return [replace(best, plan=plan) for plan in plans if plan is not None]
 
 
 def _kernels(space: Space, best: Candidate) -> list[Candidate]:
@@ -410,31 +409,24 @@ def _kernels(space: Space, best: Candidate) -> list[Candidate]:
     widths = ("shared", "per_center") if space.width == "auto" else (best.plan.width,)
     if best.plan.width == "per_feature":
         widths = ("per_feature",)
-    shapes = [(kernel, width) for kernel in kernels for width in widths]
+    shapes = [{"kernel": kernel, "width": width} for kernel in kernels for width in widths]
     if space.effort != "thorough" and len(shapes) == 4:
-        shapes.remove(("rbf", "per_center"))
+        shapes.remove({"kernel": "rbf", "width": "per_center"})
     if space.effort == "quick":
         shapes = shapes[-1:]
-    found = []
-    for kernel, width in shapes:
-        found += _varied(space, best, kernel=kernel, width=width)
-    return found
+    return _varied(space, best, shapes)
 
 
 def _entries(space: Space, best: Candidate) -> list[Candidate]:
     """Coefficients of few classes per center, where they take fewer bytes than all."""
-    plan, n_outputs = best.plan, best.plan.n_outputs
-    bits = FORMATS[plan.formats[1]].bits
+    n_outputs, bits = best.plan.n_outputs, FORMATS[best.plan.formats[1]].bits
     if space.n_entries != "auto":
         return []
     numbers = {"quick": (2,), "default": (2, 3, 1), "thorough": (2, 3, 1, 4)}[space.effort]
-    found = []
-    for n_entries in numbers:
-        saves = n_entries * (bits + index_bits(n_outputs)) < bits * n_outputs
-        # One class per center is too few but where there are very many classes.
-        if saves and (n_entries > 1 or n_outputs >= 16):
-            found += _varied(space, best, n_entries=n_entries)
-    return found
+    # One class per center is too few, except where there are very many classes.
+    numbers = tuple(n for n in numbers if n > 1 or n_outputs >= 16)
+    saving = [n for n in numbers if n * (bits + index_bits(n_outputs)) < bits * n_outputs]
+    return _varied(space, best, ({"n_entries": n} for n in saving))
 
 
 def _formats(space: Space, best: Candidate) -> list[Candidate]:
@@ -446,10 +438,7 @@ def _formats(space: Space, best: Candidate) -> list[Candidate]:
         return []
     place = _PROJECTION_FORMATS.index(projection)
     others = _PROJECTION_FORMATS[max(0, place - 1) : place + 2]
-    found = []
-    for other in others:
-        found += _varied(space, best, formats=(*tables, other))
-    return found
+    return _varied(space, best, ({"formats": (*tables, other)} for other in others))
 
 
 def _ranks(space: Space, best: Candidate) -> list[Candidate]:
@@ -459,10 +448,7 @@ def _ranks(space: Space, best: Candidate) -> list[Candidate]:
     assert space.max_bytes is not None
     fair = fair_ranks(best.plan.n_inputs, space.max_bytes)
     place = fair.index(best.plan.rank) if best.plan.rank in fair else 0
-    found = []
-    for rank in fair[max(0, place - 1) : place + 2]:
-        found += _varied(space, best, rank=rank)
-    return found
+    return _varied(space, best, ({"rank": rank} for rank in fair[max(0, place - 1) : place + 2]))
 
 
 def with_other_ranks(space: Space, best: Candidate) -> list[Candidate]:
@@ -477,10 +463,8 @@ def with_other_ranks(space: Space, best: Candidate) -> list[Candidate]:
             best = replace(best, plan=replace(plan, width="shared"))
         if space.storage == "auto":
             formats = (*formats[:2], usual_formats(1, plan.n_inputs)[2])
-    found = []
-    for rank in fair_ranks(plan.n_inputs, space.max_bytes):
-        found += _varied(space, best, rank=rank, formats=formats)
-    return _fitting(space, found)
+    ranks = fair_ranks(plan.n_inputs, space.max_bytes)
+    return _fitting(space, _varied(space, best, ({"rank": r, "formats": formats} for r in ranks)))
 
 
 def _steps(space: Space, best: Candidate) -> list[Candidate]:

@@ -17,11 +17,11 @@ from kernlet.kernels.base import Derivatives, Kernel
 
 
 @dataclass(frozen=True)
-class RationalQuadratic(Kernel):
+class Cauchy(Kernel):
     """k(x, z) = 1 / (1 + |x - z|^2 / scale)."""
 
     scale: float
-    name = "rational quadratic"
+    name = "cauchy"
     is_translation_invariant = True
 
     def of_products(self, products, x_norms, z_norms):
@@ -36,7 +36,7 @@ class RationalQuadratic(Kernel):
 
     def scaled(self, step):
         """The same kernel for points divided by a step, for int8 and float16 storage."""
-        return RationalQuadratic(self.scale / step**2), 1.0
+        return Cauchy(self.scale / step**2), 1.0
 
     def c_code(self, s):
         """C, given the sum of squared differences."""
@@ -56,7 +56,7 @@ X, y = load_breast_cancer(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X, y, stratify=y, random_state=0)
 pipeline = make_pipeline(StandardScaler(), MinimalKernelClassifier(random_state=0))
 grid = {
-    "minimalkernelclassifier__kernel": [RationalQuadratic(s) for s in (10.0, 30.0, 100.0)],
+    "minimalkernelclassifier__kernel": [Cauchy(s) for s in (10.0, 30.0, 100.0)],
     "minimalkernelclassifier__C": [0.3, 1.0, 3.0],
 }
 search = GridSearchCV(pipeline, grid, cv=5).fit(X, y)

@@ -130,7 +130,7 @@ class StoragePlan:
     def describe(self) -> str:
         """The plan in one line."""
         centers, coef, projection = self.formats
-        parts = [f"{self.n_centers} centers ({centers})"]
+        parts = [f"{self.n_centers} center{'s' * (self.n_centers != 1)} ({centers})"]
         classes = "1 class" if self.n_entries == 1 else f"{self.n_entries} classes"
         entries = "" if self.keeps_all else f" of {classes} per center"
         parts.append(f"coefficients{entries} ({coef})")

@@ -28,8 +28,8 @@ from kernlet.quantization import (
 )
 
 STORAGES = ("auto", "float32", "float16", "int8", "stored")
-# Means of the features, in their deviations, that centers do not take in: added to a center, they
-# would leave it 24 bits less the bits of this number.
+# A shift, in units of the scale, that is not taken into the centers: of the 24 bits of a float32
+# number, the shift would leave them 21 or fewer.
 _FAR_FROM_ZERO = 8.0
 
 # The code evaluates, for a row x of features,

@@ -6,6 +6,7 @@ from kernlet.kernels.gram import Gram, kernel_matrix
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
+from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 
@@ -17,6 +18,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Polynomial",
+    "RationalQuadratic",
     "Sigmoid",
     "kernel_matrix",
     "make_kernel",

@@ -131,6 +131,16 @@ def test_block_means_have_one_scale(images, parameters, message):
         CompactKernelClassifier(4, block_means=True).fit(odd, images[1])
 
 
+@pytest.mark.parametrize("n_rows", [200, 2400])
+def test_block_means_of_unlike_columns_need_no_scale_per_column(images, n_rows):
+    rows = np.resize(np.arange(400), n_rows)
+    X, y = images[0][rows] * np.logspace(0, 3, 256), images[1][rows]
+    machine = CompactKernelClassifier(max_bytes=500, block_means=True, n_epochs=1, effort="quick")
+    machine.set_params(random_state=0).fit(X, y)
+    assert f" {machine.nbytes_} of 500 bytes" in machine.choice_
+    assert "standardised columns" not in machine.choice_
+
+
 def test_a_machine_to_start_from_keeps_its_shape(table):
     shape = {"kernel": "rational_quadratic", "classes_per_center": 2}
     first = CompactKernelClassifier(6, storage="int8", n_epochs=1, random_state=0, **shape)

@@ -303,10 +303,11 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         if initial is not None and max_bytes is None and n_centers is None:
             n_centers = max_centers
         batches = trainer.batches
-        plan = replace(self._plan(trainer.training), scaling_bytes=batches.inputs.scaling_bytes)
+        block: Any = 2 if self.block_means is True else 1
+        scaling = batches.scaling_bytes_of(False, block)
+        plan = replace(self._plan(trainer.training), scaling_bytes=scaling)
         # Shapes are chosen within a budget, on held-out rows; else "auto" is the plain machine.
         is_open = max_bytes is not None and initial is None and self.validation_fraction is not None
-        block: Any = 2 if self.block_means is True else 1
         if is_open and self.block_means == "auto" and _has_images(batches):
             block = "auto"
         given = {

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from kernlet._typing import Array, Floats, Matrix
 from kernlet.devices import Device, array_namespace
@@ -17,13 +16,13 @@ from kernlet.kernels.base import (
     Kernel,
     c_float,
 )
-from kernlet.kernels.gram import as_dense, inner_products, used_columns
+from kernlet.kernels.gram import inner_products
 from kernlet.kernels.rbf import (
-    ENOUGH_DIGITS,
     LEAST_GAMMA_C,
     RBF,
     augment_centers,
     augment_rows,
+    distances_by_differences,
     widths_of_centers,
 )
 
@@ -83,13 +82,9 @@ class RationalQuadratic(Kernel):
 
     def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:
         """Values by inner products, or by differences where these would lose the digits."""
-        largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
-        with np.errstate(over="ignore", invalid="ignore"):  # infinity and NaN are not enough
-            has_enough_digits = np.max(self.gamma) * largest < ENOUGH_DIGITS
-        if has_enough_digits:
+        distances = distances_by_differences(self.gamma, X, Z, x_norms, z_norms)
+        if distances is None:
             return self.of_products(inner_products(X, Z), x_norms, z_norms)
-        X, Z = used_columns(X, Z)
-        distances = cdist(as_dense(X), as_dense(Z), "sqeuclidean")
         with np.errstate(over="ignore", invalid="ignore"):
             return self._of_distances(distances).astype(x_norms.dtype, copy=False)
 

@@ -19,9 +19,9 @@ from kernlet.kernels.base import (
 )
 from kernlet.kernels.gram import as_dense, inner_products, used_columns
 
-#: |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
-#: turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
-ENOUGH_DIGITS = 1e6
+# |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
+# turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
+_ENOUGH_DIGITS = 1e6
 _LEAST_EXPONENT_MATMUL = -60.0  # as LEAST_EXPONENT of float32
 #: In C sums of squares above 3.4e38 are infinite. With a gamma below this they are limited to it:
 #: 0 times infinity is NaN, and exp(-gamma 3.4e38) is not yet 0.
@@ -74,13 +74,9 @@ class RBF(Kernel):
 
     def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:
         """Values by inner products, or by differences where these would lose the digits."""
-        largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
-        with np.errstate(over="ignore", invalid="ignore"):  # infinity and NaN are not enough
-            has_enough_digits = np.max(self.gamma) * largest < ENOUGH_DIGITS
-        if has_enough_digits:
+        distances = distances_by_differences(self.gamma, X, Z, x_norms, z_norms)
+        if distances is None:
             return self.of_products(inner_products(X, Z), x_norms, z_norms)
-        X, Z = used_columns(X, Z)
-        distances = cdist(as_dense(X), as_dense(Z), "sqeuclidean")
         # exp(-inf) is 0; a gamma of 0 times infinity is NaN, which callers refuse
         with np.errstate(over="ignore", invalid="ignore"):
             distances *= -widths_of_centers(self.gamma, distances)
@@ -135,6 +131,19 @@ class RBF(Kernel):
 
     def __hash__(self) -> int:
         return hash(np.asarray(self.gamma, dtype=np.float64).tobytes())
+
+
+def distances_by_differences(
+    gamma: float | Floats, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats
+) -> Floats | None:
+    """Squared distances where inner products would lose their digits; None where not."""
+    largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity and NaN are not enough
+        has_enough_digits = np.max(gamma) * largest < _ENOUGH_DIGITS
+    if has_enough_digits:
+        return None
+    X, Z = used_columns(X, Z)
+    return cdist(as_dense(X), as_dense(Z), "sqeuclidean")
 
 
 def widths_of_centers(gamma: float | Floats, values: Floats) -> Any:

@@ -185,7 +185,7 @@ class Space:
         what = "a single center takes" if n_centers == 1 else f"{n_centers} centers take"
         return ValueError(
             f"max_bytes={self.max_bytes} is too little for {plan.n_features} features and "
-            f"{plan.n_outputs} outputs: {what} {least} bytes. "
+            f"{plan.n_outputs} output{'s' if plan.n_outputs > 1 else ''}: {what} {least} bytes. "
             f"Give {', '.join(advice[:-1])} or {advice[-1]}."
         )
 

@@ -11,8 +11,10 @@ from jinja2 import Environment, StrictUndefined
 
 from benchmarks.frontier.data import NAMES
 from benchmarks.frontier.goals import (
+    BEFORE,
     EFFORTS,
     aim_table,
+    augmented_table,
     effort_table,
     goal_table,
     mlp_table,
@@ -23,6 +25,7 @@ from benchmarks.frontier.pictures import groups
 from benchmarks.frontier.summary import (
     MOST_ACCURATE,
     OUR_REGRESSOR,
+    OURS,
     UNLIMITED,
     Document,
     accuracy,
@@ -70,6 +73,11 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
         room=_joined(sets_with_room(document)),
         most_accurate=MOST_ACCURATE,
         mlp=mlp_table(document).markdown(),
+        augmented=augmented_table(document).markdown(),
+        unpaired=_joined(_unpaired(document, BEFORE)),
+        unmeasured=_joined(
+            [of["title"] for n, of in document["competitors"].items() if n not in measured]
+        ),
         efforts=effort_table(document).markdown() if EFFORTS[0] in measured else "",
         has_efforts=EFFORTS[0] in measured,
         has_tuned_mlp="mlp" in measured,
@@ -97,6 +105,7 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
         other_figure=other_table(document).markdown(),
         pictures=[(file, what) for file, (what, _) in groups(document).items()],
         losses=_losses(document),
+        number_losses=_losses(document, OUR_REGRESSOR),
         references=reference_table(document).markdown(),
         costs=cost_table(document).markdown(),
         seed_note=_seed_note(document),
@@ -117,6 +126,13 @@ def _devices(document: Document) -> str:
     return ", ".join(
         f"{device} at {commit} ({number} records)" for (device, commit), number in made.items()
     )
+
+
+def _unpaired(document: Document, competitor: str) -> list[str]:
+    """Sets whose comparisons with a competitor would be paired by row if its rows were stored."""
+    by_row = [n for n, of in document["sets"].items() if of["test"] in ("official", "samples")]
+    records = [r for r in document["records"] if r["competitor"] == competitor and r["fits"]]
+    return [n for n in by_row if any(r["set"] == n and "right" not in r for r in records)]
 
 
 def _not_ours(document: Document) -> str:
@@ -170,9 +186,9 @@ def _seeds(document: Document) -> list[str]:
     return [f"{test}: {_joined(names)}" for test, names in names_of.items()]
 
 
-def _losses(document: Document) -> str:
+def _losses(document: Document, ours: str = OURS) -> str:
     """Every comparison in which a peer is ahead."""
-    behind = [c for c in comparisons(document) if c.verdict == "behind"]
+    behind = [c for c in comparisons(document, ours) if c.verdict == "behind"]
     if not behind:
         return "At no pair is a peer ahead by more than one standard error."
     table = Table(
@@ -182,8 +198,8 @@ def _losses(document: Document) -> str:
             "data",
             "bytes",
             "peer",
-            "its accuracy",
-            "accuracy of the call",
+            "its accuracy" if ours == OURS else "its R2",
+            "the call",
             "difference",
             "by two standard errors",
         ],

@@ -20,6 +20,8 @@ BEST_PEER = "best peer (by validation)"
 #: What is compared with every peer: the calls that users make.
 OURS = "compact_call"
 OUR_REGRESSOR = "compact_regressor"
+#: Calls that get more than the rows, transforms of images: compared with each other only.
+AUGMENTED = ("compact_augmented", "mlp_augmented")
 #: The budget of an SVC that may be as large as it is, for comparison; more bytes than any has.
 UNLIMITED = 2**40 - 1
 
@@ -173,7 +175,8 @@ def comparisons(document: Document, ours: str = OURS) -> Iterator[Comparison]:
     for name, budget in our_pairs(document, ours):
         record = records_at(document, name, budget)[ours]
         for competitor, peer in records_at(document, name, budget).items():
-            if peer["fits"] and not document["competitors"][competitor]["is_kernlet"]:
+            is_ours = document["competitors"][competitor]["is_kernlet"]
+            if peer["fits"] and not is_ours and competitor not in AUGMENTED:
                 yield compare(record, peer, document["sets"][name])
 
 
@@ -240,10 +243,14 @@ def by_peer(document: Document, ours: str = OURS) -> dict[str, list[Comparison]]
     """The comparisons with every peer, by title; the best of all peers last."""
     everyone = list(comparisons(document, ours))
     task = "regression" if ours == OUR_REGRESSOR else "classification"
+    measured = {record["competitor"] for record in document["records"]}
     peers = {
         name: facts["title"]
         for name, facts in document["competitors"].items()
-        if not facts["is_kernlet"] and facts.get("task", "classification") == task
+        if not facts["is_kernlet"]
+        and facts.get("task", "classification") == task
+        and name in measured
+        and name not in AUGMENTED
     }
     each = {t: [c for c in everyone if c.theirs["competitor"] == n] for n, t in peers.items()}
     return {**each, BEST_PEER: list(best_comparisons(document, ours))}

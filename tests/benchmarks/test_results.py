@@ -282,3 +282,23 @@ def test_competitors_are_measured_on_their_own_sets():
     assert not run.is_measured("iris", "boosting_regressor")
     assert run.is_measured("mnist_60000", "compact_call")
     assert not run.is_measured("mnist_60000", "nystroem")
+
+
+def test_augmented_calls_are_compared_with_each_other_only():
+    found = document(
+        record("compact_call", [0.8, 0.8], validated=None),
+        record("compact_augmented", [0.9, 0.9], validated=None),
+        record("mlp_augmented", [0.95, 0.95], validated=None),
+    )
+    found["competitors"]["compact_augmented"]["is_kernlet"] = True
+    assert list(summary.comparisons(found)) == []
+    assert "mlp_augmented" not in summary.by_peer(found)
+    (row,) = goals.augmented_table(found).rows
+    assert row[2:5] == ["80.00 ± 0.00", "90.00 ± 0.00", "95.00 ± 0.00"]
+    assert row[5].startswith("-5.00 (se ")
+
+
+def test_peers_that_were_not_measured_have_no_line():
+    found = document(record("compact_call", [0.8, 0.8]), record("peer", [0.7, 0.7]))
+    found["competitors"]["later"] = {"title": "later", "is_kernlet": False}
+    assert list(summary.by_peer(found)) == ["peer", summary.BEST_PEER]

@@ -54,3 +54,9 @@ def test_what_is_not_there_is_not_said():
 )
 def test_operations_of_a_prediction(name, counts):
     assert tuple(operations(machine(name))) == counts
+
+
+@pytest.mark.parametrize(("kernel", "has_any"), [("rbf", True), ("linear", False), ("poly", False)])
+def test_exponentials_of_kernels_that_have_them(kernel, has_any):
+    expansion = as_model(SVC(kernel=kernel).fit(IRIS, IRIS_LABELS)).expansion
+    assert operations(expansion).exponentials == has_any * expansion.n_centers

@@ -8,6 +8,8 @@ import numpy as np
 
 from kernlet.affine import CurvedMap
 from kernlet.expansion import KernelExpansion
+from kernlet.kernels.linear import Linear
+from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.quantization import QuantizedExpansion
 
@@ -82,7 +84,8 @@ def operations(expansion: KernelExpansion) -> Operations:
     n_inputs = expansion.n_features // block**2
     projection = rank * n_inputs if _projects(expansion) else 0
     products = n_centers * (rank + n_coefficients(expansion)) + projection
-    exponentials, logarithms, comparisons = n_centers, 0, 0
+    has_exponential = not isinstance(expansion.kernel, Linear | Polynomial)
+    exponentials, logarithms, comparisons = has_exponential * n_centers, 0, 0
     if isinstance(expansion, QuantizedExpansion) and "log_gamma" in expansion.packed:
         exponentials += n_centers
     if isinstance(expansion.kernel, RationalQuadratic):

@@ -140,6 +140,15 @@ def test_variations_fit_too(space, number):
         assert all(is_allowed(space, candidate) for candidate in with_other_ranks(space, best))
 
 
+def test_another_rank_fills_the_budget_that_the_best_fills():
+    space = space_of(36, 6, n_rows=4000, max_bytes=1024, **OPEN)
+    plan = replace(space.plain, width="per_center", formats=STORAGE["int4"])
+    best = space.candidate(space.filled(plan, space.limit))
+    others = with_other_ranks(space, best)
+    assert others
+    assert all(1000 < c.plan.nbytes <= 1024 and c.plan.width == "shared" for c in others)
+
+
 @given(space=spaces, number=st.integers(0, 30))
 def test_shapes_for_few_rows_fit_too(space, number):
     candidates = small_candidates(space)

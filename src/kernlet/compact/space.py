@@ -457,14 +457,14 @@ def with_other_ranks(space: Space, best: Candidate) -> list[Candidate]:
     if space.projection != "auto" or plan.n_steps:
         return []
     assert space.max_bytes is not None
-    formats = plan.formats
+    changes: dict[str, Any] = {}
     if plan.rank is None:
         if space.width == "auto":
-            best = replace(best, plan=replace(plan, width="shared"))
+            changes["width"] = "shared"
         if space.storage == "auto":
-            formats = (*formats[:2], usual_formats(1, plan.n_inputs)[2])
+            changes["formats"] = (*plan.formats[:2], usual_formats(1, plan.n_inputs)[2])
     ranks = fair_ranks(plan.n_inputs, space.max_bytes)
-    return _fitting(space, _varied(space, best, ({"rank": r, "formats": formats} for r in ranks)))
+    return _fitting(space, _varied(space, best, ({"rank": rank, **changes} for rank in ranks)))
 
 
 def _steps(space: Space, best: Candidate) -> list[Candidate]:

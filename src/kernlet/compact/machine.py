@@ -99,7 +99,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         "scale": [StrOptions({"auto"}), "boolean"],
         "kernel": [StrOptions({*KERNELS, "auto"})],
         "width": [StrOptions({"auto", "shared", "per_center", "per_feature"})],
-        "n_steps": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "n_steps": [StrOptions({"auto"}), Interval(Integral, 0, 1000, closed="both")],
         "block_means": [StrOptions({"auto"}), "boolean"],
         "augment": [StrOptions({"shift", "affine"}), None],
         "effort": [StrOptions(set(EFFORTS))],

@@ -18,6 +18,7 @@ from benchmarks.frontier.goals import (
     effort_table,
     goal_table,
     mlp_table,
+    remeasured_table,
     sets_with_room,
 )
 from benchmarks.frontier.growth import growth_table
@@ -74,6 +75,8 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
         most_accurate=MOST_ACCURATE,
         mlp=mlp_table(document).markdown(),
         augmented=augmented_table(document).markdown(),
+        remeasured=remeasured_table(document).markdown() if "earlier_call" in measured else "",
+        **_gaps(document),
         unpaired=_joined(_unpaired(document, BEFORE)),
         unmeasured=_joined(
             [of["title"] for n, of in document["competitors"].items() if n not in measured]
@@ -126,6 +129,24 @@ def _devices(document: Document) -> str:
     return ", ".join(
         f"{device} at {commit} ({number} records)" for (device, commit), number in made.items()
     )
+
+
+def _gaps(document: Document) -> dict[str, Any]:
+    """What the plan of the sweep has and the records have not."""
+    pairs_of: dict[str, set[tuple[str, int]]] = {}
+    few = 0
+    for record in document["records"]:
+        pairs_of.setdefault(record["competitor"], set()).add((record["set"], record["budget"]))
+        if record["competitor"] == "mlp_symmetric" and record["fits"]:
+            few += len(record["accuracies"]) == 1
+    ours = set(our_pairs(document))
+    names = dict.fromkeys(name for name, _ in our_pairs(document))
+    shared = {name for name, _ in pairs_of.get("shared_trees", set())}
+    return {
+        "n_deep_missing": len(ours - pairs_of.get("mlp_symmetric", set())),
+        "few_seeds": few,
+        "no_shared": _joined([name for name in names if name not in shared]),
+    }
 
 
 def _unpaired(document: Document, competitor: str) -> list[str]:

@@ -57,6 +57,7 @@ COMMAND = "make bench ARGS=frontier"
 ARCHIVED = {
     "first_tuned": {"title": "compact of the first generation, tuned", "is_kernlet": True},
     "first_call": {"title": "compact of the first generation, one call", "is_kernlet": True},
+    "earlier_call": {"title": "compact, one call, first measurement (87ea35d)", "is_kernlet": True},
     "first_mlp": {"title": "MLP of the first generation, tuned", "is_kernlet": False},
 }
 

@@ -51,8 +51,10 @@ class Comparison:
 
     @property
     def machines(self) -> tuple[Any, ...]:
-        """What is compared, regardless of the budget."""
-        both = [(r["competitor"], str(r.get("setting"))) for r in (self.ours, self.theirs)]
+        """What is compared, regardless of the budget: a call may find the same machine again."""
+        both = [
+            (r["competitor"], r["nbytes"], tuple(r["accuracies"])) for r in (self.ours, self.theirs)
+        ]
         return (self.ours["set"], *both)
 
 

@@ -234,6 +234,9 @@ def test_goals_are_computed_from_the_records(monkeypatch):
     assert [row[-1] for row in rows] == ["yes", "yes", "yes", "yes", "no"]
     assert rows[0][1] == "1 of 1 pairs of the sets with room (100 %)"
     assert rows[-1][1] == "1 of 1 pairs: toy 100"
+    monkeypatch.setattr(goals, "TIMED_PAIR", ("toy", 100))
+    found["records"][4]["fit_seconds"] = 21.0
+    assert goals.aim_table(found).rows[-1][1:] == ["21.0 s, beside other processes", "no"]
 
 
 def test_efforts_are_beside_each_other():
@@ -302,3 +305,20 @@ def test_peers_that_were_not_measured_have_no_line():
     found = document(record("compact_call", [0.8, 0.8]), record("peer", [0.7, 0.7]))
     found["competitors"]["later"] = {"title": "later", "is_kernlet": False}
     assert list(summary.by_peer(found)) == ["peer", summary.BEST_PEER]
+
+
+def test_what_was_measured_again_stands_beside_the_first_measurement():
+    found = document(record("compact_call", [0.8, 0.8]), record("earlier_call", [0.7, 0.7]))
+    found["competitors"]["earlier_call"]["is_kernlet"] = True
+    (row,) = goals.remeasured_table(found).rows
+    assert row[2:4] == ["70.00 ± 0.00", "80.00 ± 0.00"]
+    assert list(summary.comparisons(found)) == []
+
+
+def test_gaps_are_counted():
+    found = document(
+        record("compact_call", [0.8, 0.8]),
+        record("compact_call", [0.8, 0.8], budget=200),
+        record("mlp_symmetric", [0.8]),
+    )
+    assert page._gaps(found) == {"n_deep_missing": 1, "few_seeds": 1, "no_shared": "toy"}

@@ -250,7 +250,7 @@ def _time_epoch(case: EpochCase) -> dict[str, Any]:
 
     An epoch is the difference between long and short training, with sgemm in between.
     """
-    short = max(1, int(1e9 // case.flops))
+    short = min(max(1, int(1e9 // case.flops)), 100)  # few rows: steps take longer than products
     seconds, products = [], []
     for _ in range(5):
         times = [timed(case.train, n_epochs)[1] for n_epochs in (short, 4 * short)]

@@ -34,7 +34,7 @@ def run(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     board, digits = make_checkerboard(random_state=0), _digits()
     measurements: list[Measurement] = []
-    board_machine = _compare(board, BOARD_GRID, {"mu": [10, 100]}, 200, measurements)
+    board_machine = _compare(board, BOARD_GRID, {"mu": [10, 100]}, 256, measurements)
     digit_machine = _compare(digits, DIGITS_GRID, {"mu": [10]}, 2000, measurements)
 
     _save(draw_plane(board_machine, board.X, board.y), folder / "checkerboard.png")

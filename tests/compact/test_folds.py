@@ -151,7 +151,8 @@ def test_stacks_of_strict_arrays_are_those_of_numpy(data):
     splits = stratified_folds(data[1], 5, np.random.RandomState(0))
     candidates = candidates_of(formats=STORAGE["int4"], rank=2)[:2]
     ours, theirs = (
-        train_stack(trainer_of(data, device), candidates, splits, [0, 1], 0.5)
+        # few epochs: after many, a number that is rounded the other way makes another network
+        train_stack(trainer_of(data, device), candidates, splits, [0, 1], 0.1)
         for device in (NUMPY, Device(array_api_strict))
     )
     for one, two in zip(ours, theirs, strict=True):

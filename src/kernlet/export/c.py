@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 
-from kernlet import __version__
 from kernlet._typing import Floats
 from kernlet.atomic import atomic_writes
 from kernlet.expansion import KernelExpansion
-from kernlet.export.c_columns import RawColumn, raw_columns
+from kernlet.export.c_interface import Interface, render
 from kernlet.export.c_names import (
-    c_comment,
     c_file_names,
-    c_string,
-    distinct,
     is_standard_header,
-    plain_name,
-    wrapped,
 )
 from kernlet.export.c_tables import Tables, is_packed, pack
 from kernlet.export.code_size import CodeSize, size_report
@@ -39,13 +31,12 @@ from kernlet.export.rounding import (
     require_close,
     same_classes,
 )
-from kernlet.kernels.base import Kernel, as_float32, c_float
+from kernlet.kernels.base import as_float32, c_float
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model, as_model
-from kernlet.quantization import PackedArray
 
 #: Relative error of the exponential that needs no library.
 EXP_ERROR = 3e-7
@@ -184,7 +175,7 @@ def to_c(
     rounded, tables = pack(original, storage)
     rounding, rows = compare(original, rounded, X, y)
     sample, tolerance = require_float32(rounded, tables, rows)
-    code = _Code(name, storage, exp, original, rounded, tables, rounding, sample, tolerance)
+    code = _FloatCode(name, storage, original, rounded, tables, rounding, sample, exp, tolerance)
     texts = _render(code)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -206,28 +197,10 @@ def _keep_other_makefile(path: Path, text: str) -> None:
             )
 
 
-def _render(code: _Code) -> list[str]:
+def _render(code: _FloatCode) -> list[str]:
     """Header, source, test program and Makefile."""
     names = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "Makefile.jinja")
-    templates = map(_environment().get_template, names)
-    return [template.render(code=code, m=code.name, M=code.macro) for template in templates]
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    """The templates, compiled once."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("kernlet.export"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-        auto_reload=False,
-    )
-    environment.filters |= {"comment": c_comment, "c_string": c_string, "number": c_float}
-    environment.filters |= {"wrapped": wrapped}
-    return environment
+    return [render(name, code) for name in names]
 
 
 # -- Float arithmetic ------------------------------------------------------------------------------
@@ -269,93 +242,13 @@ def _relative_error(expansion: KernelExpansion) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Code:
-    """A model to be written, and what the templates ask of it."""
+class _FloatCode(Interface):
+    """A model to be written in float, and what the templates ask of it."""
 
-    name: str
-    storage: str
     exp: str
-    model: Model
-    rounded: Model
-    tables: Tables
-    rounding: Rounding
-    sample: Floats
     tolerance: float
 
-    exp_error, version = EXP_ERROR, __version__
-
-    @property
-    def macro(self) -> str:
-        """Prefix of all macros."""
-        return self.name.upper()
-
-    @property
-    def expansion(self) -> KernelExpansion:
-        """What the code evaluates."""
-        return self.rounded.expansion
-
-    @property
-    def kernel(self) -> Kernel:
-        """Its kernel, in the units of the code."""
-        return self.tables.kernel
-
-    @property
-    def packed(self) -> dict[str, PackedArray]:
-        """Its tables."""
-        return self.tables.packed
-
-    @property
-    def description(self) -> dict[str, str]:
-        """What the machine is made of; the format of the tables is said elsewhere."""
-        facts = self.model.describe(digits=6)
-        return {name: text for name, text in facts.items() if name != "storage"}
-
-    @property
-    def features(self) -> list[tuple[str, str]]:
-        """Macros and names of the first features, where they have names."""
-        return self._macros("FEATURE", (self.model.feature_names or ())[:_LISTED_FEATURES])
-
-    @property
-    def classes(self) -> list[tuple[str, str]]:
-        """Macros and names of the classes."""
-        return self._macros("CLASS", self.class_names)
-
-    def _macros(self, kind: str, names: Sequence[str]) -> list[tuple[str, str]]:
-        parts = distinct([plain_name(name) or "UNNAMED" for name in names])
-        macros = [f"{self.macro}_{kind}_{part.upper()}" for part in parts]
-        return list(zip(macros, names, strict=True))
-
-    @cached_property
-    def columns(self) -> list[RawColumn]:
-        """The columns of a row of the original table, where the model takes one."""
-        return [] if self.model.encoding is None else raw_columns(self.model.encoding, self.name)
-
-    @property
-    def encoding_lines(self) -> list[str]:
-        """Statements that encode a row of the table."""
-        return [line for column in self.columns for line in column.statements]
-
-    def encoding_uses(self, word: str) -> bool:
-        """Whether one of them has a word."""
-        return any(word in line for line in self.encoding_lines)
-
-    @property
-    def fields(self) -> list[RawColumn]:
-        """Columns with fields of different names."""
-        fields: dict[str, RawColumn] = {}
-        for column in self.columns:
-            fields.setdefault(column.field, column)
-        return list(fields.values())
-
-    @property
-    def class_names(self) -> list[str]:
-        """Names of the classes; none unless it is a classifier."""
-        return [] if self.model.classes is None else [str(c) for c in self.model.classes.tolist()]
-
-    @property
-    def n_scores(self) -> int:
-        """Numbers that a prediction returns besides its class."""
-        return self.model.scores(np.zeros((1, self.expansion.n_outputs))).size
+    exp_error, input_type, score_type = EXP_ERROR, "float", "float"
 
     @property
     def has_one_score(self) -> bool:
@@ -450,18 +343,6 @@ class _Code:
         calls_math = _MATH_CALL.search(self.kernel_code + self.kernel.c_term) is not None
         return calls_math or (self.uses_exp and self.exp == "libm")
 
-    @property
-    def arrays(self) -> list[tuple[str, str, list[str]]]:
-        """Types, names and entries of constant arrays; a single shift or width is none of them."""
-        arrays = [
-            (_C_TYPES.get(packed.format.name, "uint8_t"), self._table(name), c_entries(packed))
-            for name, packed in self.packed.items()
-        ]
-        for name, table in self.tables.integers.items():
-            entries = [f"{number}u" for number in table.data.tolist()]
-            arrays.append((f"{table.data.dtype.name}_t", self._table(name), entries))
-        return arrays
-
     def mapped(self, value: str) -> str:
         """A feature i, or the mean of a block i, shifted and scaled, as an expression."""
         map, tables = self.tables.map, self.tables
@@ -507,10 +388,6 @@ class _Code:
         """A constant as the last term of a sum, where it is not 0."""
         return "" if value == 0.0 else f" + {c_float(value)}"
 
-    def _table(self, name: str) -> str:
-        """The name of a table."""
-        return f"{self.name}_table_{name}"
-
     @cached_property
     def test(self) -> dict[str, Any]:
         """Rows of the test program, and what Python computes for them."""
@@ -529,14 +406,3 @@ class _Code:
             "scores": [", ".join(map(c_float, row)) for row in scores],
             "classes": ", ".join(map(str, codes)),
         }
-
-
-def c_entries(array: PackedArray) -> list[str]:
-    """The entries of a packed array as C constants: numbers, codes, or packed bytes."""
-    if array.format.name == "float32":
-        return [c_float(value) for value in array.data.ravel()]
-    if array.format.name == "float16":
-        return [f"{bits}u" for bits in array.data.ravel().view(np.uint16).tolist()]
-    if array.format.name == "int8":
-        return [str(code) for code in array.codes().ravel().tolist()]
-    return [f"{byte}u" for byte in array.data.tolist()]

@@ -1,0 +1,193 @@
+"""What the header of a machine in C says and declares, whichever arithmetic the code uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import jinja2
+import numpy as np
+
+from kernlet import __version__
+from kernlet._typing import Floats
+from kernlet.expansion import KernelExpansion
+from kernlet.export.c_columns import RawColumn, raw_columns
+from kernlet.export.c_names import c_comment, c_string, distinct, plain_name, wrapped
+from kernlet.export.c_tables import Tables
+from kernlet.export.rounding import Rounding
+from kernlet.kernels.base import Kernel, c_float
+from kernlet.model.model import Model
+from kernlet.quantization import PackedArray
+
+_C_TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}  # bytes otherwise
+_LISTED_FEATURES = 1000
+
+
+def render(template: str, code: Interface) -> str:
+    """A template, which sees the machine as ``code`` and its prefixes as ``m`` and ``M``."""
+    return environment().get_template(template).render(code=code, m=code.name, M=code.macro)
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """The templates, compiled once."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kernlet.export"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+        auto_reload=False,
+    )
+    environment.filters |= {"comment": c_comment, "c_string": c_string, "number": c_float}
+    environment.filters |= {"wrapped": wrapped}
+    return environment
+
+
+@dataclass(frozen=True, eq=False)
+class Interface:
+    """A model to be written, and what the templates of headers and test programs ask of it.
+
+    Each arithmetic has a subclass with the C types ``input_type`` and ``score_type``, and ``test``,
+    the rows, scores and classes of the test program.
+
+    Parameters
+    ----------
+    name : str
+        Prefix of all names.
+    storage : str
+    model, rounded : Model
+        Before and after its numbers were rounded to the tables.
+    tables : Tables
+    rounding : Rounding
+    sample : array of shape (n_samples, n_features)
+        Rows of features in float32.
+    """
+
+    name: str
+    storage: str
+    model: Model
+    rounded: Model
+    tables: Tables
+    rounding: Rounding
+    sample: Floats
+
+    version = __version__
+
+    @property
+    def macro(self) -> str:
+        """Prefix of all macros."""
+        return self.name.upper()
+
+    @property
+    def expansion(self) -> KernelExpansion:
+        """What the code evaluates."""
+        return self.rounded.expansion
+
+    @property
+    def kernel(self) -> Kernel:
+        """Its kernel, in the units of the code."""
+        return self.tables.kernel
+
+    @property
+    def packed(self) -> dict[str, PackedArray]:
+        """Its tables."""
+        return self.tables.packed
+
+    @property
+    def description(self) -> dict[str, str]:
+        """What the machine is made of; the format of the tables is said elsewhere."""
+        facts = self.model.describe(digits=6)
+        return {name: text for name, text in facts.items() if name != "storage"}
+
+    @property
+    def features(self) -> list[tuple[str, str]]:
+        """Macros and names of the first features, where they have names."""
+        return self._macros("FEATURE", (self.model.feature_names or ())[:_LISTED_FEATURES])
+
+    @property
+    def classes(self) -> list[tuple[str, str]]:
+        """Macros and names of the classes."""
+        return self._macros("CLASS", self.class_names)
+
+    def _macros(self, kind: str, names: Sequence[str]) -> list[tuple[str, str]]:
+        parts = distinct([plain_name(name) or "UNNAMED" for name in names])
+        macros = [f"{self.macro}_{kind}_{part.upper()}" for part in parts]
+        return list(zip(macros, names, strict=True))
+
+    @cached_property
+    def columns(self) -> list[RawColumn]:
+        """The columns of a row of the original table, where the model takes one."""
+        return [] if self.model.encoding is None else raw_columns(self.model.encoding, self.name)
+
+    @property
+    def encoding_lines(self) -> list[str]:
+        """Statements that encode a row of the table."""
+        return [line for column in self.columns for line in column.statements]
+
+    def encoding_uses(self, word: str) -> bool:
+        """Whether one of them has a word."""
+        return any(word in line for line in self.encoding_lines)
+
+    @property
+    def fields(self) -> list[RawColumn]:
+        """Columns with fields of different names."""
+        fields: dict[str, RawColumn] = {}
+        for column in self.columns:
+            fields.setdefault(column.field, column)
+        return list(fields.values())
+
+    @property
+    def class_names(self) -> list[str]:
+        """Names of the classes; none unless it is a classifier."""
+        return [] if self.model.classes is None else [str(c) for c in self.model.classes.tolist()]
+
+    @property
+    def n_scores(self) -> int:
+        """Numbers that a prediction returns besides its class."""
+        return self.model.scores(np.zeros((1, self.expansion.n_outputs))).size
+
+    @property
+    def meaning(self) -> str:
+        """What the scores are."""
+        model = self.model
+        if model.kind == "regressor":
+            return "The numbers that are predicted."
+        if model.kind == "transformer":
+            return "The features of a row."
+        if model.kind == "expansion":
+            return "The outputs of the machine."
+        if self.n_scores == 1:
+            return "There is one score, positive for class 1."
+        if model.scheme == "one vs one" and not model.votes:
+            return "There is a score for each pair i < j of classes, positive for i."
+        return "There is a score for each class."
+
+    @property
+    def arrays(self) -> list[tuple[str, str, list[str]]]:
+        """Types, names and entries of constant arrays; a single shift or width is none of them."""
+        arrays = [
+            (_C_TYPES.get(packed.format.name, "uint8_t"), self._table(name), c_entries(packed))
+            for name, packed in self.packed.items()
+        ]
+        for name, table in self.tables.integers.items():
+            entries = [f"{number}u" for number in table.data.tolist()]
+            arrays.append((f"{table.data.dtype.name}_t", self._table(name), entries))
+        return arrays
+
+    def _table(self, name: str) -> str:
+        """The name of a table."""
+        return f"{self.name}_table_{name}"
+
+
+def c_entries(array: PackedArray) -> list[str]:
+    """The entries of a packed array as C constants: numbers, codes, or packed bytes."""
+    if array.format.name == "float32":
+        return [c_float(value) for value in array.data.ravel()]
+    if array.format.name == "float16":
+        return [f"{bits}u" for bits in array.data.ravel().view(np.uint16).tolist()]
+    if array.format.name == "int8":
+        return [str(code) for code in array.codes().ravel().tolist()]
+    return [f"{byte}u" for byte in array.data.tolist()]

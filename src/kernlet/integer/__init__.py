@@ -1,0 +1,1 @@
+"""Kernel machines in integers alone, for processors without floating point."""

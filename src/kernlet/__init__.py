@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernlet.export.c import to_c
     from kernlet.export.file import load, save
     from kernlet.export.onnx import to_onnx
+    from kernlet.export.targets import to_package
     from kernlet.least_squares.fisher import KernelFisherDiscriminant
     from kernlet.least_squares.proximal import ProximalClassifier
     from kernlet.lp.l1 import L1KernelClassifier
@@ -50,6 +51,7 @@ __all__ = [
     "save",
     "to_c",
     "to_onnx",
+    "to_package",
 ]
 
 # Importing scikit-learn takes a second or two; the command line must not pay for that
@@ -77,6 +79,7 @@ _HOMES = {
     "save": "kernlet.export.file",
     "to_c": "kernlet.export.c",
     "to_onnx": "kernlet.export.onnx",
+    "to_package": "kernlet.export.targets",
 }
 
 

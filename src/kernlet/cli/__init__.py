@@ -35,7 +35,7 @@ def _new_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> 
     """Check that the output can be written, before any work is done for it."""
     if path is None:
         return None
-    if ctx.params.get("kind") == "c":  # export creates a folder for C
+    if ctx.params.get("kind", "onnx") != "onnx":  # export creates a folder
         if path.exists() and not path.is_dir():
             raise click.BadParameter(f"{path} is a file; name a folder.", ctx, param)
         return path
@@ -139,11 +139,15 @@ def _check_names(*paths: Path | None) -> None:
 def _outputs(options: dict[str, Any]) -> list[Path]:
     """The files that a command will write."""
     output = options["output"]
-    if options.get("kind") != "c":
-        return [] if output is None else [output]
+    kind = options.get("kind", "onnx")
+    if output is None or kind not in ("c", "micropython"):
+        # packages of text replace no file that kernlet did not write
+        return [output] if output is not None and kind == "onnx" else []
     from kernlet.export.c_names import c_file_names, file_identifier
 
-    return [output / name for name in c_file_names(file_identifier(options["model"].stem))]
+    name = file_identifier(options["model"].stem)
+    names = c_file_names(name) if kind == "c" else (f"{name}.kernlet",)
+    return [output / name for name in names]
 
 
 def _keep_inputs(outputs: list[Path], *inputs: Path) -> None:
@@ -331,10 +335,20 @@ def run_compress(**options: Any) -> None:
 @click.option(
     "--to",
     "kind",
-    type=click.Choice(["c", "onnx"]),
+    type=click.Choice(
+        [
+            *("c", "onnx", "arduino", "platformio", "zephyr", "esp-idf"),
+            *("micropython", "javascript", "rust"),
+        ]
+    ),
     required=True,
     is_eager=True,
-    help="The format to write.",
+    help="The format to write: C source, an ONNX graph, or a package for a system.",
+)
+@click.option(
+    "--arithmetic",
+    type=click.Choice(["float", "integer"]),
+    help="Floating point, or integers alone.  [default: float where the format has it]",
 )
 @_choice(
     "--storage",
@@ -346,9 +360,9 @@ def run_compress(**options: Any) -> None:
 @_target
 @_skip_unlabelled
 @_reads_table
-@_output(required=True, help="A folder for C, a file for ONNX.")
+@_output(required=True, help="A file for ONNX, a folder for all others.")
 def run_export(**options: Any) -> None:
-    """Write a machine as C99 source or as an ONNX graph."""
+    """Write a machine as C99 source, as an ONNX graph or as a package for a system."""
     from kernlet.cli.export import run
 
     run(**options)

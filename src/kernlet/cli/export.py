@@ -1,4 +1,4 @@
-"""kernlet export: C99 source or an ONNX graph."""
+"""kernlet export: C99 source, an ONNX graph, or a package for a system."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kernlet.export.c import CSource, to_c
 from kernlet.export.c_names import file_identifier
 from kernlet.export.code_size import CodeSize
 from kernlet.export.onnx import to_onnx
+from kernlet.export.targets import TARGETS, to_package
 
 if TYPE_CHECKING:
     from kernlet.tables.read import TableFile
@@ -24,6 +25,7 @@ def run(
     *,
     model: Path,
     kind: str,
+    arithmetic: str | None,
     storage: str,
     exp: str,
     table: TableFile | None,
@@ -33,28 +35,60 @@ def run(
     """Export, check, and print what came out."""
     if target is not None and table is None:
         raise click.UsageError("--target names a column of a table: give --table too.")
-    if kind == "onnx" and (storage, exp) != ("auto", "polynomial"):
-        raise click.UsageError("--storage and --exp are options of C; ONNX graphs hold float32.")
+    _check_options(kind, arithmetic, storage, exp)
     machine = read_model(model, predicts=False)
     X = y = None
     if table is not None:
         from kernlet.cli.rows import labelled_rows
 
-        # accuracies are measured for C alone
+        # accuracies are not measured for ONNX
         X, y = labelled_rows(
-            machine, table, target, required=False, note=kind == "c", encoded=False
+            machine, table, target, required=False, note=kind != "onnx", encoded=False
         )
-    if kind == "onnx":
-        graph = to_onnx(machine, X=X)
-        with atomic_write(output) as temporary:
-            temporary.write_bytes(graph.SerializeToString())
-        click.echo(
-            f"wrote {printable(output)} ({output.stat().st_size:,} bytes), checked with onnxruntime"
-        )
-        return
-    # the functions in C are named after the model file
+    # the functions in the code are named after the model file
     name = file_identifier(model.stem)
-    source = to_c(machine, output, storage, X=X, y=y, exp=exp, name=name)
+    if kind == "onnx":
+        _write_graph(machine, X, output)
+    elif kind == "c":
+        _write_c(machine, output, storage, X=X, y=y, exp=exp, name=name)
+    else:
+        package = to_package(
+            *(machine, output, kind),
+            X=X,
+            y=y,
+            name=name,
+            arithmetic=arithmetic or "auto",
+            storage=storage,
+        )
+        for line in package.notes:
+            click.echo(line)
+        click.echo(f"wrote {TARGETS[kind].writes}: {', '.join(map(printable, package.files))}")
+
+
+def _check_options(kind: str, arithmetic: str | None, storage: str, exp: str) -> None:
+    """Refuse options that a format does not have, before the model is read."""
+    if kind == "onnx" and (storage, exp) != ("auto", "polynomial"):
+        raise click.UsageError("--storage and --exp are options of C; ONNX graphs hold float32.")
+    if kind == "onnx" and arithmetic == "integer":
+        raise click.UsageError("--arithmetic integer is not for ONNX, whose graphs hold float32.")
+    if kind != "c" and exp != "polynomial":
+        raise click.UsageError("--exp is an option of --to c.")
+    if kind == "c" and arithmetic == "integer":
+        raise click.UsageError("--arithmetic integer is not available for C in this version.")
+    if kind not in ("c", "onnx", *TARGETS):
+        raise click.UsageError(f"--to {kind} is not available in this version.")
+
+
+def _write_graph(machine: Any, X: Any, output: Path) -> None:
+    graph = to_onnx(machine, X=X)
+    with atomic_write(output) as temporary:
+        temporary.write_bytes(graph.SerializeToString())
+    size = output.stat().st_size
+    click.echo(f"wrote {printable(output)} ({size:,} bytes), checked with onnxruntime")
+
+
+def _write_c(machine: Any, output: Path, storage: str, **options: Any) -> None:
+    source = to_c(machine, output, storage, **options)
     chosen = " (the machine's own)" if storage == "auto" and source.storage == "stored" else ""
     click.echo(f"{source.table_bytes:,} bytes of tables, held as {source.storage}{chosen}")
     click.echo(f"before and after, on {source.rounding.n_rows:,} {source.rounding.rows}:")

@@ -6,6 +6,7 @@ from kernlet.export.file import ModelFileError, load, save
 from kernlet.export.onnx import to_onnx
 from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
 from kernlet.export.skl2onnx import register_skl2onnx
+from kernlet.export.targets import Package, to_package
 from kernlet.model.model import Model, as_model
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "LoadedTransformer",
     "Model",
     "ModelFileError",
+    "Package",
     "as_model",
     "load",
     "register_skl2onnx",
@@ -23,4 +25,5 @@ __all__ = [
     "size_report",
     "to_c",
     "to_onnx",
+    "to_package",
 ]

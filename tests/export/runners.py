@@ -1,0 +1,137 @@
+"""Predictions of one machine by every exported form of it, run where its tool is installed.
+
+A runner takes a :class:`Case` and an empty folder, exports the model there, runs what came out on
+the rows of the case, and returns class numbers, or values of a regressor. It calls ``require`` for
+every tool that it needs. RUNNERS has its arithmetic too, which says what it is compared with.
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernlet import CompactKernelClassifier, to_c, to_onnx, to_package
+from kernlet.model.model import Model, as_model
+from kernlet.tables.encode import ColumnEncoding
+from support.c_programs import compiled, run
+from support.exportable_models import classifier, regressor
+
+N_ROWS = 60
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, rows of features for it, and the table that they were made of, if any."""
+
+    model: Model
+    rows: np.ndarray
+    table: dict[str, list[Any]] | None = None
+
+    @property
+    def expected(self) -> np.ndarray:
+        """What Python predicts: class numbers, or values of a regressor."""
+        outputs = self.model.outputs(self.rows)
+        is_classifier = self.model.kind == "classifier"
+        return self.model.codes(outputs) if is_classifier else self.model.scores(outputs)
+
+
+def require(*tools: str) -> None:
+    """Skip a test that needs a program which is not installed."""
+    for tool in tools:
+        if not shutil.which(tool):
+            pytest.skip(f"there is no {tool}")
+
+
+# -- Models ----------------------------------------------------------------------------------------
+
+
+def _case(pair: tuple[Any, np.ndarray]) -> Case:
+    model, X = pair
+    # in float32, which is what most targets read
+    rows = np.float32(X[:: max(1, len(X) // N_ROWS)][:N_ROWS]).astype(float)
+    return Case(as_model(model), rows)
+
+
+def _table() -> Case:
+    random = np.random.RandomState(0)
+    colors, shapes = ["red", "green", "K\u00f6ln"], ["round", "flat"]
+    table: dict[str, list[Any]] = {
+        "weight [g]": [float(w) if w > -1 else None for w in random.normal(size=200).round(3)],
+        "color": [colors[number] for number in random.randint(3, size=200)],
+        "shape": [shapes[number] for number in random.randint(2, size=200)],
+        "length": random.uniform(0, 5, size=200).round(2).tolist(),
+    }
+    encoding = ColumnEncoding.learned(table)
+    rows = encoding.transform(table)
+    labels = np.where(rows.sum(axis=1) > np.median(rows.sum(axis=1)), "ripe", "not ripe")
+    machine = CompactKernelClassifier(10, n_epochs=20, random_state=0).fit(rows, labels)
+    model = replace(as_model(machine), encoding=encoding, feature_names=encoding.feature_names)
+    few = {name: cells[:N_ROWS] for name, cells in table.items()}
+    return Case(model, np.float32(encoding.transform(few)).astype(float), few)
+
+
+#: name -> a function that makes a case
+CASES: dict[str, Callable[[], Case]] = {
+    "packed": lambda: _case(classifier("compact int4 projected")),
+    "steps": lambda: _case(classifier("compact steps")),
+    "binary": lambda: _case(classifier("compact two classes")),
+    "svc": lambda: _case(classifier("svc")),
+    "regressor": lambda: _case(regressor("unlike columns")),
+    "table": _table,
+}
+
+
+@cache
+def case(name: str) -> Case:
+    """A case, made once a process."""
+    return CASES[name]()
+
+
+# -- Runners ---------------------------------------------------------------------------------------
+
+
+def _c(case: Case, folder: Path) -> np.ndarray:
+    require("gcc")
+    return _of_c(case, to_c(case.model, folder, X=case.rows))
+
+
+def _of_c(case: Case, source: Any) -> np.ndarray:
+    """Class numbers or values by the test program of an export to C."""
+    is_classifier = case.model.kind == "classifier"
+    result = run(compiled(source), case.rows, is_classifier)
+    return result[0] if is_classifier else result.reshape(len(case.rows), -1)
+
+
+def _onnx(case: Case, folder: Path) -> np.ndarray:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    graph = to_onnx(case.model, X=case.rows)
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    answer = dict(zip(names, session.run(None, {"X": np.float32(case.rows)}), strict=True))
+    if case.model.kind == "classifier":
+        return np.searchsorted(case.model.classes, answer["label"])
+    return answer["values"]
+
+
+def _arduino(case: Case, folder: Path) -> np.ndarray:
+    """The sketch of the library, with a Serial that reads standard input."""
+    require("g++")
+    from support.arduino import answers
+
+    package = to_package(case.model, folder, "arduino", X=case.rows)
+    return answers(package, case)
+
+
+#: name -> a function that predicts, and its arithmetic
+RUNNERS: dict[str, tuple[Callable[[Case, Path], np.ndarray], str]] = {
+    "c": (_c, "float"),
+    "onnx": (_onnx, "float"),
+    "arduino": (_arduino, "float"),
+}

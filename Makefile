@@ -20,7 +20,12 @@ FLOOR_VENV := .venv-floor-$(FLOOR)
 # What users install, without kernlet itself, which no list of known weaknesses names.
 AUDIT_VENV := .venv-audit
 
-.PHONY: demo test test-all test-floor fuzz audit lint bench reproduce results walk docs clean
+# Compilers and emulators of microcontrollers, and node: Debian's packages.
+DEVICE_TOOLS := gcc gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-avr avr-libc \
+  qemu-user qemu-system-arm simavr libsimavr-dev nodejs
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.PHONY: device-tools demo test test-all test-floor fuzz audit lint bench reproduce results walk docs clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +45,10 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	@touch $@ $(VENV)/.runtime
+
+# What sizes, instruction counts and tests of exported code use, on Debian and Ubuntu.
+device-tools:
+	$(SUDO) apt-get install --yes --no-install-recommends $(DEVICE_TOOLS)
 
 demo: $(VENV)/.runtime
 	$(ONE_THREAD) $(BIN)/kernlet demo --folder demo

@@ -15,6 +15,7 @@ from kernlet.condense.base import DeletedImagesDisplay
 from kernlet.rows import open_rows
 
 OPTIONAL = {"dask", "matplotlib", "onnx", "pandas", "polars", "pyarrow", "rich", "torch"}
+OPTIONAL |= {"unicorn"}
 
 # None in sys.modules would do, but scikit-learn and array-api-compat look for packages there.
 BLOCK = f"""

@@ -31,8 +31,8 @@ from benchmarks.timing import median_seconds
 from kernlet import CompactKernelClassifier, to_c, to_onnx
 from kernlet.compact.plan import StoragePlan
 from kernlet.datasets import load
-from kernlet.export.code_size import TARGETS
 from kernlet.export.rounding import clear_rows
+from kernlet.export.toolchain import TARGETS
 from kernlet.kernels.base import c_float
 from kernlet.model.describe import operations
 from kernlet.model.model import as_model

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-# newlib's small variant, without an operating system below it
-_NEWLIB = ("--specs=nano.specs", "--specs=nosys.specs")
+from kernlet.export.toolchain import TARGETS, Target, ToolError
 
-#: target -> prefix of its compiler and tools, and options of the compiler
-TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "host": ("", ()),
-    "Cortex-M0": ("arm-none-eabi-", ("-mcpu=cortex-m0", "-mthumb", *_NEWLIB)),
-    "Cortex-M4F": (
-        "arm-none-eabi-",
-        ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", *_NEWLIB),
-    ),
-    "ATmega328P": ("avr-", ("-mmcu=atmega328p",)),
-}
-# Each function and table gets a section, so that the linker can leave out what is not called.
-_OPTIONS = ("-std=c99", "-Os", "-ffunction-sections", "-fdata-sections")
 _NOT_CALLED = ("_encode", "_probabilities")  # by a program that only predicts
 _EMPTY_MAIN = "int main(void) { return 0; }\n"
 # The program is linked, never run: the compiler cannot see that predict would read address 0.
@@ -62,10 +47,6 @@ class CodeSize:
     problem: str = ""
 
 
-class _ToolError(Exception):
-    """A compiler or linker refused its input."""
-
-
 def size_report(source: str | PathLike[str]) -> list[CodeSize]:
     """Compile and link a source file for every target whose compiler is installed.
 
@@ -93,51 +74,47 @@ def size_report(source: str | PathLike[str]) -> list[CodeSize]:
     True
     """
     return [
-        _size(Path(source).absolute(), target)
-        for target, (prefix, _) in TARGETS.items()
-        if shutil.which(f"{prefix}gcc") and shutil.which(f"{prefix}size")
+        _size(Path(source).absolute(), name)
+        for name, target in TARGETS.items()
+        if not target.missing
     ]
 
 
-def _size(source: Path, target: str) -> CodeSize:
-    prefix, options = TARGETS[target]
-    compiler = (f"{prefix}gcc", *_OPTIONS, *options)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+def _size(source: Path, name: str) -> CodeSize:
+    target = TARGETS[name]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         try:
-            _run(folder, *compiler, "-fstack-usage", "-c", str(source), "-o", "model.o")
+            target.compile(folder, "-fstack-usage", "-c", str(source), "-o", "model.o")
             stack = _stack(folder)
             # what remains when everything that predict does not reach is left out
             keep = ("-nostdlib", "-r", "-Wl,--gc-sections", f"-Wl,-e,{source.stem}_predict")
-            _run(folder, *compiler, *keep, "model.o", "-o", "kept.o")
-            own, ram = _flash_and_ram(folder, prefix, "kept.o")
-        except _ToolError as error:
-            return CodeSize(target, compiler[0], problem=f"does not compile ({error})")
-        if target == "host":
-            return CodeSize(target, compiler[0], own, None, ram, stack)
+            target.compile(folder, *keep, "model.o", "-o", "kept.o")
+            own, ram = _flash_and_ram(folder, target, "kept.o")
+        except ToolError as error:
+            return CodeSize(name, target.compiler, problem=f"does not compile ({error})")
+        if name == "host":
+            return CodeSize(name, target.compiler, own, None, ram, stack)
         try:
             main = _PREDICTING_MAIN.format(name=source.stem)
-            flash, ram = _linked(folder, prefix, compiler, main, f"-I{source.parent}", "model.o")
-            empty_flash, empty_ram = _linked(folder, prefix, compiler, _EMPTY_MAIN)
-        except _ToolError as error:
+            flash, ram = _linked(folder, target, main, f"-I{source.parent}", "model.o")
+            empty_flash, empty_ram = _linked(folder, target, _EMPTY_MAIN)
+        except ToolError as error:
             problem = f"does not link ({error})"
-            return CodeSize(target, compiler[0], own, None, ram, stack, problem)
-    return CodeSize(target, compiler[0], own, flash - empty_flash, ram - empty_ram, stack)
+            return CodeSize(name, target.compiler, own, None, ram, stack, problem)
+    return CodeSize(name, target.compiler, own, flash - empty_flash, ram - empty_ram, stack)
 
 
-def _linked(
-    folder: Path, prefix: str, compiler: tuple[str, ...], main: str, *arguments: str
-) -> tuple[int, int]:
+def _linked(folder: Path, target: Target, main: str, *arguments: str) -> tuple[int, int]:
     """Flash and RAM of a whole program."""
     (folder / "main.c").write_text(main, encoding="ascii")
-    command = (*compiler, "-Wl,--gc-sections", "main.c", *arguments, "-o", "program", "-lm")
-    _run(folder, *command)
-    return _flash_and_ram(folder, prefix, "program")
+    target.link(folder, "main.c", *arguments)
+    return _flash_and_ram(folder, target, "program")
 
 
-def _flash_and_ram(folder: Path, prefix: str, file: str) -> tuple[int, int]:
+def _flash_and_ram(folder: Path, target: Target, file: str) -> tuple[int, int]:
     """Code, constants and initial values; variables with and without these."""
-    line = _run(folder, f"{prefix}size", file).splitlines()[1]
+    line = target.tool(folder, "size", file)[1]
     text, data, bss = (int(number) for number in line.split()[:3])
     return text + data, data + bss
 
@@ -147,13 +124,3 @@ def _stack(folder: Path) -> int:
     lines = (folder / "model.su").read_text("utf-8").splitlines()
     usage = [(line.split("\t")[0], int(line.split("\t")[1])) for line in lines]
     return sum(size for function, size in usage if not function.endswith(_NOT_CALLED))
-
-
-def _run(folder: Path, *command: str) -> str:
-    """Output of a tool; its first error as an exception."""
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if run.returncode:
-        lines = run.stderr.strip().splitlines() or ["no message"]
-        errors = [line for line in lines if "error" in line or "cannot" in line]
-        raise _ToolError((errors or lines)[0].split("error: ")[-1])
-    return run.stdout

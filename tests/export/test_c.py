@@ -25,7 +25,7 @@ from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
 from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, as_model
-from kernlet.quantization import FORMATS, QuantizedExpansion, encode
+from kernlet.quantization import FORMATS, QuantizedExpansion, encode, encode_sparse
 from kernlet.tables.dates import DateColumn
 from kernlet.tables.encode import (
     CategoryColumn,
@@ -108,6 +108,34 @@ def test_centers_and_projection_may_have_different_formats(formats, tmp_path):
     X = random.normal(size=(20, 6))
     values = run(compiled(to_c(machine, tmp_path, "stored", X=X)), X, False)
     assert_allclose(values, machine.decision_values(X), atol=1e-5)
+
+
+@needs_gcc
+@pytest.mark.parametrize("optimize", ["-Os", "-O2"])
+@pytest.mark.parametrize("n_entries", [None, 2])
+def test_ternary_codes_read_in_order_give_the_bits_of_codes_read_by_number(
+    n_entries, optimize, tmp_path
+):
+    random = np.random.RandomState(0)
+    shapes = {"centers": (23, 7), "coef": (3, 23), "projection": (7, 11)}
+    codes = {name: random.randint(-1, 2, shape).astype(float) for name, shape in shapes.items()}
+    codes["projection"][:, 4] = 0.0  # a feature that no number depends on: NaN there is seen too
+    X = np.float32(random.normal(size=(60, 11)))
+    X[50:55, 4], X[55:, 2] = np.nan, np.nan
+    said = []
+    for format in ("ternary", "int8"):  # whose codes have a byte each
+        packed = {name: encode(0.5 * c, FORMATS[format], 0.5) for name, c in codes.items()}
+        if n_entries is not None:
+            packed["coef"] = encode_sparse(0.5 * codes["coef"], n_entries, FORMATS[format], 0.5)
+        machine = QuantizedExpansion(0.3, intercept=np.ones(3), shift=0.1, scale=1.7, **packed)
+        source = to_c(machine, tmp_path, "stored", X=X[:50])
+        assert ("next_digit" in (tmp_path / "model.c").read_text()) == (format == "ternary")
+        build = ["gcc", *STRICT, optimize, "model.c", "test_model.c", "-o", "run", "-lm"]
+        subprocess.run(build, cwd=source.folder, check=True)
+        said.append(run(tmp_path / "run", X, False))
+    assert np.isfinite(said[0][:50]).all()
+    assert np.isnan(said[0][50:]).all()
+    assert_array_equal(said[0], said[1])
 
 
 @needs_gcc

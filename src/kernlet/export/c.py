@@ -37,16 +37,15 @@ from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model, as_model
+from kernlet.quantization import encode
 
 #: Relative error of the exponential that needs no library.
 EXP_ERROR = 3e-7
-_C_TYPES = {"float32": "float", "float16": "uint16_t", "int8": "int8_t"}  # bytes otherwise
 _MATH_CALL = re.compile(r"\b[a-z]\w*f\(")  # float functions of <math.h> end in f
 # What the code of a kernel may use besides, which gets the prefix of all names.
 _OWN_NAME = re.compile(r"\b(EXP|hyperbolic_tangent|log_plus_one|\w+_at)\b")
 _LARGEST_SUM = 1e38  # a third of what float32 holds
 _TEST_ROWS = 16
-_LISTED_FEATURES = 1000
 # NumPy adds the same float32 numbers in another order than the code: their errors are of the same
 # size, but not equal. With this factor the code stays below half of what its test accepts.
 _ERROR_FACTOR = 4.0
@@ -261,6 +260,22 @@ class _FloatCode(Interface):
         has_softmax = bool(self.model.temperature) and not self.has_one_score
         is_counted = self.model.scheme == "one vs one" and not self.model.break_ties
         return has_softmax or is_counted or self.model.scheme == "one vs rest"
+
+    @property
+    def in_order(self) -> set[str]:
+        """Ternary tables, read in order: one code by its number takes two run-time divisions."""
+        names = ("projection", "centers", "coef")
+        return {n for n in names if n in self.packed and self.packed[n].format.name == "ternary"}
+
+    @property
+    def arrays(self) -> list[tuple[str, str, list[str]]]:
+        """Constant arrays, a projection that is read in order by features."""
+        packed = self.packed
+        if "projection" in self.in_order:
+            projection = packed["projection"]
+            codes = encode(projection.codes().T.astype(float), projection.format, 1.0)
+            packed = packed | {"projection": codes}
+        return self.constant_arrays(packed)
 
     @cached_property
     def kernel_code(self) -> str:

@@ -168,9 +168,13 @@ class Interface:
     @property
     def arrays(self) -> list[tuple[str, str, list[str]]]:
         """Types, names and entries of constant arrays; a single shift or width is none of them."""
+        return self.constant_arrays(self.packed)
+
+    def constant_arrays(self, packed: dict[str, PackedArray]) -> list[tuple[str, str, list[str]]]:
+        """The same of given packed arrays and of the tables of integers."""
         arrays = [
-            (_C_TYPES.get(packed.format.name, "uint8_t"), self._table(name), c_entries(packed))
-            for name, packed in self.packed.items()
+            (_C_TYPES.get(array.format.name, "uint8_t"), self._table(name), c_entries(array))
+            for name, array in packed.items()
         ]
         for name, table in self.tables.integers.items():
             entries = [f"{number}u" for number in table.data.tolist()]

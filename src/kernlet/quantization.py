@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap, CurvedMap, StepMap
 from kernlet.expansion import KernelExpansion
+from kernlet.integer.build import Parts, build
+from kernlet.integer.machine import IntegerMachine
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
@@ -502,6 +504,65 @@ class QuantizedExpansion(KernelExpansion):
     def replaced(self, **changes: Any) -> QuantizedExpansion:
         """The expansion with other arguments of the constructor."""
         return QuantizedExpansion(**(self._arguments() | changes))
+
+    def integer_machine(self, rows: Any) -> IntegerMachine:
+        """The machine in integers alone; ``rows`` of features set the ranges of its inputs."""
+        packed, coef = self.packed, self.packed["coef"]
+        is_sparse, centers = isinstance(coef, SparsePackedArray), packed["centers"]
+        kernel, factor = self.kernel.scaled(centers.step)
+        projection, log_widths = packed["projection"], packed.get("log_gamma")
+        parts = Parts(
+            n_features=self.n_features,
+            kernel=kernel,
+            centers=centers.codes().astype(np.int64),
+            center_levels=centers.format.n_levels,
+            coef=(coef.values.codes() if is_sparse else coef.codes().T).astype(np.int64),
+            outputs=coef.outputs() if is_sparse else None,
+            coef_step=coef.step * factor,
+            intercept=self.intercept,
+            shift=np.atleast_1d(as_numbers(self.shift)).astype(np.float64),
+            scale=1 / np.atleast_1d(as_numbers(self.scale)).astype(np.float64),
+            is_asinh=self.is_asinh,
+            steps=None if self.steps is None else self.steps.decoded(),
+            projection=None if projection is None else projection.codes(),
+            projection_step=1.0 if projection is None else projection.step / centers.step,
+            unit=1 / centers.step,
+            block=self.block,
+            log_widths=None if log_widths is None else (log_widths.codes(), log_widths.step),
+        )
+        return build(parts, np.asarray(rows))
+
+    def integer_values(self, X: Any, rows: Any = None) -> NDArray[np.int64]:
+        """Scores of the rows of X as code without floating point computes them, to the last bit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        rows : array-like of shape (n_rows, n_features), default=None
+            Rows that set the ranges of the 16-bit inputs; those of X by default.
+
+        Returns
+        -------
+        scores : ndarray of int64 of shape (n_samples, n_outputs)
+            In units of ``integer_machine(rows).score_step``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernlet import QuantizedExpansion
+        >>> from kernlet.quantization import FORMATS, encode
+        >>> centers = encode(np.array([[0.0, 1.0], [2.0, 0.0]]), FORMATS["int4"])
+        >>> coef = encode(np.array([[1.0, -1.0]]), FORMATS["int4"])
+        >>> f = QuantizedExpansion(np.array([0.5]), centers, coef, np.zeros(1, np.float32))
+        >>> X = np.array([[0.0, 1.0], [1.0, 0.5]])
+        >>> step = f.integer_machine(X).score_step
+        >>> (step * f.integer_values(X)).round(3), f.decision_values(X).round(3)
+        (array([[ 0.903],
+               [-0.059]]), array([[ 0.903],
+               [-0.059]]))
+        """
+        machine = self.integer_machine(X if rows is None else rows)
+        return machine.scores(machine.quantized(X))
 
     def _arguments(self) -> dict[str, Any]:
         packed = self.packed

@@ -12,16 +12,23 @@ from kernlet.affine import CurvedMap
 from kernlet.export.c_tables import Tables, is_packed, pack
 from kernlet.integer.build import Parts, build
 from kernlet.integer.machine import IntegerMachine
+from kernlet.kernels.laplacian import Laplacian
 from kernlet.model.model import Model
 from kernlet.quantization import FORMATS, QuantizedExpansion, SparsePackedArray, encode
 
 _INT8 = FORMATS["int8"]
-#: Largest error of a score in integers, relative to the largest score, that is not refused.
-INTEGER_TOLERANCE = 0.02
+# Largest error of a score in integers, relative to the largest score, that is not refused; trained
+# machines have a tenth of it at most.
+_TOLERANCE = 0.02
+_CHECKED_ROWS = 300
+_ONE_POINT = 1e-6  # of gamma |z|^2: kernel values have 16 bits
 
 
-def integer_tables(model: Model, storage: str = "auto") -> Tables:
-    """The tables of a model, every one of centers, coefficients and a matrix with integer codes."""
+def integer_tables(model: Model, storage: str = "auto") -> tuple[Model, Tables]:
+    """The model after its numbers were rounded, and its tables.
+
+    Those of centers, coefficients and a matrix have integer codes.
+    """
     if storage == "auto":
         storage = "stored" if is_packed(model.expansion) else "int8"
     if storage not in ("stored", "int8"):
@@ -31,12 +38,25 @@ def integer_tables(model: Model, storage: str = "auto") -> Tables:
         )
     if storage == "stored" and isinstance(model.expansion, QuantizedExpansion):
         model = replace(model, expansion=_with_codes(model.expansion))
-    tables = pack(model, storage)[1]
+    rounded, tables = pack(model, storage)
     projection = tables.packed.get("projection")
     if projection is not None and projection.format.n_levels is None:  # of a PCA in front
         packed = {**tables.packed, "projection": encode(projection.decoded(), _INT8)}
         tables = replace(tables, packed=packed)
-    return tables
+    if _are_one_point(tables):
+        centers = tables.packed["centers"]
+        zeros = encode(np.zeros(centers.shape), centers.format, 1.0)
+        tables = replace(tables, packed={**tables.packed, "centers": zeros})
+    return rounded, tables
+
+
+def _are_one_point(tables: Tables) -> bool:
+    """Whether the centers differ by rounding alone: a single one, shifted to 0."""
+    centers, gamma = tables.packed["centers"], np.max(getattr(tables.kernel, "gamma", 1.0))
+    is_l1 = isinstance(tables.kernel, Laplacian)
+    sizes = np.abs(centers.decoded().astype(np.float64)) ** (1 if is_l1 else 2)
+    is_near = gamma * float(sizes.sum(axis=1).max(initial=0.0)) < _ONE_POINT
+    return tables.kernel.is_translation_invariant and bool(is_near)
 
 
 def _with_codes(expansion: QuantizedExpansion) -> QuantizedExpansion:
@@ -53,10 +73,24 @@ def _with_codes(expansion: QuantizedExpansion) -> QuantizedExpansion:
     return expansion.replaced(**changes) if changes else expansion
 
 
-def integer_machine(model: Model, tables: Tables, rows: Floats) -> IntegerMachine:
-    """The machine of tables with codes; ``rows`` of features set the ranges of its inputs."""
-    pairs = model.scheme == "one vs one" and model.classes is not None
-    return build(_parts(tables, model.n_features), rows, len(model.classes) - 1 if pairs else 1)
+def integer_machine(rounded: Model, tables: Tables, rows: Floats) -> IntegerMachine:
+    """The machine of tables with codes; ``rows`` of features set the ranges of its inputs.
+
+    Refused where its scores of these rows are not those of the rounded model.
+    """
+    pairs = rounded.scheme == "one vs one" and rounded.classes is not None
+    n_sums = len(rounded.classes) - 1 if pairs else 1
+    machine = build(_parts(tables, rounded.n_features), rows, n_sums)
+    sample = rows[:: -(-len(rows) // _CHECKED_ROWS)]
+    exact = rounded.outputs(sample)
+    error = float(np.abs(integer_outputs(machine, sample) - exact).max())
+    size = max(1.0, float(np.abs(exact).max()))
+    if not error <= _TOLERANCE * size:
+        raise ValueError(
+            f"In integers the scores are off by {error:.3g} where they go up to {size:.3g}: scale "
+            "the features, or export the machine in float."
+        )
+    return machine
 
 
 def _parts(tables: Tables, n_features: int) -> Parts:

@@ -54,9 +54,9 @@ def exp2_neg(t: Integers, fraction: int, more: int = 0) -> Integers:
     n = (t >> fraction) + more
     rest = t & ((1 << fraction) - 1)
     i = rest >> (fraction - 5)
-    shift = fraction - 13  # the next eight bits
-    r = (rest >> shift if shift >= 0 else rest << -shift) & 255
-    value = POWERS[i] - (((POWERS[i] - POWERS[i + 1]) * r) >> 8)
+    shift = fraction - 16  # the next eleven bits: entries differ by less than 2^11
+    r = (rest >> shift if shift >= 0 else rest << -shift) & 2047
+    value = POWERS[i] - (((POWERS[i] - POWERS[i + 1]) * r) >> 11)
     n = np.minimum(n, 17)  # beyond 16 the value is 0
     return np.where(n > 16, 0, (value + ((1 << n) >> 1)) >> n)
 
@@ -65,8 +65,8 @@ def log2_int(y: Integers) -> Integers:
     """65536 log2(y), for y from 1 to 2^32 - 1."""
     n = np.frexp(y.astype(np.float64))[1].astype(np.int64) - 1  # bits but one: exact below 2^53
     m = y << (31 - n)
-    i, r = (m >> 26) & 31, (m >> 18) & 255
-    return (n << 16) + LOGARITHMS[i] + (((LOGARITHMS[i + 1] - LOGARITHMS[i]) * r) >> 8)
+    i, r = (m >> 26) & 31, (m >> 15) & 2047
+    return (n << 16) + LOGARITHMS[i] + (((LOGARITHMS[i + 1] - LOGARITHMS[i]) * r) >> 11)
 
 
 def square_root(y: Integers) -> Integers:
@@ -88,6 +88,8 @@ class Rescale(NamedTuple):
     def by(cls, ratio: float) -> Rescale:
         """The one that multiplies by a positive ratio, to 16 bits."""
         mantissa, exponent = np.frexp(ratio)  # ratio = mantissa 2^exponent, mantissa in [1/2, 1)
+        if exponent < -30:  # 32 bits become 0
+            return cls(0, 0)
         return cls(min(int(np.rint(mantissa * 65536)), 65535), -int(exponent))
 
     @property

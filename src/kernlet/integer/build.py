@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,13 @@ _ASINH_BITS = (8, 14)
 # Beyond this alpha the kernel is the Gaussian to 16 bits: they differ by 0.27 / alpha.
 _GAUSSIAN_ALPHA = 8192.0
 _MOST_VALUE_SHIFT = 12
+_FEWEST_BITS = 5  # of a fraction, which is an index into the table of powers
+_TOO_NARROW = (
+    "In integers the kernel of this machine is too narrow for its centers: export it in float."
+)
 _WIDTH_BITS = 20
+_FAR_FROM_ZERO = 32.0
+_CONSTANT = 1e-12  # rows whose features are all smaller say nothing of their range
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +53,7 @@ class Parts:
     """A machine as codes and steps, centers being codes of step 1.
 
     f_c(x) = coef_step sum_j coef[j, c] k(u, centers[j]) + intercept[c], with
-    u = projection_step projection h(v), or u = unit h(v), and v = (means(x) - shift) * scale.
+    u = projection_step projection h(v), or u = unit h(v), and v = means((x - shift) * scale).
     """
 
     n_features: int
@@ -70,11 +76,12 @@ class Parts:
 
     def scaled(self, rows: Floats) -> Floats:
         """Scaled features, before an asinh."""
+        rows = (rows - self.shift) * self.scale
         if self.block > 1:
             side = math.isqrt(rows.shape[1]) // self.block
             shape = (len(rows), side, self.block, side, self.block)
             rows = rows.reshape(shape).mean(axis=(2, 4)).reshape(len(rows), -1)
-        return (rows - self.shift) * self.scale
+        return rows
 
     def curved(self, v: Floats) -> Floats:
         """Scaled features behind the asinh."""
@@ -113,6 +120,7 @@ def build(parts: Parts, rows: Any, n_sums: int = 1) -> IntegerMachine:
         Where no choice of scales fits in 32 bits, or the kernel has no form in integers.
     """
     rows = np.asarray(rows, dtype=np.float64)
+    parts = _in_units_of_the_width(parts)
     kernel = _kernel_of_distances(parts, rows)
     kernel = _kernel_of_products(parts, rows) if kernel is None else kernel
     front = _front(parts, rows, kernel["per_unit"])
@@ -129,6 +137,20 @@ def build(parts: Parts, rows: Any, n_sums: int = 1) -> IntegerMachine:
         **front,
         **kernel,
         **scores,
+    )
+
+
+def _in_units_of_the_width(parts: Parts) -> Parts:
+    """Where all centers are 0, and the unit of their codes means nothing, the one of the width."""
+    gamma = float(np.max(getattr(parts.kernel, "gamma", 0.0)))
+    if parts.centers.any() or not parts.kernel.is_translation_invariant or not gamma > 0:
+        return parts
+    step = (1 / (16 * gamma)) ** (1.0 if parts.kernel.name == "laplacian" else 0.5)
+    return replace(
+        parts,
+        kernel=parts.kernel.scaled(step)[0],
+        unit=parts.unit / step,
+        projection_step=parts.projection_step / step,
     )
 
 
@@ -155,17 +177,17 @@ def _kernel_of_distances(parts: Parts, rows: Floats) -> dict[str, Any] | None:
     if is_rational:
         bits = min(scaled + shift, 30)
         # 2^bits + D G / 2^16 must stay below 2^32
-        while bits > 0 and 2.0**bits * (1 + largest * float(factor.max())) > _UINT32:
+        while 2.0**bits * (1 + largest * float(factor.max())) > _UINT32:
             bits -= 1
+        if bits < _FEWEST_BITS:
+            raise ValueError(_TOO_NARROW)
         shift = max(0, min(shift, bits - scaled))
         widths = factor * 2.0 ** (16 + bits - shift)
         rational, fraction = _rational(bits, alpha)
     else:
         fraction = min(scaled + shift, 31)
-        if fraction < 5:
-            raise ValueError(
-                "In integers the kernel is too narrow for its centers: scale the data."
-            )
+        if fraction < _FEWEST_BITS:
+            raise ValueError(_TOO_NARROW)
         widths = factor * 2.0 ** (16 + fraction - shift)
     log_widths = None
     G = np.minimum(np.rint(widths), 65535).astype(np.int64)
@@ -259,12 +281,13 @@ def _kernel_of_products(parts: Parts, rows: Floats) -> dict[str, Any]:
     if not gamma > 0:
         raise ValueError("In integers the gamma of a kernel must be positive: export it in float.")
     mapped = parts.mapped(rows)
-    farthest = _FEATURE_ROOM * max(float(np.abs(mapped).max()), 1e-30)
+    largest_feature = float(np.abs(mapped).max())
+    farthest = _FEATURE_ROOM * (largest_feature if largest_feature > _CONSTANT else 1.0)
     sums = np.abs(parts.centers).astype(np.int64).sum(axis=1)
     limit = min(INT16, _INT32 // max(1, int(sums.max(initial=0))))
     per_unit = limit / farthest
     largest_product = limit * int(sums.max(initial=0))
-    largest_base = gamma * largest_product / per_unit + abs(coef0)
+    largest_base = gamma * largest_product / per_unit + abs(coef0) or 1.0
     seen = np.abs(gamma * (mapped @ parts.centers.T) + coef0).max()
     fraction, degree = 0, 1
     if kernel.name == "sigmoid":
@@ -279,7 +302,7 @@ def _kernel_of_products(parts: Parts, rows: Floats) -> dict[str, Any]:
         degree = int(getattr(kernel, "degree", 1))
         # a clamped product is exact for the linear kernel, whose bound is small enough
         top = largest_base if kernel.name == "linear" else min(_BASE_ROOM * seen, largest_base)
-        unit, largest = INT16 / top, INT16
+        unit, largest = INT16 / (top or 1.0), INT16
         value = (1 / unit) if degree == 1 else (32768 / unit) ** degree / 32768
     base = Rescale.by(gamma * unit / per_unit)
     bounds = (
@@ -310,7 +333,8 @@ def _kernel_of_products(parts: Parts, rows: Floats) -> dict[str, Any]:
 
 def _front(parts: Parts, rows: Floats, per_unit: float) -> dict[str, Any]:
     """Constants from inputs to mapped features, of which ``per_unit`` are a unit of codes."""
-    widest = max(float(np.abs(parts.scaled(rows)).max()), 1e-30)
+    widest = float(np.abs(parts.scaled(rows)).max())
+    widest = widest if widest > _CONSTANT else 1.0
     projection, asinh, rescale, room = parts.projection, None, None, INT16
     if projection is None:
         per = per_unit * parts.unit  # integers in a unit of h(v)
@@ -334,6 +358,8 @@ def _front(parts: Parts, rows: Floats, per_unit: float) -> dict[str, Any]:
             np.rint(parts.steps.jumps * per).astype(np.int64),
         )
         jumps = int(np.bincount(steps.features, np.abs(steps.jumps)).max())
+    if rescale is not None:  # the product may be shifted to the left
+        room = min(room, math.floor(_INT32 / (norm * max(1.0, rescale.ratio))))
     high = _largest_feature(asinh, room - jumps)
     low = -high if steps or asinh or projection is not None else -32768
     largest = (high if asinh is None else int(asinh(np.array([high]))[0])) + jumps
@@ -370,7 +396,9 @@ def _inputs(parts: Parts, rows: Floats, per: float) -> dict[str, Any]:
     are_whole = bool((rows == np.rint(rows)).all()) and float(np.abs(rows).max()) <= INT16
     has_one_scale = len(parts.shift) == len(parts.scale) == 1
     are_small = float(np.abs(rows).max()) * area <= INT16
-    if are_whole and has_one_scale and are_small:
+    # with a mean of many deviations, the 16 bits of a multiplier are too few
+    is_near_zero = float(np.abs(parts.shift * parts.scale).max()) < _FAR_FROM_ZERO
+    if are_whole and has_one_scale and are_small and is_near_zero:
         factor = per * float(parts.scale[0])
         front = Front(*_fixed_point(factor / area, factor * float(parts.shift[0])))
         return {
@@ -382,23 +410,29 @@ def _inputs(parts: Parts, rows: Floats, per: float) -> dict[str, Any]:
             "bounds": (_count_bound(*front),),
         }
     scale: Any = area / (parts.scale.astype(np.float64) * per)
-    counts = None
-    if are_whole:
-        factors, offsets = 1 / scale, parts.shift / scale
-        wide = (np.broadcast_to(values, parts.n_features) for values in (factors, offsets))
-        try:
-            numbers = np.array([_fixed_point(*pair) for pair in zip(*wide, strict=True)])
-            counts = Counts(*numbers.T.astype(np.int64))
-        except ValueError:  # then there is no such function
-            counts = None
+    counts = _counts(parts, scale) if are_whole else None
     return {
         "offset": parts.shift.astype(np.float32),
         "scale": scale.astype(np.float32),
         "is_counts": False,
         "counts": counts,
         "front": None,
-        "bounds": () if counts is None else (_count_bound(*counts),),
+        "bounds": () if counts is None else (_count_bound(*counts[1:]),),
     }
+
+
+def _counts(parts: Parts, scale: Any) -> Counts | None:
+    """How whole numbers become inputs; None where 16 bits do not hold their means or scales."""
+    shift, scale = (np.broadcast_to(values, parts.n_features) for values in (parts.shift, scale))
+    base = np.rint(shift)
+    if float(np.abs(base).max()) > INT16:
+        return None
+    try:
+        pairs = zip(1 / scale, (shift - base) / scale, strict=True)
+        numbers = np.array([_fixed_point(*pair) for pair in pairs], dtype=np.int64)
+    except ValueError:
+        return None
+    return Counts(base.astype(np.int64), *numbers.T)
 
 
 def _count_bound(multiplier: Any, offset: Any, shift: Any) -> Bound:
@@ -425,9 +459,10 @@ def _scores(parts: Parts, kernel: dict[str, Any], n_sums: int) -> tuple[dict[str
     """Intercepts, the step of the scores and the bits of kernel values, for sums of 32 bits."""
     coef = np.abs(parts.coef).astype(np.int64)
     n_outputs = len(parts.intercept)
-    outputs = np.broadcast_to(np.arange(n_outputs), coef.shape)
-    outputs = outputs if parts.outputs is None else parts.outputs
-    sums = np.bincount(outputs.ravel(), coef.ravel(), n_outputs)
+    if parts.outputs is None:
+        sums = coef.sum(axis=0)
+    else:
+        sums = np.bincount(parts.outputs.ravel(), coef.ravel(), n_outputs)
     for shift in range(_MOST_VALUE_SHIFT + 1):
         step = parts.coef_step * kernel["value_unit"] * 2.0**shift
         intercept = np.rint(parts.intercept.astype(np.float64) / step)

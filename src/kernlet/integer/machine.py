@@ -64,11 +64,21 @@ class Front(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The same with numbers for each feature, for whole numbers that are no inputs yet."""
+    """((c - base) multiplier - offset + half) >> shift: whole numbers to inputs, by features.
 
+    All but the differences, which are clamped to 16 bits, and the sum fit in 16 bits.
+    """
+
+    base: Integers
     multiplier: Integers
     offset: Integers
     shift: Integers
+
+    def __call__(self, counts: Integers) -> Integers:
+        """Inputs."""
+        differences = np.clip(counts - self.base, -32768, INT16)
+        products = differences * self.multiplier - self.offset + ((1 << self.shift) >> 1)
+        return np.clip(products >> self.shift, -32768, INT16)
 
 
 class Asinh(NamedTuple):
@@ -226,10 +236,7 @@ class IntegerMachine:
     def counted(self, counts: Any) -> Integers:
         """Inputs from rows of whole numbers that fit in 16 bits."""
         rows = np.asarray(counts).astype(np.int64)
-        if self.counts is None:
-            return rows
-        multiplier, offset, shift = self.counts
-        return np.clip((rows * multiplier - offset + ((1 << shift) >> 1)) >> shift, -32768, INT16)
+        return rows if self.counts is None else self.counts(rows)
 
     def scores(self, inputs: Any) -> Integers:
         """Scores of rows of inputs, of shape (n_samples, n_outputs)."""

@@ -42,6 +42,10 @@ class Cauchy(Kernel):
         """C, given the sum of squared differences."""
         return f"return 1.0f / (1.0f + {s} / {self.c_parameter('scale')});"
 
+    def js_code(self, s):
+        """JavaScript, given the same sum."""
+        return f"1 / (1 + {s} / {self.js_parameter('scale')})"
+
     def onnx_nodes(self, graph, x, centers):
         """ONNX, by way of all differences: rows x centers x features."""
         rows = graph.node("Unsqueeze", x, graph.integers([1]))

@@ -20,6 +20,7 @@ from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
 from support.c_programs import compiled, run
 from support.exportable_models import classifier, regressor
+from support.node_programs import run_modules, values
 
 N_ROWS = 60
 
@@ -129,9 +130,26 @@ def _arduino(case: Case, folder: Path) -> np.ndarray:
     return answers(package, case)
 
 
+def _javascript(case: Case, folder: Path) -> np.ndarray:
+    """The module in node; a table goes through encode."""
+    require("node")
+    path = to_package(case.model, folder, "javascript").files[0]
+    rows = case.rows
+    if case.table is not None:
+        columns = zip(*case.table.values(), strict=True)
+        cells = [dict(zip(case.table, row, strict=True)) for row in columns]
+        rows = np.array(values(run_modules(folder, [(path, [], cells)])[0]["encode"]))
+    (result,) = run_modules(folder, [(path, rows, [])])
+    predicted = values(result["predict"])
+    if case.model.kind == "classifier":
+        return np.array([result["classes"].index(label) for label in predicted])
+    return np.array(predicted)
+
+
 #: name -> a function that predicts, and its arithmetic
 RUNNERS: dict[str, tuple[Callable[[Case, Path], np.ndarray], str]] = {
     "c": (_c, "float"),
     "onnx": (_onnx, "float"),
     "arduino": (_arduino, "float"),
+    "javascript": (_javascript, "float"),
 }

@@ -15,6 +15,7 @@ from kernlet.atomic import atomic_writes
 from kernlet.export.c import CSource, to_c
 from kernlet.export.c_interface import environment
 from kernlet.export.c_names import file_identifier
+from kernlet.export.javascript import javascript
 from kernlet.export.rounding import feature_rows, likely_rows
 from kernlet.kernels.base import as_float32, c_float
 from kernlet.model.model import Model, as_model
@@ -91,8 +92,8 @@ def to_package(
     folder : str or path
         The folder of the package, created if it does not exist. Files of an older export are
         replaced; a file that kernlet did not write is never replaced.
-    target : {"arduino", ...}
-        The system: an Arduino library.
+    target : {"arduino", "javascript", ...}
+        The system: an Arduino library; a JavaScript module with its TypeScript declarations.
     X : array-like of shape (n_samples, n_features), default=None
         Rows to compare on, as in :func:`kernlet.to_c`; the first one is in the example.
     y : array-like of shape (n_samples,), default=None
@@ -297,4 +298,5 @@ def arduino(model: Model, **options: Any) -> tuple[Files, list[str]]:
 #: name -> what the target writes and how
 TARGETS: dict[str, Target] = {
     "arduino": Target("an Arduino library", arduino, has_storage=True),
+    "javascript": Target("a JavaScript module", javascript, ("float",)),
 }

@@ -44,6 +44,7 @@ class Kernel:
       synthetic centers;
     - :meth:`fits_float32`: faster training in single precision;
     - :meth:`c_code`, :meth:`scaled`: export to C, and to C with int8 or float16 storage;
+    - :meth:`js_code`: export to JavaScript;
     - :meth:`onnx_nodes`: export to ONNX;
     - :meth:`on`: prediction on a GPU.
 
@@ -62,6 +63,8 @@ class Kernel:
     #: In C, what one feature adds to the sum that :meth:`c_code` receives, for
     #: translation-invariant kernels; t is the difference of the two numbers.
     c_term: ClassVar[str] = "t * t"
+    #: The same in JavaScript.
+    js_term: ClassVar[str] = "t * t"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -225,6 +228,18 @@ class Kernel:
         """A parameter as a C expression: a constant, or the entry of center j."""
         value = getattr(self, name)
         return c_float(np.ravel(value)[0]) if np.size(value) == 1 else f"{name}_at(j)"
+
+    def js_code(self, s: str) -> str:
+        """A JavaScript expression of k in double precision, given the expression ``s``.
+
+        s is x.z or, for translation-invariant kernels, the sum of ``js_term`` over the features.
+        """
+        raise ValueError(f"{type(self).__name__} cannot be exported to JavaScript: define js_code.")
+
+    def js_parameter(self, name: str) -> str:
+        """A parameter as a JavaScript expression: a constant, or the entry of center j."""
+        value = getattr(self, name)
+        return repr(float(np.ravel(value)[0])) if np.size(value) == 1 else f"{name}[j]"
 
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """Add the nodes of K(x, centers) to a :class:`kernlet.export.onnx.Graph`.

@@ -50,6 +50,7 @@ class Laplacian(Kernel):
     limits: ClassVar[dict[str, tuple[float, float]]] = {"gamma": (0.0, LARGEST_PARAMETER)}
     is_translation_invariant: ClassVar[bool] = True
     c_term: ClassVar[str] = "(float)fabsf(t)"  # a double in old libraries of AVR
+    js_term: ClassVar[str] = "Math.abs(t)"
 
     def evaluate(self, X: Matrix, Z: Matrix, x_norms: Floats, z_norms: Floats) -> Floats:
         """exp(-gamma |x - z|_1); distances are float64, values in the precision of the norms.
@@ -103,6 +104,11 @@ class Laplacian(Kernel):
         if self.gamma < _LEAST_GAMMA_C:
             s = f"({s} > 3.4e38f ? 3.4e38f : {s})"
         return f"return EXP(-{self.c_parameter('gamma')} * {s});"
+
+    def js_code(self, s: str) -> str:
+        """The exponential, of at least the exponent that :meth:`evaluate` takes."""
+        least = LEAST_EXPONENT[np.dtype(np.float64)]
+        return f"Math.exp(Math.max({least}, -({self.js_parameter('gamma')} * {s})))"
 
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """exp(-gamma sum_i |x_i - z_i|), a few features at once: ONNX has no such distance."""

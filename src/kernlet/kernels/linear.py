@@ -44,6 +44,10 @@ class Linear(Kernel):
         """The inner product itself."""
         return f"return {s};"
 
+    def js_code(self, s: str) -> str:
+        """The inner product itself."""
+        return s
+
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """X Z'."""
         return str(graph.node("MatMul", x, graph.floats(centers.T)))

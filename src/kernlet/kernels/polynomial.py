@@ -77,6 +77,11 @@ class Polynomial(Kernel):
             "return b;"
         )
 
+    def js_code(self, s: str) -> str:
+        """(gamma x.z + coef0)^degree."""
+        gamma, coef0 = self.js_parameter("gamma"), self.js_parameter("coef0")
+        return f"({gamma} * {s} + {coef0}) ** {int(self.degree)}"
+
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """(gamma X Z' + coef0)^degree."""
         scaled = graph.floats(self.gamma * centers.T)

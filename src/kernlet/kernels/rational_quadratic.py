@@ -115,6 +115,11 @@ class RationalQuadratic(Kernel):
         ratio = f"{distance} * {c_float(1 / self.alpha)}"
         return f"return EXP(-{c_float(self.alpha)} * log_plus_one({ratio}));"
 
+    def js_code(self, s: str) -> str:
+        """The power by way of its logarithm, as :meth:`of_products` computes it."""
+        gamma, alpha = self.js_parameter("gamma"), self.js_parameter("alpha")
+        return f"Math.exp(-{alpha} * Math.log1p({gamma} / {alpha} * {s}))"
+
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """(1 + max(0, g |z|^2 - 2 g x.z + g |x|^2))^-alpha with g = gamma / alpha."""
         if self.alpha > _GAUSSIAN_ALPHA:

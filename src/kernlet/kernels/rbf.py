@@ -103,6 +103,11 @@ class RBF(Kernel):
             s = f"({s} > 3.4e38f ? 3.4e38f : {s})"
         return f"return EXP(-{self.c_parameter('gamma')} * {s});"
 
+    def js_code(self, s: str) -> str:
+        """The exponential, of at least the exponent that :meth:`of_products` takes."""
+        least = LEAST_EXPONENT[np.dtype(np.float64)]
+        return f"Math.exp(Math.max({least}, -({self.js_parameter('gamma')} * {s})))"
+
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """exp(min(0, 2 gamma x.z - gamma |z|^2 - gamma |x|^2))."""
         gamma: Floats = np.atleast_1d(self.gamma).astype(float)

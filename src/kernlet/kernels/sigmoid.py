@@ -58,6 +58,11 @@ class Sigmoid(Kernel):
         gamma, coef0 = self.c_parameter("gamma"), self.c_parameter("coef0")
         return f"return hyperbolic_tangent({gamma} * {s} + {coef0});"
 
+    def js_code(self, s: str) -> str:
+        """tanh(gamma x.z + coef0)."""
+        gamma, coef0 = self.js_parameter("gamma"), self.js_parameter("coef0")
+        return f"Math.tanh({gamma} * {s} + {coef0})"
+
     def onnx_nodes(self, graph: Any, x: str, centers: Floats) -> str:
         """tanh(gamma X Z' + coef0)."""
         scaled = graph.floats(self.gamma * centers.T)

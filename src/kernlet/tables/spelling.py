@@ -87,13 +87,13 @@ def _by_key(
 
 def _keys(categories: Collection[str]) -> list[Key]:
     """How cells are compared with these categories, the strictest way first."""
-    kind = _kind(categories)
+    kind = category_kind(categories)
     if kind in ("boolean", "number"):
         return [_value, _single_precision]
     return [_moment if kind == "date" else _plain]
 
 
-def _kind(categories: Collection[str]) -> str:
+def category_kind(categories: Collection[str]) -> str:
     """Whether cells are compared as booleans, numbers, dates or texts."""
     n_booleans = sum(_plain(text) in _BOOLEANS for text in categories)
     if 0 < n_booleans == len(categories):
@@ -108,7 +108,7 @@ def _kind(categories: Collection[str]) -> str:
 def one_spelling(texts: Iterable[str]) -> set[str]:
     """Distinct categories of a column, each in the spelling that all sources share."""
     texts = set(texts)
-    kind = _kind(texts)
+    kind = category_kind(texts)
     return {_spelling(kind, text) for text in texts}
 
 

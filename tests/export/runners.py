@@ -18,6 +18,7 @@ import pytest
 from kernlet import CompactKernelClassifier, to_c, to_onnx, to_package
 from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
+from support.build_systems import sketch_answers
 from support.c_programs import compiled, run
 from support.exportable_models import classifier, regressor
 from support.node_programs import run_modules, values
@@ -121,13 +122,14 @@ def _onnx(case: Case, folder: Path) -> np.ndarray:
     return answer["values"]
 
 
-def _arduino(case: Case, folder: Path) -> np.ndarray:
-    """The sketch of the library, with a Serial that reads standard input."""
-    require("g++")
-    from support.arduino import answers
+def _sketch(target: str) -> Callable[[Case, Path], np.ndarray]:
+    """A runner: the example of a library, with a Serial that reads standard input."""
 
-    package = to_package(case.model, folder, "arduino", X=case.rows)
-    return answers(package, case)
+    def predict(case: Case, folder: Path) -> np.ndarray:
+        require("gcc", "g++")
+        return sketch_answers(to_package(case.model, folder, target, X=case.rows), case)
+
+    return predict
 
 
 def _javascript(case: Case, folder: Path) -> np.ndarray:
@@ -150,6 +152,7 @@ def _javascript(case: Case, folder: Path) -> np.ndarray:
 RUNNERS: dict[str, tuple[Callable[[Case, Path], np.ndarray], str]] = {
     "c": (_c, "float"),
     "onnx": (_onnx, "float"),
-    "arduino": (_arduino, "float"),
+    "arduino": (_sketch("arduino"), "float"),
+    "platformio": (_sketch("platformio"), "float"),
     "javascript": (_javascript, "float"),
 }

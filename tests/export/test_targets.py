@@ -1,15 +1,28 @@
 """All exported forms of a machine predict the same, and packages are what their systems take."""
 
+import configparser
+import json
+import re
+
 import numpy as np
 import pytest
+import yaml
 from numpy.testing import assert_allclose
 
-from export.runners import CASES, RUNNERS, case
+from export.runners import CASES, RUNNERS, case, require
 from kernlet import to_package
 from kernlet.cli import main
 from kernlet.export.rounding import clear_rows
 from kernlet.export.targets import TARGETS
-from support.exportable_models import classifier
+from support.build_systems import (
+    ARDUINO_H,
+    WARNINGS,
+    build,
+    esp_idf_output,
+    sketch_of,
+    zephyr_output,
+)
+from support.exportable_models import TRANSFORMERS, classifier, transformer
 
 #: Share of the rows whose class is that of Python, where features and tables are rounded further
 #: than float32.
@@ -51,6 +64,9 @@ def test_options_are_checked(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="file is a file: give a folder"):
         to_package(model, tmp_path / "file", "arduino")
+    (tmp_path / "src").touch()
+    with pytest.raises(ValueError, match="src is a file where a folder is needed"):
+        to_package(model, tmp_path, "arduino")
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -81,3 +97,136 @@ def test_any_name_becomes_a_name_of_the_system(target, name, tmp_path):
 def test_the_command_line_has_all_targets():
     (kind,) = [p for p in main.commands["export"].params if p.name == "kind"]
     assert {"c", "onnx", *TARGETS} <= set(kind.type.choices)
+
+
+# -- Packages of C ---------------------------------------------------------------------------------
+
+#: What Arduino accepts as category, and the fields that every library has.
+CATEGORIES = [
+    "Display",
+    "Communication",
+    "Signal Input/Output",
+    "Sensors",
+    "Device Control",
+    "Timing",
+    "Data Storage",
+    "Data Processing",
+    "Other",
+]
+ARDUINO_FIELDS = {
+    *("name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url"),
+    *("architectures", "includes"),
+}
+
+
+@pytest.fixture(params=CASES)
+def any_case(request):
+    return case(request.param)
+
+
+def test_an_arduino_library_has_its_metadata(tmp_path):
+    machine = case("table")
+    package = to_package(machine.model, tmp_path, "arduino", X=machine.table, name="Reife 2")
+    lines = (tmp_path / "library.properties").read_text("utf-8").splitlines()
+    fields = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+    assert set(fields) == ARDUINO_FIELDS
+    assert all(fields[field] for field in ARDUINO_FIELDS - {"url"})
+    assert re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9 _.-]{0,62}", fields["name"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+", fields["version"])
+    assert fields["category"] in CATEGORIES
+    assert (tmp_path / "src" / fields["includes"]).is_file()
+    # four fields, separated by single tabs
+    keywords = (tmp_path / "keywords.txt").read_text("utf-8").splitlines()
+    words = [line.split("\t") for line in keywords if not line.startswith("#")]
+    assert {kind for _, kind in words} == {"KEYWORD2", "LITERAL1"}
+    assert {f"{package.name}_predict", f"{package.name}_encode"} <= {word for word, _ in words}
+    # a sketch has the name of its folder
+    sketch = sketch_of(package)
+    assert sketch.suffix == ".ino"
+    assert sketch.stem == sketch.parent.name
+    assert len(sketch.stem) <= 63
+    assert sketch.parents[1] == tmp_path / "examples"
+
+
+def test_sketches_compile_for_avr(any_case, tmp_path):
+    require("avr-g++")
+    package = to_package(any_case.model, tmp_path / "p", "arduino", X=any_case.rows)
+    (tmp_path / "Arduino.h").write_text(ARDUINO_H)
+    options = ["-mmcu=atmega328p", "-Os", "-std=gnu++11", *WARNINGS, "-I", ".", "-I", "p/src"]
+    build(["avr-g++", *options, "-x", "c++", "-c", sketch_of(package)], tmp_path)
+
+
+def test_a_platformio_library_has_its_manifest(tmp_path):
+    machine = case("steps")
+    package = to_package(machine.model, tmp_path, "platformio", X=machine.rows, name="a" * 99)
+    manifest = json.loads((tmp_path / "library.json").read_text("utf-8"))
+    assert re.fullmatch(r"[^:;/,@<>]{1,50}", manifest["name"])
+    assert manifest["version"] == "1.0.0"
+    assert len(manifest["description"]) <= 255
+    assert all(re.fullmatch(r"[a-z\d\-_+. ]{1,50}", word) for word in manifest["keywords"])
+    assert "license" not in manifest  # which is the user's to choose
+    assert (tmp_path / "src" / manifest["headers"]).is_file()
+    (example,) = manifest["examples"]
+    files = {tmp_path / example["base"] / file for file in example["files"]}
+    assert files < set(package.files)
+    project = configparser.ConfigParser()
+    project.read(tmp_path / example["base"] / "platformio.ini")
+    library = project["env"]["lib_deps"].strip().removeprefix(f"{package.name}=symlink://")
+    assert (tmp_path / example["base"] / library).resolve() == tmp_path.resolve()
+    environments = [name for name in project.sections() if name.startswith("env:")]
+    assert all({"platform", "board"} <= set(project[name]) for name in environments)
+
+
+def test_a_zephyr_module_builds_and_its_sample_predicts(any_case, tmp_path):
+    require("cmake", "gcc")
+    package = to_package(any_case.model, tmp_path / "p", "zephyr", X=any_case.rows, name="My Pump")
+    (tmp_path / "b").mkdir()
+    assert "the same as Python" in zephyr_output(package, tmp_path / "b")
+
+
+def test_a_zephyr_module_has_its_metadata(tmp_path):
+    machine = case("steps")
+    to_package(machine.model, tmp_path, "zephyr", X=machine.rows, name="My Pump")
+    module = yaml.safe_load((tmp_path / "zephyr" / "module.yml").read_text("utf-8"))
+    assert set(module) == {"name", "build", "samples"}
+    assert re.fullmatch(r"[a-z0-9-]+", module["name"])
+    assert (tmp_path / module["build"]["cmake"] / "CMakeLists.txt").is_file()
+    assert (tmp_path / module["build"]["kconfig"]).is_file()
+    (sample,) = [path for folder in module["samples"] for path in (tmp_path / folder).iterdir()]
+    assert {"CMakeLists.txt", "prj.conf", "sample.yaml", "src"} == {
+        path.name for path in sample.iterdir()
+    }
+    tests = yaml.safe_load((sample / "sample.yaml").read_text("utf-8"))
+    assert tests["tests"]["sample.kernlet.my_pump"]["harness"] == "console"
+
+
+def test_the_kconfig_of_a_zephyr_module_is_read(tmp_path):
+    kconfiglib = pytest.importorskip("kconfiglib")
+    machine = case("steps")
+    to_package(machine.model, tmp_path, "zephyr", X=machine.rows, name="My Pump")
+    (tmp_path / "all").write_text(f'config FPU\n\tbool "FPU"\nsource "{tmp_path}/Kconfig"\n')
+    settings = kconfiglib.Kconfig(str(tmp_path / "all"), warn_to_stderr=False)
+    settings.load_config(str(tmp_path / "samples" / "my_pump" / "prj.conf"))
+    assert not settings.warnings
+    assert settings.syms["KERNLET_MY_PUMP"].str_value == "y"
+    assert settings.syms["FPU"].str_value == "y"
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_transformers_are_packages_too(name, tmp_path):
+    require("cmake", "gcc")
+    model, X = transformer(name)
+    package = to_package(model, tmp_path / "p", "esp-idf", X=X)
+    (tmp_path / "b").mkdir()
+    assert "the same as Python" in esp_idf_output(package, tmp_path / "b")
+
+
+def test_an_esp_idf_component_builds_and_its_example_predicts(any_case, tmp_path):
+    require("cmake", "gcc")
+    package = to_package(any_case.model, tmp_path / "p", "esp-idf", X=any_case.rows)
+    (tmp_path / "b").mkdir()
+    assert "the same as Python" in esp_idf_output(package, tmp_path / "b")
+    manifest = yaml.safe_load((tmp_path / "p" / "idf_component.yml").read_text("utf-8"))
+    assert set(manifest) == {"version", "description", "dependencies"}
+    assert manifest["version"] == "1.0.0"
+    assert manifest["dependencies"] == {"idf": ">=4.4"}

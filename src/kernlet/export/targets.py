@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kernlet import __version__
+from kernlet._typing import Floats
 from kernlet.atomic import atomic_writes
 from kernlet.export.c import CSource, to_c
+from kernlet.export.c_columns import RawColumn, raw_columns
 from kernlet.export.c_interface import environment
-from kernlet.export.c_names import file_identifier
+from kernlet.export.c_names import c_comment, file_identifier, plain_name
 from kernlet.export.javascript import javascript
-from kernlet.export.rounding import feature_rows, likely_rows
+from kernlet.export.rounding import clear_rows, feature_rows, likely_rows
 from kernlet.kernels.base import as_float32, c_float
 from kernlet.model.model import Model, as_model
 
@@ -35,6 +41,13 @@ Files = dict[str, str | bytes]
 _MARK = re.compile(rb"\bby kernlet \d")
 _MARKED_BYTES = 4096  # of a text, from its beginning
 ARITHMETICS = ("float", "integer")
+_EXAMPLE_ROWS = 200
+_LONGEST_NAME = 40  # Arduino takes 63 characters, the example's _serial included
+# Headers of Arduino cores, ESP-IDF and Zephyr, in lower case: some systems ignore case.
+_HEADERS = """
+arduino binary client eeprom hardwareserial ipaddress main print printable servo server spi stream
+udp wire wstring sdkconfig nvs autoconf kernel device zephyr
+"""
 
 
 @dataclass(frozen=True)
@@ -92,10 +105,11 @@ def to_package(
     folder : str or path
         The folder of the package, created if it does not exist. Files of an older export are
         replaced; a file that kernlet did not write is never replaced.
-    target : {"arduino", "javascript", ...}
-        The system: an Arduino library; a JavaScript module with its TypeScript declarations.
+    target : {"arduino", "platformio", "zephyr", "esp-idf", "javascript"}
+        The system: a library for Arduino or PlatformIO, a Zephyr module, an ESP-IDF component; a
+        JavaScript module with its TypeScript declarations.
     X : array-like of shape (n_samples, n_features), default=None
-        Rows to compare on, as in :func:`kernlet.to_c`; the first one is in the example.
+        Rows to compare on, as in :func:`kernlet.to_c`; one of them is in the example.
     y : array-like of shape (n_samples,), default=None
         Labels or targets of X, for the accuracy (or R2) before and after.
     name : str, default="model"
@@ -128,7 +142,7 @@ def to_package(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     package = to_package(machine, folder, "arduino", X=X, y=y, name="iris")
     >>> [path.name for path in package.files]
-    ['iris.h', 'iris.c', 'library.properties', 'keywords.txt', 'iris_serial.ino']
+    ['iris.h', 'iris.c', 'README.md', 'iris_serial.ino', 'keywords.txt', 'library.properties']
     """
     if target not in TARGETS:
         raise ValueError(f"target={target!r} is not one of {', '.join(sorted(TARGETS))}.")
@@ -140,12 +154,18 @@ def to_package(
     options = {"storage": storage} if entry.has_storage else {}
     if storage != "auto" and not options:
         raise ValueError(f"storage={storage!r} is for targets made of C, which {target} is not.")
-    name = file_identifier(name)
+    name = _package_name(name)
     files, notes = entry.make(
         as_model(model), name=name, arithmetic=arithmetic, X=X, y=y, **options
     )
     paths = _write(folder, files)
     return Package(folder, target, name, arithmetic, paths, tuple(notes))
+
+
+def _package_name(name: str) -> str:
+    """An identifier, of a length that all systems take, whose header hides none of theirs."""
+    name = file_identifier(plain_name(name)[:_LONGEST_NAME].strip("_"))
+    return f"model_{name}" if name in _HEADERS.split() else name
 
 
 def _arithmetic(arithmetic: str, target: str) -> str:
@@ -167,6 +187,11 @@ def _write(folder: Path, files: Files) -> tuple[Path, ...]:
     """Write all files or none; files of others are kept."""
     paths = tuple(folder / path for path in files)
     for path, content in zip(paths, files.values(), strict=True):
+        for parent in path.relative_to(folder).parents:
+            if (folder / parent).is_file():
+                raise ValueError(
+                    f"{folder / parent} is a file where a folder is needed: give another folder."
+                )
         if path.exists() and not _is_ours(path, isinstance(content, str)):
             raise ValueError(
                 f"{path} was not written by kernlet and would be replaced: give another folder."
@@ -190,6 +215,9 @@ def _is_ours(path: Path, is_text: bool) -> bool:
 
 
 # -- Packages of C ---------------------------------------------------------------------------------
+#
+# The folder templates/packages/TARGET is the package: each template in it becomes the file of its
+# path, where NAME stands for the name of the machine. Header and source are added in src.
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +229,7 @@ class _Contents:
     source: CSource
     header: str
     is_integer: bool
-    row: list[str]  # features of the example
-    answer: str  # what Python predicts for it
+    rows: Floats  # to choose the one of the example from
 
     version = __version__
 
@@ -212,9 +239,23 @@ class _Contents:
         return self.name.upper()
 
     @property
+    def module(self) -> str:
+        """The name of a Zephyr module: lower case with dashes, unlike those that Zephyr has."""
+        return f"kernlet-{self.name.replace('_', '-')}"
+
+    @property
     def is_classifier(self) -> bool:
         """Whether it predicts a class."""
-        return self.model.classes is not None
+        return self.model.kind == "classifier"
+
+    @property
+    def sentence(self) -> str:
+        """What the package is, for its manifest."""
+        what = f"{len(self.model.classes)} classes" if self.is_classifier else self.model.kind
+        return (
+            f"A kernel machine of {self.model.expansion.n_centers} centers for "
+            f"{self.model.n_features} features ({what}), written by kernlet {__version__}."
+        )
 
     @property
     def functions(self) -> list[str]:
@@ -226,49 +267,94 @@ class _Contents:
         """Constants of the header, macros or enumerators."""
         return list(dict.fromkeys(re.findall(rf"\b{self.macro}_\w+", self.header)))
 
-    def short_name(self, longest: int) -> str:
-        """The name in a manifest that has a limit."""
-        return self.name[:longest].rstrip("_")
+    @property
+    def row(self) -> list[str]:
+        """The row of the example as constants."""
+        return [c_float(value) for value in self.features[0]]
+
+    @cached_property
+    def features(self) -> Floats:
+        """The row of the example: the first one whose class no rounding changes, in float32."""
+        rows = as_float32(self.rows)
+        if self.is_classifier:
+            clear = clear_rows(self.model, self._outputs(rows), 2 * self.tolerance)
+            rows = rows[clear] if len(clear) else rows
+        return rows[:1]
+
+    def _outputs(self, rows: Floats) -> Floats:
+        return self.model.outputs(rows.astype(np.float64))
 
     @property
-    def sentence(self) -> str:
-        """What the package is, for its manifest."""
-        what = f"{len(self.model.classes)} classes" if self.is_classifier else self.model.kind
-        return (
-            f"A kernel machine of {self.model.expansion.n_centers} centers for "
-            f"{self.model.n_features} features ({what}), written by kernlet {__version__}."
-        )
+    def code(self) -> int:
+        """The number of its class in Python."""
+        return int(self.model.codes(self._outputs(self.features))[0])
+
+    @property
+    def value(self) -> float:
+        """The first of its scores or values in Python."""
+        return float(np.ravel(self.model.scores(self._outputs(self.features)))[0])
+
+    @property
+    def tolerance(self) -> float:
+        """How far a value of the code may be from that of Python."""
+        return 2 * self.source.rounding.largest_score_error + self.source.tolerance
+
+    @property
+    def about_row(self) -> str:
+        """What Python makes of the row, as a comment."""
+        if not self.is_classifier:
+            return f"A row for which Python computes {self.value:.6g}."
+        return c_comment(f"A row of the class {self.model.classes[self.code]}, by Python.", 200)
+
+    @property
+    def fields(self) -> list[RawColumn]:
+        """Fields of a row of the table, where the machine takes one."""
+        if self.model.encoding is None:
+            return []
+        columns = raw_columns(self.model.encoding, self.name)
+        return list({column.field: column for column in reversed(columns)}.values())[::-1]
+
+    @property
+    def about_serial(self) -> str:
+        """What to send to the example, and what comes back."""
+        answer = "the class and its scores" if self.is_classifier else "what is predicted"
+        row = f"{self.model.n_features} numbers, with spaces, commas or line ends between them"
+        if self.fields:
+            row = (
+                f"lines of {len(self.fields)} cells with commas between them, in the order of "
+                f"struct {self.name}_raw and empty where a cell is missing"
+            )
+        return f"Send {row}, as in the Serial Monitor at 9600 baud. The answer is {answer}."
+
+    @property
+    def digits(self) -> int:
+        """Decimals to print of a value: seven digits of the largest one, what a float has."""
+        largest = self.source.rounding.largest_score
+        return 4 if not largest > 0 else min(9, max(0, 6 - math.floor(math.log10(largest))))
 
     def render(self, template: str) -> str:
-        """A template of the folder packages."""
-        return (
-            environment()
-            .get_template(f"packages/{template}")
-            .render(package=self, m=self.name, M=self.macro)
-        )
+        """A template, which sees this as ``package``, and the prefixes as ``m`` and ``M``."""
+        found = environment().get_template(template)
+        return found.render(package=self, m=self.name, M=self.macro)
 
 
 def _c_package(
-    layout: dict[str, str], code: str, model: Model, *, name: str, X: Any, y: Any, **options: Any
+    target: str, model: Model, *, name: str, X: Any, y: Any, **options: Any
 ) -> tuple[Files, list[str]]:
-    """Header and source in the folder ``code`` and the rendered templates of a layout."""
+    """Header and source in the folder src, and the rendered templates of a target."""
     with tempfile.TemporaryDirectory() as scratch:
         source = _source(model, scratch, name=name, X=X, y=y, **options)
         # the test program and its Makefile are for a computer
-        texts = [path.read_text("utf-8") for path in source.files[:2]]
-    rows = as_float32((likely_rows(model) if X is None else feature_rows(model, X))[:1])
-    outputs = model.outputs(rows.astype(float))
-    answer = f"{model.scores(outputs).ravel()[0]:.4g}"
-    if model.kind == "classifier":
-        answer = str(model.classes[model.codes(outputs)[0]])
+        texts = {path.name: path.read_text("utf-8") for path in source.files[:2]}
+    rows = likely_rows(model) if X is None else feature_rows(model, X)
     is_integer = options["arithmetic"] == "integer"
-    row = [c_float(value) for value in rows[0]]
-    contents = _Contents(name, model, source, texts[0], is_integer, row, answer)
-    files: Files = {
-        f"{code}/{path.name}": text for path, text in zip(source.files, texts, strict=False)
-    }
-    for path, template in layout.items():
-        files[path.format(name=name)] = contents.render(template)
+    header = texts[f"{name}.h"]
+    contents = _Contents(name, model, source, header, is_integer, rows[:_EXAMPLE_ROWS])
+    files: Files = {f"src/{path}": text for path, text in texts.items()}
+    folder = f"packages/{target}/"
+    for template in environment().list_templates(filter_func=lambda t: t.startswith(folder)):
+        path = template.removeprefix(folder).removesuffix(".jinja").replace("NAME", name)
+        files[path] = contents.render(template)
     notes = [
         f"{source.table_bytes:,} bytes of tables, held as {source.storage}",
         f"before and after, on {source.rounding.n_rows:,} {source.rounding.rows}:",
@@ -283,20 +369,15 @@ def _source(model: Model, folder: str, *, arithmetic: str, storage: str, **optio
     return to_c(model, folder, storage, **options)
 
 
-_ARDUINO = {
-    "library.properties": "library.properties.jinja",
-    "keywords.txt": "keywords.txt.jinja",
-    "examples/{name}_serial/{name}_serial.ino": "arduino.ino.jinja",
-}
-
-
-def arduino(model: Model, **options: Any) -> tuple[Files, list[str]]:
-    """A library for the Arduino IDE and arduino-cli."""
-    return _c_package(_ARDUINO, "src", model, **options)
+def _of_c(target: str, writes: str) -> Target:
+    return Target(writes, partial(_c_package, target), has_storage=True)
 
 
 #: name -> what the target writes and how
 TARGETS: dict[str, Target] = {
-    "arduino": Target("an Arduino library", arduino, has_storage=True),
+    "arduino": _of_c("arduino", "an Arduino library"),
+    "platformio": _of_c("platformio", "a PlatformIO library"),
+    "zephyr": _of_c("zephyr", "a Zephyr module"),
+    "esp-idf": _of_c("esp-idf", "an ESP-IDF component"),
     "javascript": Target("a JavaScript module", javascript, ("float",)),
 }

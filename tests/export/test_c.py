@@ -33,7 +33,15 @@ from kernlet.tables.encode import (
     NumberColumn,
     OrdinalColumn,
 )
-from support.c_programs import SANITIZERS, STRICT, c_features, compiled, needs_gcc, run
+from support.c_programs import (
+    ALL_WARNINGS,
+    SANITIZERS,
+    STRICT,
+    c_features,
+    compiled,
+    needs_gcc,
+    run,
+)
 from support.exportable_models import (
     CLASSIFIERS,
     DIGITS,
@@ -242,6 +250,53 @@ def test_the_makefile_builds_and_tests(tmp_path):
     assert "16 of 16 rows agree" in made.stdout
 
 
+@needs_gcc
+@pytest.mark.parametrize("single_header", [False, True])
+def test_the_example_prints_the_answer_of_python(single_header, tmp_path):
+    model = table_model()
+    to_c(model, tmp_path, name="m", single_header=single_header)
+    made = subprocess.run(["make", "-s", "-C", tmp_path, "test", "example"], capture_output=True)
+    assert made.returncode == 0, made.stderr
+    said = made.stdout.decode("utf-8")
+    assert "16 of 16 rows agree" in said
+    row = {
+        "Temp [\u00b0C]": 3.0,
+        "site": "*/ ??/",
+        "int": False,
+        "3 d": 3.5,
+        "3.d": 2.5,
+        "code": "",
+    }
+    assert set(row) == set(TABLE)
+    outputs = model.outputs(model.encoded({name: [cell] for name, cell in row.items()}))
+    code = model.codes(outputs)[0]
+    assert f"class {code}: {model.classes[code]}\n" in said
+    for name, number in zip(model.classes, model.probabilities(outputs)[0], strict=True):
+        assert f"probability of {name}: {number:.3f}\n" in said
+
+
+@needs_gcc
+def test_a_single_header_is_implemented_once_and_included_anywhere(tmp_path):
+    model, X = classifier("compact mixed")
+    source = to_c(model, tmp_path, X=X, name="one", single_header=True)
+    two = to_c(model, tmp_path / "two", X=X, name="one")
+    assert [path.name for path in source.files] == [
+        *("one.h", "test_one.c", "example_one.c", "Makefile")
+    ]
+    assert {path.name for path in tmp_path.iterdir() if path.is_file()} == {
+        path.name for path in source.files
+    }
+    sizes = [[size.own for size in one.size_report()] for one in (source, two)]
+    assert sizes[0] == sizes[1]
+    include = '#include "one.h"\n'
+    (tmp_path / "a.c").write_text(f"{include}#define ONE_IMPLEMENTATION\n{2 * include}")
+    (tmp_path / "b.c").write_text(f"{2 * include}int main(void) {{ return one_predict(0, 0); }}\n")
+    command = ["gcc", *STRICT, *ALL_WARNINGS, "a.c", "b.c", "-o", "both"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    header = (tmp_path / "one.h").read_text("utf-8")
+    assert "defines ONE_IMPLEMENTATION before it includes this header" in header
+
+
 def other_targets():
     """Targets for which there is a compiler, besides this computer."""
     return [
@@ -394,16 +449,11 @@ def test_any_names_compile(compiler, tmp_path):
     if not shutil.which(compiler):
         pytest.skip(f"there is no {compiler} to compile with")
     to_c(table_model(), tmp_path, name="m")
-    header = (tmp_path / "m.h").read_text("utf-8")
-    example = header.split("Example:")[1].split("*/\n#ifndef")[0]
-    lines = [line.removeprefix(" *") for line in example.splitlines() if "..." not in line]
-    body = "\n".join(["#include <stddef.h>", '#include "m.h"', "int main(void) {", *lines])
-    (tmp_path / "main.c").write_text(body + " return 0; }\n", "utf-8")
     options = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-c"]
     options += ["-mmcu=atmega328p"] if compiler == "avr-gcc" else []
     standards = ["-std=c++11", "-std=c++20"] if compiler == "g++" else ["-std=c99", "-std=gnu11"]
     for standard in standards:
-        for file in ("m.c", "main.c"):
+        for file in ("m.c", "example_m.c"):
             command = [compiler, standard, *options, file, "-o", "m.o"]
             subprocess.run(command, cwd=tmp_path, check=True)
 

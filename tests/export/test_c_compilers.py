@@ -110,25 +110,32 @@ def shapes():
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
-    """A folder with the exports of all shapes and two sources that include all of them."""
+    """A folder with the exports of all shapes and sources that include all of them."""
     folder = tmp_path_factory.mktemp("exports")
-    names = []
+    names, sources = [], []
     for number, (model, storage) in enumerate(shapes()):
         if model.expansion.centers.size + model.n_features**2 > 5000:
             continue  # an array of AVR has 32767 bytes at most
         for exp in ("polynomial", "libm"):
             name = f"m{number}_{exp}"
+            is_single = number % 4 == 0
             try:
-                names.append(to_c(model, folder, storage, exp=exp, name=name).name)
+                to_c(model, folder, storage, exp=exp, name=name, single_header=is_single)
             except ValueError:  # random numbers need not fit in float32
                 continue
+            names.append(name)
+            single = f'#define {name.upper()}_IMPLEMENTATION\n#include "{name}.h"'
+            sources.append(single if is_single else f'#include "{name}.c"')
     assert len(names) > 1.5 * number
     lines = [HOSTILE, *(f"#define {name} broken+" for name in PRIVATE.split())]
-    lines += [f'#include "{name}.c"' for name in names]
-    (folder / "all.c").write_text("\n".join([*lines, ""]))
+    (folder / "all.c").write_text("\n".join([*lines, *sources, ""]))
     tests = [f'#define main main_of_{n}\n#include "test_{n}.c"\n#undef main' for n in names]
     prototypes = [f"int main_of_{n}(int argc, char **argv);" for n in names]
     (folder / "tests.c").write_text("\n".join(["#include <stdio.h>", *prototypes, *tests, ""]))
+    examples = [f'#define main main_of_{n}\n#include "example_{n}.c"\n#undef main' for n in names]
+    prototypes = [f"int main_of_{n}(void);" for n in names]
+    lines = ["#include <stdio.h>", *prototypes, *examples, ""]
+    (folder / "examples.c").write_text("\n".join(lines))
     return folder
 
 
@@ -158,7 +165,8 @@ def test_every_shape_compiles_without_a_warning(compiler, options, standard, exp
     language = "c++" if compiler.endswith("++") else "c"
     warnings = [w for w in ALL_WARNINGS if language == "c" or w != "-Wmissing-prototypes"]
     is_host = not options
-    for source, *optimize in [("all.c", "-Os"), ("tests.c", "-fsyntax-only")]:
+    syntax = "-fsyntax-only"
+    for source, *optimize in [("all.c", "-Os"), ("tests.c", syntax), ("examples.c", syntax)]:
         if source == "all.c" and is_host:
             optimize = ["-O2", "-fsyntax-only"] if compiler.startswith("clang") else ["-O2"]
         if source == "tests.c" and "avr" in compiler:
@@ -182,11 +190,11 @@ def test_every_name_of_a_source_has_its_prefix(exports):
     n_names = 0
     for path in exports.glob("*.[ch]"):
         name = path.stem
-        if name in ("all", "tests"):
+        if name in ("all", "tests", "examples"):
             continue
         text = re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.DOTALL)
         for match in defined.finditer(text):
-            found, base = match[1] or match[2], name.removeprefix("test_")
+            found, base = match[1] or match[2], re.sub("^(test|example)_", "", name)
             assert found.startswith(
                 (f"{base}_", f"{base.upper()}_", f"KERNLET_{base.upper()}_", f"test_{base}_")
             ) or found in ("main", "if", "for"), (path.name, found)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
+import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -75,6 +77,10 @@ class CSource:
     tolerance : float
         How far a score of the test program may be from Python's: a few times the largest error
         of float arithmetic that was measured.
+    arithmetic : {"float", "integer"}
+    bounds : tuple
+        Of integer arithmetic: what can occur at most, and what its type holds.
+    single_header : bool
     """
 
     folder: Path
@@ -84,15 +90,26 @@ class CSource:
     table_bytes: int
     rounding: Rounding
     tolerance: float
+    arithmetic: str = "float"
+    bounds: tuple[Any, ...] = ()
+    single_header: bool = False
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Header, source, test program and Makefile."""
-        return tuple(self.folder / name for name in c_file_names(self.name))
+        """Header, source (unless the header has it), test program, example and Makefile."""
+        names = c_file_names(self.name, single_header=self.single_header)
+        return tuple(self.folder / name for name in names)
 
     def size_report(self) -> list[CodeSize]:
         """Bytes of flash, RAM and stack, for each target whose compiler is installed."""
-        return size_report(self.folder / f"{self.name}.c")
+        if not self.single_header:
+            return size_report(self.folder / f"{self.name}.c")
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(self.folder / f"{self.name}.h", folder)
+            source = Path(folder) / f"{self.name}.c"
+            lines = (f"#define {self.name.upper()}_IMPLEMENTATION", f'#include "{self.name}.h"', "")
+            source.write_text("\n".join(lines), "ascii")
+            return size_report(source)
 
 
 def to_c(
@@ -104,12 +121,15 @@ def to_c(
     y: Any = None,
     exp: str = "polynomial",
     name: str = "model",
+    arithmetic: str = "float",
+    single_header: bool = False,
 ) -> CSource:
     """Write a machine as C99 source.
 
-    The code allocates no memory and computes in float. Its header has an example, names for
-    features and classes, the size, and what the storage costs in accuracy. Of a machine that
-    takes a table of columns, a second function turns the cells of a row into features.
+    The code allocates no memory. Its header has an example, names for features and classes, the
+    size, and what the storage costs in accuracy. Of a machine that takes a table of columns, a
+    second function turns the cells of a row into features. Beside it are an example, and a test
+    program that compares the code with Python.
 
     Parameters
     ----------
@@ -131,6 +151,10 @@ def to_c(
         :func:`kernlet.export.size_report`.
     name : str, default="model"
         Name of the files and prefix of all names in them.
+    arithmetic : {"float"}, default="float"
+    single_header : bool, default=False
+        Whether the header holds the source too, for one source file of a program that defines
+        NAME_IMPLEMENTATION before it includes the header.
 
     Returns
     -------
@@ -156,12 +180,7 @@ def to_c(
     >>> source.table_bytes, source.rounding.agreement
     (80, 1.0)
     """
-    if exp not in ("polynomial", "libm"):
-        raise ValueError(f"exp={exp!r} is not one of polynomial, libm.")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        raise ValueError(f"name={name!r} is not a name in C: give letters, digits and underscores.")
-    if is_standard_header(name):
-        raise ValueError(f"name={name!r} would hide <{name.lower()}.h>: give another name.")
+    _check_options(name, exp, arithmetic)
     original = as_model(model)
     for label in [] if original.classes is None else original.classes.tolist():
         if "\0" in str(label):
@@ -169,21 +188,52 @@ def to_c(
                 f"The class {label!r:.100} contains a NUL character, which ends a string in C: "
                 "rename the class."
             )
-    if storage == "auto":
-        storage = "stored" if is_packed(original.expansion) else "float32"
-    rounded, tables = pack(original, storage)
-    rounding, rows = compare(original, rounded, X, y)
-    sample, tolerance = require_float32(rounded, tables, rows)
-    code = _FloatCode(name, storage, original, rounded, tables, rounding, sample, exp, tolerance)
-    texts = _render(code)
-    folder = Path(folder)
+    code = _float_code(original, storage, X, y, name=name, exp=exp, single_header=single_header)
+    return _write(code, Path(folder))
+
+
+def _check_options(name: str, exp: str, arithmetic: str) -> None:
+    if exp not in ("polynomial", "libm"):
+        raise ValueError(f"exp={exp!r} is not one of polynomial, libm.")
+    if arithmetic != "float":
+        raise ValueError(f"arithmetic={arithmetic!r} is not float.")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+        raise ValueError(f"name={name!r} is not a name in C: give letters, digits and underscores.")
+    if is_standard_header(name):
+        raise ValueError(f"name={name!r} would hide <{name.lower()}.h>: give another name.")
+
+
+def _write(code: Interface, folder: Path) -> CSource:
+    """Render all files of a machine and write all or none."""
+    source = CSource(
+        folder,
+        code.name,
+        code.storage,
+        code.exp,
+        code.table_bytes,
+        code.rounding,
+        code.tolerance,
+        code.arithmetic,
+        tuple(code.bounds),
+        code.single_header,
+    )
+    header, body, *others = (render(template, code) for template in code.templates)
+    texts = [_joined(code, header, body)] if code.single_header else [header, body]
+    texts += [*others, render("Makefile.jinja", code)]
     folder.mkdir(parents=True, exist_ok=True)
-    source = CSource(folder, name, storage, exp, tables.nbytes, rounding, tolerance)
     _keep_other_makefile(source.files[-1], texts[-1])
     with atomic_writes(*source.files) as temporaries:
         for temporary, text in zip(temporaries, texts, strict=True):
             temporary.write_text(text, encoding="utf-8")
     return source
+
+
+def _joined(code: Interface, header: str, body: str) -> str:
+    """A header that holds the source for the file that defines NAME_IMPLEMENTATION."""
+    macro = f"{code.macro}_IMPLEMENTATION"
+    body = body.replace(f'#include "{code.name}.h"\n', "", 1)
+    once = f"#ifndef KERNLET_{macro}\n#define KERNLET_{macro}"
+    return f"{header}\n#ifdef {macro}\n{once}\n\n{body}\n#endif\n#endif\n"
 
 
 def _keep_other_makefile(path: Path, text: str) -> None:
@@ -196,13 +246,26 @@ def _keep_other_makefile(path: Path, text: str) -> None:
             )
 
 
-def _render(code: _FloatCode) -> list[str]:
-    """Header, source, test program and Makefile."""
-    names = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "Makefile.jinja")
-    return [render(name, code) for name in names]
-
-
 # -- Float arithmetic ------------------------------------------------------------------------------
+
+
+def _float_code(original: Model, storage: str, X: Any, y: Any, **options: Any) -> _FloatCode:
+    """The machine in float arithmetic, compared with the original."""
+    if storage == "auto":
+        storage = "stored" if is_packed(original.expansion) else "float32"
+    rounded, tables = pack(original, storage)
+    rounding, rows = compare(original, rounded, X, y)
+    sample, tolerance = require_float32(rounded, tables, rows)
+    return _FloatCode(
+        storage=storage,
+        model=original,
+        rounded=rounded,
+        tables=tables,
+        rounding=rounding,
+        sample=sample,
+        tolerance=tolerance,
+        **options,
+    )
 
 
 def require_float32(rounded: Model, tables: Tables, rows: Floats) -> tuple[Floats, float]:
@@ -244,10 +307,9 @@ def _relative_error(expansion: KernelExpansion) -> float:
 class _FloatCode(Interface):
     """A model to be written in float, and what the templates ask of it."""
 
-    exp: str
-    tolerance: float
-
-    exp_error, input_type, score_type = EXP_ERROR, "float", "float"
+    arithmetic, input_type, score_type = "float", "float", "float"
+    templates = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "example.c.jinja")
+    exp_error = EXP_ERROR
 
     @property
     def has_one_score(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import Any, ClassVar
 
 import jinja2
 import numpy as np
@@ -50,8 +51,9 @@ def environment() -> jinja2.Environment:
 class Interface:
     """A model to be written, and what the templates of headers and test programs ask of it.
 
-    Each arithmetic has a subclass with the C types ``input_type`` and ``score_type``, and ``test``,
-    the rows, scores and classes of the test program.
+    Each arithmetic has a subclass, with its ``templates`` (header, source, test program and
+    example), the C types ``input_type`` and ``score_type``, and ``test``, the rows, scores and
+    classes of the test program.
 
     Parameters
     ----------
@@ -64,6 +66,12 @@ class Interface:
     rounding : Rounding
     sample : array of shape (n_samples, n_features)
         Rows of features in float32.
+    single_header : bool
+        Whether the header holds the source too.
+    exp : str
+        Of float arithmetic: the exponential.
+    tolerance : float
+        How far a score of the test program may be from that of Python.
     """
 
     name: str
@@ -73,8 +81,35 @@ class Interface:
     tables: Tables
     rounding: Rounding
     sample: Floats
+    single_header: bool = field(default=False, kw_only=True)
+    exp: str = field(default="", kw_only=True)
+    tolerance: float = field(default=0.0, kw_only=True)
 
-    version = __version__
+    arithmetic: ClassVar[str]
+    templates: ClassVar[tuple[str, ...]]
+    input_type: ClassVar[str]
+    score_type: ClassVar[str]
+    version: ClassVar[str] = __version__
+
+    @property
+    def bounds(self) -> Sequence[Any]:
+        """What can occur in integer arithmetic at most, and what its type holds."""
+        return ()
+
+    @property
+    def uses_libm(self) -> bool:
+        """Whether the code needs <math.h>."""
+        return False
+
+    @property
+    def example_row(self) -> list[str]:
+        """Features of the example."""
+        return [c_float(number) for number in self.sample[0]]
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of all tables."""
+        return self.tables.nbytes
 
     @property
     def macro(self) -> str:

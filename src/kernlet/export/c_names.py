@@ -31,9 +31,10 @@ wchar wctype
 """
 
 
-def c_file_names(name: str) -> tuple[str, ...]:
-    """Header, source, test program and Makefile of a machine with this name in C."""
-    return f"{name}.h", f"{name}.c", f"test_{name}.c", "Makefile"
+def c_file_names(name: str, *, single_header: bool = False) -> tuple[str, ...]:
+    """Header, source, test program, example and Makefile of a machine with this name in C."""
+    source = () if single_header else (f"{name}.c",)
+    return f"{name}.h", *source, f"test_{name}.c", f"example_{name}.c", "Makefile"
 
 
 def c_string(text: str) -> str:

@@ -16,7 +16,8 @@ from benchmarks.competitors.contract import Shape
 from benchmarks.competitors.expansions import rounded_rows
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF
-from kernlet.model.model import pair_coefficients, predicted_codes
+from kernlet.model.convert import pair_coefficients
+from kernlet.model.model import predicted_codes
 from kernlet.quantization import FORMATS, PackedArray, encode
 
 TITLE = "SVC"

@@ -8,16 +8,9 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.preprocessing import (
-    MaxAbsScaler,
-    MinMaxScaler,
-    RobustScaler,
-    StandardScaler,
-)
 
 from kernlet._typing import Floats, Indices
-from kernlet.devices import Device, array_namespace
+from kernlet.devices import Device, array_namespace, is_sparse
 from kernlet.kernels.gram import canonical_csr, row_slices
 
 
@@ -78,10 +71,10 @@ class AffineMap:
         shift: Floats = self.shift.astype(dtype)
         scale: Floats = self.scale.astype(dtype)
         if self.matrix is None:
-            rows = X.toarray() if sparse.issparse(X) else X
+            rows = X.toarray() if is_sparse(X) else X
             return (rows - shift) * scale
         matrix: Floats = self.matrix.astype(dtype)
-        if sparse.issparse(X):
+        if is_sparse(X):
             # M ((x - s) a) = (M a) x - (M a) s: the rows stay sparse.
             wide = np.broadcast_to(shift, matrix.shape[1])
             return np.asarray(X @ (matrix * scale).T) - (matrix * scale) @ wide
@@ -115,7 +108,7 @@ class AffineMap:
     @classmethod
     def from_scaler(cls, step: Any, name: str = "scaler") -> AffineMap:
         """The map of a fitted scaler."""
-        for kind, shift_and_scale in _SCALERS:
+        for kind, shift_and_scale in _scalers():
             if isinstance(step, kind):
                 if getattr(step, "clip", False):
                     raise ValueError(
@@ -206,7 +199,7 @@ class CurvedMap(AffineMap):
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         # In float32 whatever the rows: near a threshold the last bit decides, and training and
         # exported code compare float32 numbers.
-        rows = X.toarray() if sparse.issparse(X) else X
+        rows = X.toarray() if is_sparse(X) else X
         scaled = (rows - self.shift.astype(dtype)).astype(np.float32)
         scaled *= self.scale.astype(np.float32)
         U = self._curved(scaled).astype(dtype, copy=False)
@@ -238,19 +231,26 @@ def compose(*maps: AffineMap | None) -> AffineMap | None:
     return reduce(lambda first, then: then @ first, present) if present else None
 
 
-_SCALERS: tuple[tuple[type, Callable[[Any], tuple[Any, Any]]], ...] = (
-    (
-        StandardScaler,
-        lambda s: (s.mean_ if s.with_mean else 0.0, 1 / s.scale_ if s.with_std else 1.0),
-    ),
-    # MinMaxScaler computes x * scale_ + min_.
-    (MinMaxScaler, lambda s: (-s.min_ / s.scale_, s.scale_)),
-    (
-        RobustScaler,
-        lambda s: (s.center_ if s.with_centering else 0.0, 1 / s.scale_ if s.with_scaling else 1.0),
-    ),
-    (MaxAbsScaler, lambda s: (0.0, 1 / s.scale_)),
-)
+def _scalers() -> tuple[tuple[type, Callable[[Any], tuple[Any, Any]]], ...]:
+    """scikit-learn's scalers, with the shift and the scale of a fitted one."""
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+    return (
+        (
+            StandardScaler,
+            lambda s: (s.mean_ if s.with_mean else 0.0, 1 / s.scale_ if s.with_std else 1.0),
+        ),
+        # MinMaxScaler computes x * scale_ + min_.
+        (MinMaxScaler, lambda s: (-s.min_ / s.scale_, s.scale_)),
+        (
+            RobustScaler,
+            lambda s: (
+                s.center_ if s.with_centering else 0.0,
+                1 / s.scale_ if s.with_scaling else 1.0,
+            ),
+        ),
+        (MaxAbsScaler, lambda s: (0.0, 1 / s.scale_)),
+    )
 
 
 def scaler_bytes(scaler: AffineMap | None) -> int:
@@ -371,7 +371,7 @@ class ColumnRanges:
 
     def _are_ends(self, block: Any) -> Any:
         """Whether the numbers of each column are its least or its largest one."""
-        if not sparse.issparse(block):
+        if not is_sparse(block):
             return ((block == self.low) | (block == self.high)).all(axis=0)
         columns, values = block.indices, block.data
         is_inside = (values != self.low[columns]) & (values != self.high[columns])
@@ -400,12 +400,12 @@ def unlike_columns(
 
 
 def _dense_row(values: Any) -> Floats:
-    return values.toarray().ravel() if sparse.issparse(values) else np.asarray(values)
+    return values.toarray().ravel() if is_sparse(values) else np.asarray(values)
 
 
 def _squares_about(block: Any, mean: Floats, unit: Floats, shares: Floats) -> Floats:
     """Weighted sums over the rows of ((x - mean) / unit)^2, which neither cancels nor overflows."""
-    if not sparse.issparse(block):
+    if not is_sparse(block):
         return shares @ ((block - mean) / unit) ** 2
     columns, n_columns = block.indices, block.shape[1]
     of_stored = np.repeat(shares, np.diff(block.indptr))

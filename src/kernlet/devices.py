@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import array_api_compat
 import numpy as np
 
 from kernlet.extras import missing
+
+# array_api_compat is imported where an array of another library is met: prediction with NumPy
+# needs neither its milliseconds nor its presence.
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Device:
     @property
     def is_numpy(self) -> bool:
         """Whether arrays are NumPy's."""
+        import array_api_compat
+
         return bool(array_api_compat.is_numpy_namespace(self.namespace))
 
     def send(self, values: Any, *, floats: bool = True) -> Any:
@@ -38,7 +43,11 @@ NUMPY = Device(np)
 
 def array_namespace(array: Any) -> Any:
     """The namespace of an array: NumPy itself for its own."""
-    return np if isinstance(array, np.ndarray) else array_api_compat.array_namespace(array)
+    if isinstance(array, np.ndarray):
+        return np
+    import array_api_compat
+
+    return array_api_compat.array_namespace(array)
 
 
 def find_device(name: str | None) -> Device:
@@ -70,6 +79,8 @@ def find_device(name: str | None) -> Device:
 
 def device_of(array: Any) -> Device:
     """The device of an array."""
+    import array_api_compat
+
     return Device(array_namespace(array), array_api_compat.device(array))
 
 
@@ -77,6 +88,8 @@ def to_numpy(array: Any) -> Any:
     """An array of any library as a NumPy array."""
     if isinstance(array, np.ndarray):
         return array
+    import array_api_compat
+
     if array_api_compat.is_torch_array(array):
         return array.detach().cpu().numpy()
     return np.from_dlpack(array)
@@ -84,9 +97,17 @@ def to_numpy(array: Any) -> Any:
 
 def is_foreign(array: Any) -> bool:
     """Whether an array follows the array API standard and is not NumPy's."""
-    if array_api_compat.is_numpy_array(array):
+    if isinstance(array, np.ndarray | np.generic) or is_sparse(array):
         return False
+    import array_api_compat
+
     return bool(array_api_compat.is_array_api_obj(array))
+
+
+def is_sparse(array: Any) -> bool:
+    """Whether an array is a scipy.sparse matrix, without importing SciPy."""
+    sparse = sys.modules.get("scipy.sparse")  # where nobody has imported it, there is no such array
+    return sparse is not None and bool(sparse.issparse(array))
 
 
 def require_finite(array: Any) -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from kernlet._typing import Floats, Indices, Matrix
 from kernlet.affine import AffineMap, CurvedMap
-from kernlet.devices import device_of, is_foreign
+from kernlet.devices import device_of, is_foreign, is_sparse
 from kernlet.kernels.base import Kernel, require_mercer
 from kernlet.kernels.gram import Gram, as_indices, row_slices, shift_for
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rbf import RBF
-from kernlet.threads import single_thread
 
 # Multiplications of a sum from which BLAS would start threads, which makes it 1.5 to 6 times slower
 # where other processes use the cores. Below, setting the limit (70 us) would double the time of
@@ -107,8 +106,9 @@ class KernelExpansion:
     @property
     def nbytes(self) -> int:
         """Bytes of centers, coefficients, intercepts and input map in their dtypes."""
-        centers, is_sparse = self.centers, sparse.issparse(self.centers)
-        stored = (centers.data, centers.indices, centers.indptr) if is_sparse else (centers,)
+        centers = self.centers
+        has_zeros = is_sparse(centers)
+        stored = (centers.data, centers.indices, centers.indptr) if has_zeros else (centers,)
         map_bytes = 0 if self.input_map is None else self.input_map.nbytes
         return sum(int(a.nbytes) for a in (*stored, self.coef, self.intercept)) + map_bytes
 
@@ -139,10 +139,10 @@ class KernelExpansion:
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         coef: Floats = self.coef.T.astype(dtype)
         # Sparse rows stay sparse, unless a map makes them dense: then the shift costs nothing.
-        shift = None if sparse.issparse(X) and self.input_map is None else self._shift
+        shift = None if is_sparse(X) and self.input_map is None else self._shift
         values = np.empty((X.shape[0], self.n_outputs))
         is_small = X.shape[0] * self.n_centers * self.n_features < _THREADED_PRODUCT
-        with nullcontext() if is_small else single_thread():
+        with nullcontext() if is_small else _one_thread():
             for rows in row_slices(X.shape[0], 8 * max(self.n_centers, self.n_features)):
                 points = X[rows] if self.input_map is None else self.input_map(X[rows])
                 gram = Gram(self.kernel, points, self.centers, dtype=dtype, hold=True, shift=shift)
@@ -162,7 +162,7 @@ class KernelExpansion:
                 f"X has shape {tuple(X.shape)}, but the machine was made for rows of "
                 f"{self.n_features} features."
             )
-        if sparse.issparse(self.centers):
+        if is_sparse(self.centers):
             raise TypeError(
                 "A machine with sparse centers computes with numpy only: convert the rows first."
             )
@@ -206,7 +206,7 @@ class KernelExpansion:
         is_curved = isinstance(self.input_map, CurvedMap)
         is_plain = self.input_map.matrix is None and len(scale) == 1 and not is_curved
         has_units = isinstance(self.kernel, RBF | Laplacian) and self.kernel.is_mercer
-        if not is_plain or not has_units or sparse.issparse(self.centers):
+        if not is_plain or not has_units or is_sparse(self.centers):
             raise ValueError(
                 f"{self!r} has an input map that cannot be taken into its centers, such as a "
                 "projection. Train a smaller one instead: CompactKernelClassifier(max_bytes=...)."
@@ -237,6 +237,28 @@ class KernelExpansion:
         return np.sqrt(np.maximum(0.0, np.einsum("cj,jc->c", self.coef, products)))
 
 
+def finite_values(function: Callable[[Any], Any], X: Any) -> Any:
+    """Outputs of a function of rows; ValueError where one of a row overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = function(X)
+    if isinstance(values, np.ndarray) and not np.isfinite(values).all():
+        row = int(np.isfinite(values).all(axis=1).argmin())
+        raise ValueError(
+            f"Row {row} of X, counted from 0, overflows in the machine, so that it has no "
+            "decision values: scale the features, for example with a StandardScaler in front."
+        )
+    return values
+
+
+def _one_thread() -> AbstractContextManager[None]:
+    """One thread for BLAS, or as many as it has where threadpoolctl is not installed."""
+    try:
+        from kernlet.threads import single_thread
+    except ModuleNotFoundError:  # beside kernlet.runtime alone
+        return nullcontext()
+    return single_thread()
+
+
 def distinct_rows(X: Matrix) -> tuple[Indices, Indices]:
     """The group of equal rows of each row, in order of appearance, and each group's first row."""
     numbers: dict[bytes, int] = {}
@@ -247,7 +269,7 @@ def distinct_rows(X: Matrix) -> tuple[Indices, Indices]:
 
 def _as_points(X: Matrix) -> Any:
     """A two-dimensional float array, or a sparse matrix that can be sliced by rows."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return X.tocsr()
     points = np.asarray(X)
     if points.ndim != 2:
@@ -258,7 +280,7 @@ def _as_points(X: Matrix) -> Any:
 def _row_bytes(X: Matrix, i: int) -> bytes:
     """Bytes that are equal for equal rows."""
     row = X[[i]]
-    if sparse.issparse(row):
+    if is_sparse(row):
         row.sum_duplicates()
         row.eliminate_zeros()
         return bytes(row.indices.tobytes() + row.data.tobytes())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -36,7 +34,7 @@ from sklearn.utils.validation import (
 from kernlet._typing import Floats, Indices
 from kernlet.affine import unlike_columns
 from kernlet.devices import is_foreign, require_finite, to_numpy
-from kernlet.expansion import KernelExpansion, distinct_rows
+from kernlet.expansion import KernelExpansion, distinct_rows, finite_values
 from kernlet.input_errors import check_number_types, explained, explained_weights, numeric_targets
 from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
 from kernlet.kernels.base import Kernel
@@ -48,6 +46,7 @@ from kernlet.progress import CallbackSupportMixin
 from kernlet.rows import as_rows
 from kernlet.rows.source import DASK_PACKAGES, RowSource, add_sums
 from kernlet.threads import single_thread
+from kernlet.warn import warn_caller
 
 # scikit-learn before 1.9 takes weights that are all zero without being asked to.
 _TAKES_ZERO_WEIGHTS = "allow_all_zero_weights" in signature(_check_sample_weight).parameters
@@ -76,7 +75,6 @@ _CERTIFICATES = (
 
 # Columns of unlike ranges that this process has warned of: their names and the number of columns.
 _UNLIKE_COLUMNS: set[tuple[str, str, int]] = set()
-_HIDDEN_PACKAGES = {"contextlib", "joblib", "kernlet", "sklearn", "threadpoolctl"}
 
 
 # -- Fits -------------------------------------------------------------------------------------
@@ -189,12 +187,7 @@ def warn_unconverged(
 
 def warn_user(message: str, category: type[Warning] = ConvergenceWarning) -> None:
     """Warn at the line of the user's code that called into the package."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in _HIDDEN_PACKAGES:
-            break
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warn_caller(message, category)
 
 
 # -- Labels and costs ------------------------------------------------------------------------
@@ -562,19 +555,6 @@ def expansion_values(estimator: Any, X: Any) -> Any:
         return finite_values(functools.partial(values_of_rows, estimator), X)
     rows = rows_to_predict(estimator, X)
     return finite_values(estimator.expansion_.decision_values, rows)
-
-
-def finite_values(function: Callable[[Any], Any], X: Any) -> Any:
-    """Outputs of a function of rows; ValueError where one of a row overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = function(X)
-    if isinstance(values, np.ndarray) and not np.isfinite(values).all():
-        row = int(np.isfinite(values).all(axis=1).argmin())
-        raise ValueError(
-            f"Row {row} of X, counted from 0, overflows in the machine, so that it has no "
-            "decision values: scale the features, for example with a StandardScaler in front."
-        )
-    return values
 
 
 def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:

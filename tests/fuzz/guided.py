@@ -106,8 +106,8 @@ def main() -> int:
     name = sys.argv.pop(1)
     warnings.simplefilter("ignore")
     with atheris.instrument_imports(include=["kernlet"]):
-        import kernlet.export
-        import kernlet.model.model
+        import kernlet.export.file
+        import kernlet.model.convert
         import kernlet.tables.read  # noqa: F401
     read = READERS[name]
 

@@ -15,8 +15,8 @@ from sklearn.svm import SVC, NuSVC
 
 import kernlet
 from kernlet import CompactKernelClassifier, L1KernelClassifier
-from kernlet.model.calibration import best_temperature, calibrated, link, reproduce
-from kernlet.model.model import as_model
+from kernlet.model.calibration import best_temperature, calibrated, reproduce
+from kernlet.model.model import as_model, link
 
 CANCER, CANCER_LABELS = load_breast_cancer(return_X_y=True)
 CANCER = StandardScaler().fit_transform(CANCER)

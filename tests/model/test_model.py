@@ -18,12 +18,12 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from kernlet import KernelExpansion, L1KernelClassifier
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
-from kernlet.model.calibration import link
+from kernlet.model.convert import pair_coefficients
 from kernlet.model.model import (
     Model,
     as_classifier,
     decision_values,
-    pair_coefficients,
+    link,
     predicted_codes,
     vote_values,
 )

@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats
@@ -18,6 +17,7 @@ from kernlet.compact.scoring import ClassValidation
 from kernlet.compact.space import MANY_ROWS, SMOOTHINGS
 from kernlet.devices import to_numpy
 from kernlet.model.calibration import best_temperature
+from kernlet.model.model import link
 from kernlet.quantization import QuantizedExpansion
 from kernlet.rows.source import RowReader, RowSource
 from kernlet.sklearn_base import ExpansionClassifier, TrainingData, error_weights, fit_method
@@ -308,7 +308,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
         """
-        return self._link(X, expit, softmax)
+        return self._probabilities(X, log=False)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the class probabilities.
@@ -321,14 +321,10 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         -------
         logarithms : ndarray of shape (n_samples, n_classes)
         """
-        return self._link(X, log_expit, log_softmax)
+        return self._probabilities(X, log=True)
 
-    def _link(self, X: Any, of_two_classes: Any, of_many: Any) -> Floats:
-        """A function of the decision values over the temperature, with a column per class."""
-        values = to_numpy(self.decision_function(X)) / self.temperature_
-        if values.ndim == 1:
-            return np.stack([of_two_classes(-values), of_two_classes(values)], axis=1)
-        return of_many(values, axis=1)
+    def _probabilities(self, X: Any, *, log: bool) -> Floats:
+        return link(to_numpy(self.decision_function(X)), self.temperature_, 0.0, log=log)
 
     def _initial_model(
         self, previous: tuple[Any, QuantizedExpansion] | None, n_features: int

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernlet._typing import Floats, Indices
-from kernlet.model.calibration import best_temperature, link
+from kernlet.model.calibration import best_temperature
+from kernlet.model.model import link
 from kernlet.model.scoring import ClassPredictions, NumberPredictions, Quality, RowScorer, row_mean
 
 # How this works

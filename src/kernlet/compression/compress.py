@@ -30,8 +30,8 @@ from kernlet.compression.choice import ValidationData, choose_size, compress_mod
 from kernlet.compression.record import Compression, TriedSize
 from kernlet.expansion import KernelExpansion
 from kernlet.input_errors import check_number_types, explained
-from kernlet.model.calibration import probability_method
-from kernlet.model.model import Model, as_classifier, summary_of
+from kernlet.model.convert import summary_of
+from kernlet.model.model import Model, as_classifier, probability_method
 from kernlet.model.scoring import SCORING_CONSTRAINTS
 from kernlet.progress import Progress
 from kernlet.sampling import hold_out

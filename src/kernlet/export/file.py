@@ -11,23 +11,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernlet import __version__
-from kernlet.atomic import atomic_write
 from kernlet.export.machine_file import (
     Tensors,
     describe_expansion,
     describe_map,
     read_expansion,
 )
-from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
 from kernlet.export.schema import (
     CLASS_TYPES,
     MODEL,
@@ -38,7 +36,6 @@ from kernlet.export.schema import (
     list_of,
     record,
 )
-from kernlet.model.calibration import calibrated
 from kernlet.model.model import Model, as_model
 from kernlet.tables.dates import DateColumn
 from kernlet.tables.encode import (
@@ -52,11 +49,6 @@ FORMAT_VERSION = 2
 METADATA_KEY, DIGEST_KEY = "kernlet", "sha256"
 _LARGEST_METADATA = 8 << 20  # bytes
 _LARGEST_HEADER = 16 << 20  # bytes: the metadata, and the names and sizes of the tensors
-_PREDICTORS = {
-    "classifier": LoadedClassifier,
-    "regressor": LoadedRegressor,
-    "transformer": LoadedTransformer,
-}
 
 
 # -- Writing ---------------------------------------------------------------------------------------
@@ -108,7 +100,12 @@ def save(model: Any, path: str | PathLike[str], X: Any = None, y: Any = None) ->
     >>> bool((loaded.predict(X) == model.predict(X)).all())
     True
     """
+    from pathlib import Path
+
     from safetensors.numpy import save as serialize
+
+    from kernlet.atomic import atomic_write
+    from kernlet.model.calibration import calibrated
 
     if (X is None) != (y is None):
         raise ValueError("Give both X and y to calibrate probabilities on, or neither.")
@@ -146,7 +143,7 @@ def _written(model: Model) -> tuple[dict[str, Any], str]:
     return tensors, text
 
 
-def _require_readable(path: Path, text: str) -> None:
+def _require_readable(path: PathLike[str], text: str) -> None:
     """Refuse a file that load would refuse, or read as another model than the one written."""
     try:
         again = _written(_read(path, max_bytes=sys.maxsize))[1]
@@ -298,22 +295,34 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
     OSError
         Where it cannot be read at all.
     """
-    try:
-        model = _read(Path(path), max_bytes)
-    except ModelFileError as error:
-        raise ModelFileError(f"{path} {error}") from None
-    predictor = _PREDICTORS.get(model.kind)
+    from kernlet.export.predictors import PREDICTORS
+
+    model = read_model(path, max_bytes)
+    predictor = PREDICTORS.get(model.kind)
     return model.expansion if predictor is None else predictor(model)
 
 
-def _read(path: Path, max_bytes: int) -> Model:
+def read_model(
+    path: str | PathLike[str], max_bytes: int = 1 << 30, *, is_dense: bool = False
+) -> Model:
+    """The model in a file, which NumPy alone can evaluate; see :func:`load`.
+
+    ``is_dense`` makes sparse centers dense, for which SciPy is not needed.
+    """
+    try:
+        return _read(path, max_bytes, is_dense)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from None
+
+
+def _read(path: str | PathLike[str], max_bytes: int, is_dense: bool = False) -> Model:
     """The model in a file; the errors are sentences that lack their subject, the file."""
     from safetensors import SafetensorError, safe_open
 
     try:
         _require_size(path, max_bytes)
         with safe_open(path, framework="numpy") as opened:
-            tensors = Tensors(opened, max_bytes)
+            tensors = Tensors(opened, max_bytes, is_dense)
             model = _model(_metadata(tensors.metadata.get(METADATA_KEY)), tensors)
             _require_as_written(tensors)
             return model
@@ -335,14 +344,14 @@ def _require_as_written(tensors: Tensors) -> None:
         raise corrupt("it was changed after it was written")
 
 
-def _require_size(path: Path, max_bytes: int) -> None:
+def _require_size(path: str | PathLike[str], max_bytes: int) -> None:
     """Refuse a file that is too large, or smaller than its header says."""
-    size = path.stat().st_size
+    size = os.stat(path).st_size
     if size > max_bytes:
         raise ModelFileError(
             f"takes {size} bytes; give load a larger max_bytes than {max_bytes} to read it."
         )
-    with path.open("rb") as file:
+    with open(path, "rb") as file:
         start = file.read(9)
     # safetensors: eight bytes with the length of the header, which is JSON, then the data.
     header_bytes = int.from_bytes(start[:8], "little")
@@ -425,7 +434,7 @@ def _classes(fields: dict[str, Any] | None, scheme: str, n_outputs: int) -> Any:
             classes = None
         if classes is None or classes.tolist() != values or not np.isfinite(classes).all():
             raise ModelFileError(f"has classes that are not of type {kind}.")
-    if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
+    if len(classes) < 2 or not (classes[:-1] < classes[1:]).all():
         raise ModelFileError("has fewer than two classes, or classes out of order or repeated.")
     return classes
 

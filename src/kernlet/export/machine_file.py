@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap, CurvedMap, StepMap
+from kernlet.devices import is_sparse
 from kernlet.expansion import KernelExpansion
 from kernlet.export.schema import ModelFileError, corrupt
 from kernlet.kernels.base import Kernel
@@ -52,7 +52,7 @@ def describe_expansion(expansion: Any, tensors: dict[str, Any]) -> dict[str, Any
     if isinstance(expansion.input_map, CurvedMap):
         machine["curve"] = _describe_curve(expansion.input_map, tensors)
     centers = expansion.centers
-    if not sparse.issparse(centers):
+    if not is_sparse(centers):
         tensors["centers"] = _floats(centers)
         return machine
     tensors["centers.data"] = _floats(centers.data)
@@ -122,8 +122,8 @@ def _floats(values: Any) -> Any:
 class Tensors:
     """Tensors by name, each read with the dtype and number of dimensions that are expected."""
 
-    def __init__(self, opened: Any, max_bytes: int) -> None:
-        self.opened, self.max_bytes = opened, max_bytes
+    def __init__(self, opened: Any, max_bytes: int, is_dense: bool = False) -> None:
+        self.opened, self.max_bytes, self.is_dense = opened, max_bytes, is_dense
         self.metadata: dict[str, str] = opened.metadata() or {}
         self.names = set(opened.keys())
         self.used: dict[str, Any] = {}
@@ -217,7 +217,15 @@ def _centers(n_features: int | None, tensors: Tensors) -> Any:
         raise corrupt("the row pointers of its sparse centers are not in order")
     if len(indices) != len(data) or (indices < 0).any() or (indices >= n_features).any():
         raise corrupt("its sparse centers have column numbers that are out of range")
-    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
+    n_centers = len(indptr) - 1
+    if tensors.is_dense:
+        tensors.require_room(8 * n_centers * n_features, "sparse centers")
+        dense = np.zeros((n_centers, n_features), data.dtype)
+        np.add.at(dense, (np.repeat(np.arange(n_centers), np.diff(indptr)), indices), data)
+        return dense
+    from scipy import sparse
+
+    return sparse.csr_array((data, indices, indptr), shape=(n_centers, n_features))
 
 
 def _quantized(fields: dict[str, Any], tensors: Tensors) -> QuantizedExpansion:

@@ -15,8 +15,7 @@ from sklearn.base import (
 
 from kernlet._typing import Floats
 from kernlet.export.rounding import feature_rows
-from kernlet.model.calibration import probability_method
-from kernlet.model.model import Model
+from kernlet.model.model import Model, probability_method
 from kernlet.sklearn_base import is_source, rows_to_predict, values_of_rows
 
 
@@ -158,3 +157,11 @@ class LoadedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Loade
     def transform(self, X: Any) -> Floats:
         """Features of the rows of X."""
         return self.model.scores(self._outputs(X))
+
+
+#: What :func:`kernlet.load` returns for each kind of model; a bare expansion is none of them.
+PREDICTORS = {
+    "classifier": LoadedClassifier,
+    "regressor": LoadedRegressor,
+    "transformer": LoadedTransformer,
+}

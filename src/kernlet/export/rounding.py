@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.metrics import r2_score
 
 from kernlet._typing import Floats, Indices, Matrix
 from kernlet.affine import AffineMap, CurvedMap
+from kernlet.devices import is_sparse
 from kernlet.kernels.base import as_float32
 from kernlet.kernels.gram import as_dense, dense_centers
 from kernlet.model.model import Model
@@ -87,6 +86,8 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
         if targets is not None:
             accuracies = tuple(float(np.mean(model.classes[c] == targets)) for c in codes)
     elif targets is not None:
+        from sklearn.metrics import r2_score
+
         accuracies = tuple(float(r2_score(targets, model.scores(f))) for f in (before, after))
     rounding = Rounding(
         n_rows=len(rows),
@@ -205,7 +206,7 @@ def about(map: AffineMap | None, centers: Floats, middle: Floats) -> tuple[Affin
 def dense_points(X: Matrix) -> Floats:
     """Points as a dense float64 array; too large ones are refused."""
     is_wide = X.ndim == 2 and X.shape[1] > _LARGEST_LIKELY  # a file may claim it for no points
-    if is_wide or (sparse.issparse(X) and X.shape[0] * X.shape[1] > _LARGEST_DENSE):
+    if is_wide or (is_sparse(X) and X.shape[0] * X.shape[1] > _LARGEST_DENSE):
         raise ValueError(
             f"{X.shape[0]} points of {X.shape[1]} features are too wide to be written out."
         )

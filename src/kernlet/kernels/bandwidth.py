@@ -6,12 +6,11 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.extmath import row_norms
 
 from kernlet._typing import Floats, Matrix
+from kernlet.devices import is_sparse
 from kernlet.kernels.base import KERNELS, Kernel
-from kernlet.kernels.gram import canonical_csr, row_slices
+from kernlet.kernels.gram import canonical_csr, row_slices, squared_norms
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
@@ -128,12 +127,12 @@ def _moments(X: Matrix, shares: Floats) -> tuple[Floats, float]:
     """The mean row, and the mean squared distance of the rows from it."""
     means = np.asarray(shares @ X)
     square = float(means @ means)
-    if sparse.issparse(X):
+    if is_sparse(X):
         # Subtracting the mean would fill the matrix in, so the spread is a difference of two
         # large numbers; only half of the digits can be trusted.
-        spread = float(shares @ row_norms(X.astype(np.float64), squared=True)) - square
+        spread = float(shares @ squared_norms(X.astype(np.float64))) - square
         return means, spread * (spread > np.sqrt(_ROUND_OFF) * square)
     spread = 0.0
     for rows in row_slices(X.shape[0], 8 * X.shape[1]):
-        spread += float(shares[rows] @ row_norms(X[rows] - means, squared=True))
+        spread += float(shares[rows] @ squared_norms(X[rows] - means))
     return means, spread * (spread > _ROUND_OFF * square)

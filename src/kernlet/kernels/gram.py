@@ -8,6 +8,7 @@ they are multiplied in float64 instead.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
-from sklearn.utils.extmath import row_norms
 
 from kernlet._typing import Floats, Indices, Matrix
+from kernlet.devices import is_sparse
 from kernlet.kernels.base import Kernel
-from kernlet.kernels.linalg import orthonormal_maps
 
 #: Kernel values computed at once: large enough for a fast matrix product, small beside the data.
 BLOCK_BYTES = 16 * 2**20
@@ -63,8 +62,8 @@ class Points:
     ) -> None:
         self.X = canonical_csr(X)
         self.shift = shift
-        self.dtype: np.dtype[Any] = np.dtype(np.float64 if sparse.issparse(X) else dtype)
-        if hold and not sparse.issparse(X):
+        self.dtype: np.dtype[Any] = np.dtype(np.float64 if is_sparse(X) else dtype)
+        if hold and not is_sparse(X):
             with np.errstate(over="ignore"):  # to float32; Gram sees it by the norms
                 self.X, self.shift = self._convert(slice(None)), None
 
@@ -75,7 +74,7 @@ class Points:
     def norms(self) -> Floats:
         """Squared norms of all rows."""
         slices = row_slices(len(self), 8 * self.X.shape[1])
-        norms = [row_norms(self._convert(rows), squared=True) for rows in slices]
+        norms = [squared_norms(self._convert(rows)) for rows in slices]
         return np.concatenate([np.empty(0, self.dtype), *norms])
 
     def take(self, rows: Selection) -> tuple[Any, Floats]:
@@ -83,7 +82,7 @@ class Points:
         chosen = self._convert(rows)
         if "norms" in self.__dict__:
             return chosen, self.norms[rows]
-        return chosen, row_norms(chosen, squared=True)
+        return chosen, squared_norms(chosen)
 
     def _convert(self, rows: Selection) -> Any:
         chosen = self.X[rows]
@@ -122,7 +121,7 @@ class Gram:
         self.kernel = kernel
         if isinstance(shift, str):
             shift = shift_for(kernel, X, Z)
-        if sparse.issparse(X) or sparse.issparse(Z):
+        if is_sparse(X) or is_sparse(Z):
             dtype = np.float64
         self.x = Points(X, shift, dtype, hold=hold)
         self.z = self.x if Z is None else Points(Z, shift, dtype, hold=hold)
@@ -174,7 +173,7 @@ class Gram:
 
 def kernel_matrix(kernel: Kernel, X: Matrix, Z: Matrix, *, dtype: DTypeLike = np.float64) -> Floats:
     """K(X, Z) as one array, filled block by block."""
-    X, Z = (A.tocsr() if sparse.issparse(A) else np.asarray(A, dtype=float) for A in (X, Z))
+    X, Z = (A.tocsr() if is_sparse(A) else np.asarray(A, dtype=float) for A in (X, Z))
     blocks = Gram(kernel, X, Z, dtype=dtype)
     values = np.empty(blocks.shape, dtype)
     for rows in row_slices(len(blocks.x), 8 * max(1, len(blocks.z))):
@@ -197,15 +196,21 @@ def shift_for(kernel: Kernel, X: Matrix, Z: Matrix) -> Floats | None:
     points = X if Z is None or not Z.shape[0] else Z
     if not kernel.is_translation_invariant or not points.shape[0]:
         return None
-    if sparse.issparse(X) or sparse.issparse(Z):
+    if is_sparse(X) or is_sparse(Z):
         return None
     sample = points[:: max(1, len(points) // 100)].astype(np.float64)
-    median = np.median(sample, axis=0)  # not the mean, which one outlier can move anywhere
+    median = _median(sample)  # not the mean, which one outlier can move anywhere
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.median(row_norms(sample - median, squared=True))
+        spread = _median(squared_norms(sample - median))
         if median @ median <= _NEAR * spread:
             return None
     return round_to_float32(median)
+
+
+def _median(values: Floats) -> Any:
+    """The median of each column; np.median would import numpy.ma, which takes 10 ms."""
+    ordered, middle = np.sort(values, axis=0), len(values) // 2
+    return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def round_to_float32(point: Floats) -> Floats:
@@ -218,6 +223,16 @@ def round_to_float32(point: Floats) -> Floats:
     return np.where(np.isfinite(rounded), rounded, 0.0)
 
 
+def squared_norms(X: Matrix) -> Floats:
+    """Squared norms of rows, dense or sparse."""
+    if not is_sparse(X):
+        return np.einsum("ij,ij->i", X, X)
+    X = X.tocsr()
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    squares: Any = np.square(X.data[: len(rows)])
+    return np.bincount(rows, squares, X.shape[0]).astype(np.float64, copy=False)
+
+
 def inner_products(X: Matrix, Z: Matrix) -> Floats:
     """X Z' as a dense array, whichever of the two is sparse."""
     if isinstance(X, np.ndarray) and not isinstance(Z, np.ndarray):
@@ -228,13 +243,34 @@ def inner_products(X: Matrix, Z: Matrix) -> Floats:
     return products if isinstance(products, np.ndarray) else products.toarray()
 
 
+def sums_over_features(X: Floats, Z: Floats, kind: str) -> Floats:
+    """Sums of absolute ("cityblock") or squared ("sqeuclidean") differences, in float64.
+
+    By SciPy where it has been imported, as in every fit; otherwise feature by feature, which takes
+    longer and gives the same bits, because SciPy adds the features in the same order.
+    """
+    if "scipy" in sys.modules:
+        from scipy.spatial.distance import cdist
+
+        return cdist(X, Z, kind)
+    X, Z = (np.asarray(A, dtype=np.float64) for A in (X, Z))
+    sums = np.zeros((X.shape[0], Z.shape[0]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for x, z in zip(X.T, Z.T, strict=True):
+            differences = x[:, None] - z
+            sums += np.abs(differences) if kind == "cityblock" else np.square(differences)
+    return sums
+
+
 def used_columns(X: Matrix, Z: Matrix) -> tuple[Matrix, Matrix]:
     """Two sparse matrices without columns of zeros, where they have more columns than numbers."""
-    if not (sparse.issparse(X) and sparse.issparse(Z)) or X.shape[1] <= X.nnz + Z.nnz:
+    if not (is_sparse(X) and is_sparse(Z)) or X.shape[1] <= X.nnz + Z.nnz:
         return X, Z
     columns, places = np.unique(
         np.concatenate([X.indices[: X.nnz], Z.indices[: Z.nnz]]), return_inverse=True
     )
+    from scipy import sparse
+
     return tuple(
         sparse.csr_array((A.data, own, A.indptr), shape=(A.shape[0], len(columns)))
         for A, own in ((X, places[: X.nnz]), (Z, places[X.nnz :]))
@@ -243,14 +279,14 @@ def used_columns(X: Matrix, Z: Matrix) -> tuple[Matrix, Matrix]:
 
 def as_dense(X: Matrix) -> Any:
     """X as an array, where it is a sparse matrix."""
-    return X.toarray() if sparse.issparse(X) else X
+    return X.toarray() if is_sparse(X) else X
 
 
 def dense_centers(X: Matrix) -> Any:
     """Centers as an array; sparse ones that are nearly all zeros are refused."""
     # Memory must grow with what is stored and not with the largest feature number, which in a
     # model file of 100 bytes may be 2^31.
-    if sparse.issparse(X) and X.shape[0] * X.shape[1] > max(
+    if is_sparse(X) and X.shape[0] * X.shape[1] > max(
         _SMALL_DENSE, min(_LARGE_DENSE, 2**16 * X.nnz), 1000 * X.nnz
     ):
         raise ValueError(
@@ -262,7 +298,7 @@ def dense_centers(X: Matrix) -> Any:
 
 def canonical_csr(X: Matrix) -> Matrix:
     """X; duplicate entries of a sparse matrix are summed (in a copy), as scipy's norms require."""
-    if not sparse.issparse(X) or X.has_canonical_format:
+    if not is_sparse(X) or X.has_canonical_format:
         return X
     X = X.copy()
     X.sum_duplicates()
@@ -399,7 +435,7 @@ class RowFeatures:
     @property
     def is_sparse(self) -> bool:
         """Whether blocks are sparse matrices."""
-        return self._gram is None and bool(sparse.issparse(self.X))
+        return self._gram is None and bool(is_sparse(self.X))
 
     @cached_property
     def middle(self) -> Floats:
@@ -448,6 +484,8 @@ class LandmarkBlocks:
     """
 
     def __init__(self, gram: Gram, max_bytes: int, basis: Floats | None = None) -> None:
+        from kernlet.kernels.linalg import orthonormal_maps  # late: SciPy, which Gram does not need
+
         self.gram = gram
         landmarks = Gram(gram.kernel, gram.z.X, shift=gram.z.shift)
         self.products = landmarks.block(slice(None), slice(None))

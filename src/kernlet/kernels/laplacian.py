@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import manhattan_distances
 
 from kernlet._typing import Array, Floats, Matrix
-from kernlet.devices import Device, array_namespace
+from kernlet.devices import Device, array_namespace, is_sparse
 from kernlet.kernels.base import FLOAT32_LARGEST, LARGEST_PARAMETER, LEAST_EXPONENT, Kernel
-from kernlet.kernels.gram import slices_of, used_columns
+from kernlet.kernels.gram import slices_of, sums_over_features, used_columns
 
 # In C sums above 3.4e38 are infinite. With a gamma below this they are limited to it: 0 times
 # infinity is NaN, and exp(-gamma 3.4e38) is not yet 0.
@@ -155,8 +152,11 @@ class _RoundedLaplacian(Kernel):
 
 def l1_distances(X: Matrix, Z: Matrix) -> Floats:
     """Sums of absolute differences in float64, of dense or sparse points."""
-    if not (sparse.issparse(X) or sparse.issparse(Z)):
-        return cdist(X, Z, "cityblock")
+    if not (is_sparse(X) or is_sparse(Z)):
+        return sums_over_features(X, Z, "cityblock")
+    from scipy import sparse
+    from sklearn.metrics.pairwise import manhattan_distances
+
     X, Z = used_columns(sparse.csr_array(X), sparse.csr_array(Z))
     if 0 in (*X.shape, *Z.shape):  # no points, or points of zeros only
         return np.zeros((X.shape[0], Z.shape[0]))
@@ -166,5 +166,7 @@ def l1_distances(X: Matrix, Z: Matrix) -> Floats:
 
 def _with_int32_indices(X: Any) -> Any:
     """A CSR matrix whose indices are of the type that scikit-learn's distances take."""
+    from scipy import sparse
+
     indices, starts = (a.astype(np.int32, copy=False) for a in (X.indices, X.indptr))
     return sparse.csr_array((X.data, indices, starts), shape=X.shape)

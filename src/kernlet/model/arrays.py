@@ -10,7 +10,8 @@ from sklearn.utils import check_array
 from kernlet.affine import AffineMap
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import as_dense
-from kernlet.model.model import Model, svc_expansion
+from kernlet.model.convert import svc_expansion
+from kernlet.model.model import Model
 
 
 def from_svc_arrays(

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
-from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import expit, log_expit, log_softmax
 
 from kernlet._typing import Floats, Indices
+from kernlet.model.model import Model
 from kernlet.sklearn_base import check_weights, label_codes
-
-if TYPE_CHECKING:
-    from kernlet.model.model import Model
 
 # How this works
 # --------------
@@ -92,36 +88,6 @@ def _temperature(scores: Floats, targets: Floats, weights: Floats) -> float:
 def _size(scores: Floats) -> float:
     """Root mean square of the scores, so that the search does not depend on their unit."""
     return float(np.sqrt(np.mean(np.square(scores, dtype=np.float64)))) or 1.0
-
-
-def link(scores: Floats, temperature: float, offset: float, *, log: bool = False) -> Floats:
-    """Probabilities of the classes, or their logarithms, with a column per class."""
-    with np.errstate(over="ignore"):
-        if scores.ndim == 1:
-            values, of_two = (scores - offset) / temperature, log_expit if log else expit
-            return np.stack([of_two(-values), of_two(values)], axis=1)
-        # The largest becomes 0 before the division, which can then overflow to -infinity only.
-        values = (scores - scores.max(axis=1, keepdims=True)) / temperature
-    return log_softmax(values, axis=1) if log else softmax(values, axis=1)
-
-
-def probability_method(method: Callable[[Any, Any], Floats]) -> Any:
-    """A method of an estimator with a ``model_`` that only exists where it has probabilities.
-
-    As scikit-learn's ``available_if``, with an AttributeError that says how to get them.
-    """
-
-    def get(self: Any) -> Any:
-        model = getattr(self, "model_", None)  # before fit the method exists, and says so
-        if model is not None and model.temperature is None:
-            raise AttributeError(
-                f"This {type(self).__name__} has no {method.__name__}: give X and y, rows to "
-                "calibrate probabilities on, to compress(model, n_centers, X, y) or to "
-                "save(model, path, X, y)."
-            )
-        return MethodType(method, self)
-
-    return property(get, doc=method.__doc__)
 
 
 def calibrated(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:

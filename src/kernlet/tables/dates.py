@@ -12,7 +12,6 @@ import numpy as np
 
 from kernlet._typing import Floats
 from kernlet.tables.encode import distinct_texts
-from kernlet.tables.sniff import DATE
 
 #: Parts of a date, and the numbers that they are.
 DATE_PARTS = {
@@ -139,6 +138,8 @@ def _written(*places: int) -> Callable[[str], _Parts | None]:
     """A parser for dates whose year, month and day are at these places."""
 
     def parse(text: str) -> _Parts | None:
+        from kernlet.tables.sniff import DATE  # late: its regular expressions take milliseconds
+
         match = DATE.fullmatch(text)
         if match is None:
             return None

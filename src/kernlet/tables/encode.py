@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap, unlike_columns
-from kernlet.tables.spelling import find_categories, one_spelling
+from kernlet.devices import is_sparse
 
 MAX_CATEGORIES = 200
 MISSING, OTHER = "(missing)", "(other)"
@@ -161,6 +159,8 @@ class OrdinalColumn:
 
 def _looked_up(values: Any, column: CategoryColumn | OrdinalColumn, note: Note | None) -> Any:
     """What the column's index has for each cell, or its ``unknown``; None refuses the cell."""
+    from kernlet.tables.spelling import find_categories  # late: regular expressions and decimals
+
     texts, codes = distinct_texts(values)
     # look each distinct text up once, then repeat it for every cell
     found = find_categories(texts, column.index)
@@ -175,7 +175,8 @@ def _looked_up(values: Any, column: CategoryColumn | OrdinalColumn, note: Note |
             'such cells: fit it with handle_unknown="ignore", or correct the cell.'
         )
     if note is not None and column.categories:
-        given = {texts[code]: found[code][1] for code in np.unique(codes).tolist()}
+        used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
+        given = {texts[code]: found[code][1] for code in used.tolist()}
         given.pop(None, None)
         if given and not any(given.values()):
             note(column.name, _unknown_column(column, list(given)))
@@ -216,7 +217,7 @@ class ColumnEncoding:
 
         A table is a dict of columns, or a pandas, polars or Arrow table.
         """
-        return cls(tuple(_learned_column(n, _cells(table, n)) for n in _column_names(table)))
+        return cls(tuple(_learned_column(n, _cells(table, n)) for n in column_names(table)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -248,11 +249,12 @@ class ColumnEncoding:
 
     def _cells(self, table: Any) -> Callable[[int], Any]:
         """The cells of a column of the encoding, by its number."""
-        if self.positions and not _has_columns(table):
-            table = table.tocsc() if sparse.issparse(table) else _as_array(table)
+        table = as_columns(table)
+        if self.positions and not has_columns(table):
+            table = table.tocsc() if is_sparse(table) else _as_array(table)
             self._require_width(table.shape[1])
             return lambda number: _array_column(table, self.positions[number])
-        available = _column_names(table)
+        available = column_names(table)
         known = set(available)
         missing = [name for name in self.names if name not in known]
         if missing and not self.has_names:
@@ -356,6 +358,8 @@ def _learned_column(name: str, values: Any) -> NumberColumn | CategoryColumn:
 
 def learned_categories(name: str, texts: Iterable[str | None], n_rows: int) -> CategoryColumn:
     """Categories of a column from its distinct texts, None among them for missing cells."""
+    from kernlet.tables.spelling import one_spelling
+
     texts = set(texts)
     categories = {text for text in texts if text is not None}
     if len(categories) > MAX_CATEGORIES:
@@ -371,13 +375,33 @@ def _holds_numbers(values: Any) -> bool:
     values = np.asarray(values)
     if values.dtype.kind != "O":
         return values.dtype.kind in "iuf"
+    from decimal import Decimal
+
     kinds = int | float | np.integer | np.floating | Decimal
     return all(is_missing(v) or (isinstance(v, kinds) and not isinstance(v, bool)) for v in values)
 
 
-def _has_columns(table: Any) -> bool:
+def has_columns(table: Any) -> bool:
+    """Whether cells are found by the name of their column: a frame or a dict of columns."""
     is_frame = any(hasattr(table, name) for name in ("column_names", "columns"))
     return is_frame or isinstance(table, Mapping)
+
+
+def as_columns(table: Any) -> Any:
+    """A list of dicts, one per row, as a dict of columns; anything else as it is."""
+    is_list = isinstance(table, list | tuple) and len(table) > 0
+    if not is_list or not all(isinstance(row, Mapping) for row in table):
+        return table
+    columns = {}
+    for name in table[0]:
+        lacking = next((number for number, row in enumerate(table) if name not in row), None)
+        if lacking is not None:
+            raise ValueError(
+                f"Row {lacking + 1} lacks the column {name!r}, which the first row has: give None "
+                "where a cell is missing."
+            )
+        columns[name] = [row[name] for row in table]
+    return columns
 
 
 def _as_array(rows: Any) -> Any:
@@ -389,13 +413,14 @@ def _as_array(rows: Any) -> Any:
 
 
 def _array_column(X: Any, position: int) -> Any:
-    return X[:, [position]].toarray()[:, 0] if sparse.issparse(X) else X[:, position]
+    return X[:, [position]].toarray()[:, 0] if is_sparse(X) else X[:, position]
 
 
-def _column_names(table: Any) -> Sequence[str]:
+def column_names(table: Any) -> Sequence[str]:
+    """The columns of a table."""
     names = getattr(table, "column_names", None)
     names = getattr(table, "columns", None) if names is None else names
-    if not _has_columns(table):
+    if not has_columns(table):
         raise TypeError(
             "The machine takes a table with named columns, such as a pandas frame or a dict of "
             f"columns, not {type(table).__name__}."

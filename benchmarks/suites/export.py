@@ -127,8 +127,10 @@ def flash(quick: bool) -> Iterator[Table]:
         for storage, exp in product(("float32", "auto"), ("libm", "polynomial")):
             with tempfile.TemporaryDirectory() as folder:
                 source = to_c(model, folder, storage, X=X_test, y=y_test, exp=exp)
-                sizes = [size for size in source.size_report() if size.target != "host"]
-            cells = [f"{size.own:,} / {size.flash:,}" for size in sizes]
+                sizes = source.size_report(emulate=False)[1:]
+            cells = [
+                f"{(size.code or 0) + (size.tables or 0):,} / {size.flash:,}" for size in sizes
+            ]
             accuracy = f"{100 * (source.rounding.accuracy_after or 0):.2f} %"
             table.add(name, source.storage, exp, f"{source.table_bytes:,}", *cells, accuracy)
     yield table
@@ -195,9 +197,9 @@ def shapes(quick: bool) -> Iterator[Table]:
         expansion = plan.pack(*_random_parameters(plan))
         with tempfile.TemporaryDirectory() as folder:
             source = to_c(expansion, folder, "stored")
-            sizes = {size.target: size for size in source.size_report()}
+            sizes = {size.target: size for size in source.size_report(emulate=False)}
             seconds = _shape_seconds(Path(folder))
-        code = (sizes.pop("host").own or 0) - source.table_bytes
+        code = sizes.pop("host").code or 0
         table.add(
             name,
             *(f"{n:,}" for n in (expansion.nbytes, source.table_bytes, *operations(expansion))),

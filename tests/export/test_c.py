@@ -17,9 +17,7 @@ from kernlet.export.c import EXP_ERROR
 from kernlet.export.c_columns import raw_columns
 from kernlet.export.c_names import c_comment, c_identifier, c_string, distinct, plain_name
 from kernlet.export.c_tables import pack
-from kernlet.export.code_size import size_report
 from kernlet.export.rounding import likely_rows
-from kernlet.export.toolchain import TARGETS
 from kernlet.kernels.base import c_float
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
@@ -286,8 +284,7 @@ def test_a_single_header_is_implemented_once_and_included_anywhere(tmp_path):
     assert {path.name for path in tmp_path.iterdir() if path.is_file()} == {
         path.name for path in source.files
     }
-    sizes = [[size.own for size in one.size_report()] for one in (source, two)]
-    assert sizes[0] == sizes[1]
+    assert source.size_report() == two.size_report()
     include = '#include "one.h"\n'
     (tmp_path / "a.c").write_text(f"{include}#define ONE_IMPLEMENTATION\n{2 * include}")
     (tmp_path / "b.c").write_text(f"{2 * include}int main(void) {{ return one_predict(0, 0); }}\n")
@@ -295,64 +292,6 @@ def test_a_single_header_is_implemented_once_and_included_anywhere(tmp_path):
     subprocess.run(command, cwd=tmp_path, check=True)
     header = (tmp_path / "one.h").read_text("utf-8")
     assert "defines ONE_IMPLEMENTATION before it includes this header" in header
-
-
-def other_targets():
-    """Targets for which there is a compiler, besides this computer."""
-    return [
-        pytest.param(
-            target,
-            marks=pytest.mark.skipif(bool(TARGETS[target].missing), reason=TARGETS[target].missing),
-        )
-        for target in list(TARGETS)[1:]
-    ]
-
-
-@needs_gcc
-@pytest.mark.parametrize("target", other_targets())
-def test_flash_is_what_a_program_grows_by(target, tmp_path):
-    model, X = classifier("compact int8")
-    sizes = {}
-    for exp in ("polynomial", "libm"):
-        source = to_c(model, tmp_path, X=X, exp=exp)
-        size = {size.target: size for size in source.size_report()}[target]
-        assert not size.problem
-        assert source.table_bytes < size.own < source.table_bytes + 2000
-        assert size.own < size.flash < size.own + 6000
-        assert 0 <= size.ram < 16
-        assert 64 * 4 < size.stack < 1000  # the scaled features are there
-        sizes[exp] = size
-    # expf is not in the machine's own bytes, and larger than the polynomial
-    assert sizes["libm"].own < sizes["polynomial"].own
-    assert sizes["polynomial"].flash < sizes["libm"].flash
-
-
-@needs_gcc
-def test_sizes_on_the_host_and_of_what_does_not_compile(tmp_path):
-    model, X = classifier("compact int8")
-    source = to_c(model, tmp_path, X=X)
-    host = source.size_report()[0]
-    assert host.target == "host"
-    assert source.table_bytes < host.own < source.table_bytes + 2000
-    assert host.flash is None
-    (tmp_path / "broken.c").write_text("int x = ;")
-    sizes = size_report(tmp_path / "broken.c")
-    assert all(size.own is size.flash is None for size in sizes)
-    assert all("does not compile (expected" in size.problem for size in sizes)
-
-
-@needs_gcc
-def test_what_does_not_link_keeps_the_size_of_its_own(tmp_path):
-    (tmp_path / "lost.h").write_text("int lost_predict(const float *x, float *scores);")
-    (tmp_path / "lost.c").write_text(
-        '#include "lost.h"\nint absent(void);\n'
-        "int lost_predict(const float *x, float *scores) "
-        "{ (void)x; (void)scores; return absent(); }"
-    )
-    for size in size_report(tmp_path / "lost.c")[1:]:
-        assert size.own > 0
-        assert size.flash is None
-        assert "does not link (" in size.problem
 
 
 def test_stored_tables_are_the_default_of_packed_machines(tmp_path):

@@ -13,7 +13,7 @@ from kernlet.cli.common import read_model
 from kernlet.console import printable
 from kernlet.export.c import CSource, to_c
 from kernlet.export.c_names import file_identifier
-from kernlet.export.code_size import CodeSize
+from kernlet.export.code_size import size_lines
 from kernlet.export.onnx import to_onnx
 from kernlet.export.targets import TARGETS, to_package
 
@@ -99,31 +99,18 @@ def _write_c(machine: Any, output: Path, storage: str, **options: Any) -> None:
 
 
 def _print_sizes(machine: Any, source: CSource) -> None:
-    """Print the sizes of the code for each target, with both exponentials."""
+    """Print what the code takes on each target, and the flash with the other exponential."""
+    sizes = source.size_report()
+    for line in size_lines(sizes):
+        click.echo(line)
     other = "libm" if source.exp == "polynomial" else "polynomial"
     with tempfile.TemporaryDirectory() as folder:
         alternative = to_c(machine, folder, source.storage, exp=other, name=source.name)
-        others = {size.target: size.flash for size in alternative.size_report()}
-    smaller: list[str] = []
-    larger: list[str] = []
-    for size in source.size_report():
-        other_flash, comparison = others[size.target], ""
-        if size.flash is not None and other_flash is not None and size.flash != other_flash:
-            comparison = f" ({other_flash:,} with --exp {other})"
-            (smaller if size.flash < other_flash else larger).append(size.target)
-        click.echo(f"{size.target}: {_size_text(size, comparison)}")
-    for verdict, targets in (("smaller", smaller), ("larger", larger)):
-        if targets:
-            places = ", ".join(targets)
-            click.echo(f"exponential: {source.exp}, linked {verdict} than {other} on {places}")
-
-
-def _size_text(size: CodeSize, comparison: str) -> str:
-    if size.own is None:
-        return size.problem
-    flash = f", {size.flash:,} bytes of flash with the run-time library" if size.flash else ""
-    problem = f"; {size.problem}" if size.problem else ""
-    return (
-        f"{size.own:,} bytes of code and tables{flash}{comparison}; {size.ram} of RAM, at most "
-        f"{size.stack} of stack{problem}"
-    )
+        others = {size.target: size.flash for size in alternative.size_report(emulate=False)}
+    differences = []
+    for size in sizes:
+        flash, other_flash = size.flash, others[size.target]
+        if flash is not None and other_flash is not None and flash != other_flash:
+            differences.append(f"{flash - other_flash:+,} on {size.target}")
+    if differences:
+        click.echo(f"--exp {source.exp} against {other}, bytes of flash: {', '.join(differences)}")

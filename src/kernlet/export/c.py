@@ -100,16 +100,17 @@ class CSource:
         names = c_file_names(self.name, single_header=self.single_header)
         return tuple(self.folder / name for name in names)
 
-    def size_report(self) -> list[CodeSize]:
-        """Bytes of flash, RAM and stack, for each target whose compiler is installed."""
+    def size_report(self, *, emulate: bool = True) -> list[CodeSize]:
+        """Flash, RAM, stack and instructions, see :func:`kernlet.export.size_report`."""
         if not self.single_header:
-            return size_report(self.folder / f"{self.name}.c")
+            return size_report(self.folder / f"{self.name}.c", emulate=emulate)
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copy(self.folder / f"{self.name}.h", folder)
+            for name in (f"{self.name}.h", f"test_{self.name}.c"):
+                shutil.copy(self.folder / name, folder)
             source = Path(folder) / f"{self.name}.c"
             lines = (f"#define {self.name.upper()}_IMPLEMENTATION", f'#include "{self.name}.h"', "")
             source.write_text("\n".join(lines), "ascii")
-            return size_report(source)
+            return size_report(source, emulate=emulate)
 
 
 def to_c(

@@ -22,7 +22,7 @@ AUDIT_VENV := .venv-audit
 
 # Compilers and emulators of microcontrollers, and node: Debian's packages.
 DEVICE_TOOLS := gcc gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-avr avr-libc \
-  qemu-user qemu-system-arm simavr libsimavr-dev nodejs
+  qemu-user qemu-system-arm simavr libsimavr-dev nodejs arduino-builder arduino-core-avr cmake
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .PHONY: device-tools demo test test-all test-floor fuzz audit lint bench reproduce results walk docs clean

@@ -573,6 +573,33 @@ def test_options_of_c_are_refused_for_onnx(iris, tmp_path):
     words = ("export", iris[1], "--to", "onnx", "-o", tmp_path / "t.onnx")
     assert "options of C" in kernlet_command(*words, "--storage", "int8", status=2)
     assert "options of C" in kernlet_command(*words, "--exp", "libm", status=2)
+    assert "not for ONNX" in kernlet_command(*words, "--arithmetic", "integer", status=2)
+    assert "options of --to c" in kernlet_command(*words, "--single-header", status=2)
+
+
+def test_export_of_a_single_header(iris, tmp_path):
+    table, model, _ = iris
+    words = ("export", model, "--to", "c", "--single-header", "--table", table, "-o", tmp_path)
+    said = kernlet_command(*words)
+    assert said.splitlines()[-1].startswith("wrote ")
+    assert "iris.c" not in {path.name for path in tmp_path.iterdir()}
+    made = subprocess.run(["make", "-s", "-C", tmp_path], capture_output=True, text=True)
+    assert "16 of 16 rows agree" in made.stdout
+
+
+@pytest.mark.parametrize("target", ["arduino", "platformio", "zephyr", "esp-idf"])
+def test_export_of_packages(target, iris, tmp_path):
+    table, model, _ = iris
+    words = ("export", model, "--to", target, "--table", table, "-o", tmp_path / "p")
+    said = kernlet_command(*words, "--storage", "int8")
+    assert "held as int8" in said
+    assert "150 rows given" in said
+    assert "accuracy" in said
+    assert (tmp_path / "p" / "src" / "iris.h").exists()
+    assert "options of --to c" in kernlet_command(*words, "--exp", "libm", status=2)
+    assert "is a file; name a folder" in kernlet_command(*words[:-1], table, status=2)
+    (tmp_path / "p" / "README.md").write_text("mine")
+    assert "was not written by kernlet" in kernlet_command(*words, status=1)
 
 
 @pytest.mark.parametrize("kind", ["kernlet", "skops", "libsvm"])

@@ -20,6 +20,7 @@ from support.build_systems import (
     build,
     esp_idf_output,
     sketch_of,
+    uno_output,
     zephyr_output,
 )
 from support.exportable_models import TRANSFORMERS, classifier, transformer
@@ -154,6 +155,18 @@ def test_sketches_compile_for_avr(any_case, tmp_path):
     (tmp_path / "Arduino.h").write_text(ARDUINO_H)
     options = ["-mmcu=atmega328p", "-Os", "-std=gnu++11", *WARNINGS, "-I", ".", "-I", "p/src"]
     build(["avr-g++", *options, "-x", "c++", "-c", sketch_of(package)], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["steps", "table"])
+def test_a_sketch_runs_on_an_uno(name, tmp_path):
+    require("arduino-builder", "avr-g++", "simavr")
+    machine = case(name)
+    package = to_package(machine.model, tmp_path / "p", "arduino", X=machine.rows)
+    (tmp_path / "b").mkdir()
+    said = uno_output(package, tmp_path / "b")
+    (row,) = re.findall(r"A row of the class (.*), by Python", sketch_of(package).read_text())
+    assert f"{row} " in said
 
 
 def test_a_platformio_library_has_its_manifest(tmp_path):

@@ -163,6 +163,31 @@ def _serial_lines(case):
     return [",".join("" if cell is None else str(cell) for cell in row) for row in rows]
 
 
+def uno_output(package, scratch):
+    """What the sketch of an Arduino library prints on an Uno: Arduino's own tools, and simavr."""
+    (scratch / "libraries").mkdir()
+    (scratch / "libraries" / package.name).symlink_to(package.folder)
+    share = "/usr/share"  # where Debian has the builder and the core
+    command = [
+        *("arduino-builder", "-compile", "-fqbn", "arduino:avr:uno", "-build-path", scratch),
+        *("-hardware", f"{share}/arduino/hardware", "-hardware", f"{share}/arduino-builder"),
+        *("-tools", "/usr/bin", "-libraries", scratch / "libraries"),
+        *("-prefs", "runtime.tools.avr-gcc.path=/usr"),
+        *("-prefs", "tools.ctags.cmd.path=/usr/bin/arduino-ctags"),
+        # which the core needs and Debian's avr-libc does not have
+        *("-prefs", "compiler.cpp.extra_flags=-DDECIMAL_DIG=9"),
+    ]
+    build([*command, sketch_of(package)], scratch)
+    program = scratch / f"{sketch_of(package).name}.elf"
+    # the sketch never ends
+    command = ["timeout", "20", "simavr", "-m", "atmega328p", "-f", "16000000", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as board:
+        lines = iter(board.stdout.readline, b"")
+        line = next((line for line in lines if b".." in line), b"")  # simavr's line ends
+        board.terminate()
+    return line.decode("utf-8", "replace")
+
+
 def zephyr_output(package, scratch):
     """What the sample of a Zephyr module prints."""
     (scratch / "ZephyrConfig.cmake").write_text(ZEPHYR)

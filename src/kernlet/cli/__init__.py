@@ -146,7 +146,9 @@ def _outputs(options: dict[str, Any]) -> list[Path]:
     from kernlet.export.c_names import c_file_names, file_identifier
 
     name = file_identifier(options["model"].stem)
-    names = c_file_names(name) if kind == "c" else (f"{name}.kernlet",)
+    names: tuple[str, ...] = (f"{name}.kernlet",)
+    if kind == "c":
+        names = c_file_names(name, single_header=options["single_header"])
     return [output / name for name in names]
 
 
@@ -356,6 +358,11 @@ def run_compress(**options: Any) -> None:
     "Number format of the C tables; auto: stored, as the machine has them, or else float32.",
 )
 @_choice("--exp", ["polynomial", "libm"], "The exponential function of the C code.")
+@click.option(
+    "--single-header",
+    is_flag=True,
+    help="Write C as one header, whose code a source file gets that defines NAME_IMPLEMENTATION.",
+)
 @click.option("--table", type=_FILE, help="Rows to check the export on.")
 @_target
 @_skip_unlabelled

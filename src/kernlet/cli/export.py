@@ -26,6 +26,7 @@ def run(
     model: Path,
     kind: str,
     arithmetic: str | None,
+    single_header: bool,
     storage: str,
     exp: str,
     table: TableFile | None,
@@ -35,7 +36,7 @@ def run(
     """Export, check, and print what came out."""
     if target is not None and table is None:
         raise click.UsageError("--target names a column of a table: give --table too.")
-    _check_options(kind, arithmetic, storage, exp)
+    _check_options(kind, arithmetic, storage, exp, single_header)
     machine = read_model(model, predicts=False)
     X = y = None
     if table is not None:
@@ -50,7 +51,8 @@ def run(
     if kind == "onnx":
         _write_graph(machine, X, output)
     elif kind == "c":
-        _write_c(machine, output, storage, X=X, y=y, exp=exp, name=name)
+        options = {"exp": exp, "single_header": single_header, "arithmetic": arithmetic or "float"}
+        _write_c(machine, output, storage, X=X, y=y, name=name, **options)
     else:
         package = to_package(
             *(machine, output, kind),
@@ -65,18 +67,20 @@ def run(
         click.echo(f"wrote {TARGETS[kind].writes}: {', '.join(map(printable, package.files))}")
 
 
-def _check_options(kind: str, arithmetic: str | None, storage: str, exp: str) -> None:
+def _check_options(
+    kind: str, arithmetic: str | None, storage: str, exp: str, single_header: bool
+) -> None:
     """Refuse options that a format does not have, before the model is read."""
+    if kind not in ("c", "onnx", *TARGETS):
+        raise click.UsageError(f"--to {kind} is not available in this version.")
     if kind == "onnx" and (storage, exp) != ("auto", "polynomial"):
         raise click.UsageError("--storage and --exp are options of C; ONNX graphs hold float32.")
     if kind == "onnx" and arithmetic == "integer":
         raise click.UsageError("--arithmetic integer is not for ONNX, whose graphs hold float32.")
-    if kind != "c" and exp != "polynomial":
-        raise click.UsageError("--exp is an option of --to c.")
-    if kind == "c" and arithmetic == "integer":
-        raise click.UsageError("--arithmetic integer is not available for C in this version.")
-    if kind not in ("c", "onnx", *TARGETS):
-        raise click.UsageError(f"--to {kind} is not available in this version.")
+    if kind != "c" and (exp != "polynomial" or single_header):
+        raise click.UsageError("--exp and --single-header are options of --to c.")
+    if arithmetic == "integer" and exp != "polynomial":
+        raise click.UsageError("--exp is for --arithmetic float; integers have their own.")
 
 
 def _write_graph(machine: Any, X: Any, output: Path) -> None:
@@ -94,6 +98,10 @@ def _write_c(machine: Any, output: Path, storage: str, **options: Any) -> None:
     click.echo(f"before and after, on {source.rounding.n_rows:,} {source.rounding.rows}:")
     for line in source.rounding.lines():
         click.echo(f"  {line}")
+    if source.bounds:
+        click.echo("largest numbers that any input can give, and what their types hold:")
+    for what, largest, limit in source.bounds:
+        click.echo(f"  {what}: {largest:,} of {limit:,}")
     _print_sizes(machine, source)
     click.echo("wrote " + ", ".join(printable(path) for path in source.files))
 
@@ -103,6 +111,8 @@ def _print_sizes(machine: Any, source: CSource) -> None:
     sizes = source.size_report()
     for line in size_lines(sizes):
         click.echo(line)
+    if source.arithmetic == "integer":
+        return  # no exponential is called
     other = "libm" if source.exp == "polynomial" else "polynomial"
     with tempfile.TemporaryDirectory() as folder:
         alternative = to_c(machine, folder, source.storage, exp=other, name=source.name)

@@ -228,7 +228,6 @@ class _Contents:
     model: Model
     source: CSource
     header: str
-    is_integer: bool
     rows: Floats  # to choose the one of the example from
 
     version = __version__
@@ -242,6 +241,11 @@ class _Contents:
     def module(self) -> str:
         """The name of a Zephyr module: lower case with dashes, unlike those that Zephyr has."""
         return f"kernlet-{self.name.replace('_', '-')}"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the code computes in integers."""
+        return self.source.arithmetic == "integer"
 
     @property
     def is_classifier(self) -> bool:
@@ -343,13 +347,11 @@ def _c_package(
 ) -> tuple[Files, list[str]]:
     """Header and source in the folder src, and the rendered templates of a target."""
     with tempfile.TemporaryDirectory() as scratch:
-        source = _source(model, scratch, name=name, X=X, y=y, **options)
-        # the test program and its Makefile are for a computer
+        source = to_c(model, scratch, name=name, X=X, y=y, **options)
+        # test program, example and Makefile are for a computer
         texts = {path.name: path.read_text("utf-8") for path in source.files[:2]}
     rows = likely_rows(model) if X is None else feature_rows(model, X)
-    is_integer = options["arithmetic"] == "integer"
-    header = texts[f"{name}.h"]
-    contents = _Contents(name, model, source, header, is_integer, rows[:_EXAMPLE_ROWS])
+    contents = _Contents(name, model, source, texts[f"{name}.h"], rows[:_EXAMPLE_ROWS])
     files: Files = {f"src/{path}": text for path, text in texts.items()}
     folder = f"packages/{target}/"
     for template in environment().list_templates(filter_func=lambda t: t.startswith(folder)):
@@ -361,12 +363,6 @@ def _c_package(
         *(f"  {line}" for line in source.rounding.lines()),
     ]
     return files, notes
-
-
-def _source(model: Model, folder: str, *, arithmetic: str, storage: str, **options: Any) -> CSource:
-    if arithmetic == "integer":
-        raise ValueError("arithmetic='integer' is not there yet.")
-    return to_c(model, folder, storage, **options)
 
 
 def _of_c(target: str, writes: str) -> Target:

@@ -167,9 +167,14 @@ def input_centers(model: Model) -> Floats | None:
 
 
 def image_side(model: Model, X: Any) -> int | None:
+    """The side of a square image, if centers can be drawn as such."""
+    return pixel_side(model, X) if input_centers(model) is not None else None
+
+
+def pixel_side(model: Model, X: Any) -> int | None:
     """The side of a square image, if the features look like the pixels of one."""
     side = round(model.n_features**0.5)
-    if side < _MIN_IMAGE_SIDE or side * side != model.n_features or input_centers(model) is None:
+    if side < _MIN_IMAGE_SIDE or side * side != model.n_features:
         return None
     if model.encoding is not None and model.encoding.is_category.any():
         return None

@@ -16,6 +16,7 @@ from kernlet.model.describe import operations
 from kernlet.model.model import Model
 from kernlet.report import draw
 from kernlet.report.evaluate import MIN_TEST_ROWS, Evaluation, Sizes, evaluate, try_sizes
+from kernlet.report.try_it import try_it
 
 _MAX_CONFUSION_CLASSES = 30  # a larger matrix is unreadable
 _MAX_LISTED_COLUMNS = 300  # characters
@@ -80,6 +81,7 @@ def write_report(
         operations=operations(model.expansion),
         parameters=list(_parameters(model)),
         facts=list(_facts(model, X, y, data)),
+        try_it=try_it(model, X, y),
     )
     with atomic_write(path) as temporary:
         # a lone surrogate in the name of a class cannot be written in UTF-8

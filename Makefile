@@ -20,9 +20,9 @@ FLOOR_VENV := .venv-floor-$(FLOOR)
 # What users install, without kernlet itself, which no list of known weaknesses names.
 AUDIT_VENV := .venv-audit
 
-# Compilers and emulators of microcontrollers, and node: Debian's packages.
+# Compilers and emulators of microcontrollers, rustc and node: Debian's packages.
 DEVICE_TOOLS := gcc gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-avr avr-libc \
-  qemu-user qemu-system-arm simavr libsimavr-dev nodejs arduino-builder arduino-core-avr cmake
+  qemu-user qemu-system-arm simavr libsimavr-dev nodejs arduino-builder arduino-core-avr cmake rustc
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .PHONY: device-tools demo test test-all test-floor fuzz audit lint bench reproduce results walk docs clean
@@ -49,6 +49,8 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 # What sizes, instruction counts and tests of exported code use, on Debian and Ubuntu.
 device-tools:
 	$(SUDO) apt-get install --yes --no-install-recommends $(DEVICE_TOOLS)
+	@if command -v npm > /dev/null; then \
+	  $(SUDO) npm install --global @micropython/micropython-webassembly-pyscript; fi
 
 demo: $(VENV)/.runtime
 	$(ONE_THREAD) $(BIN)/kernlet demo --folder demo

@@ -5,6 +5,7 @@ the rows of the case, and returns class numbers, or values of a regressor. It ca
 every tool that it needs. RUNNERS has its arithmetic too, which says what it is compared with.
 """
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +22,9 @@ from kernlet.tables.encode import ColumnEncoding
 from support.build_systems import sketch_answers
 from support.c_programs import compiled, run
 from support.exportable_models import classifier, regressor
+from support.micropython_programs import run_micropython
 from support.node_programs import run_modules, values
+from support.rust_programs import rust_answers
 
 N_ROWS = 60
 
@@ -148,6 +151,34 @@ def _javascript(case: Case, folder: Path) -> np.ndarray:
     return np.array(predicted)
 
 
+def _rust(case: Case, folder: Path) -> np.ndarray:
+    require("rustc")
+    name = to_package(case.model, folder, "rust", X=case.rows).name
+    answers = rust_answers(folder, [name], {name: case.rows[:0]}, {name: case.rows})
+    is_classifier = case.model.kind == "classifier"
+    return answers[f"{name}.float_class"][:, 0] if is_classifier else answers[f"{name}.values"]
+
+
+def _micropython(case: Case, folder: Path) -> np.ndarray:
+    """The module in MicroPython; rows of a table are dictionaries."""
+    to_package(case.model, folder, "micropython", X=case.rows)
+    rows: Any = case.rows.tolist()
+    if case.table is not None:
+        columns = zip(*case.table.values(), strict=True)
+        rows = [dict(zip(case.table, row, strict=True)) for row in columns]
+    (folder / "rows.json").write_text(json.dumps(rows))
+    (folder / "script.py").write_text(
+        "import json\nimport model\n"
+        "machine = model.load('model.kernlet')\n"
+        "print(json.dumps([machine.predict(row) for row in json.load(open('rows.json'))]))\n"
+    )
+    predicted = json.loads(run_micropython(folder, "script.py"))
+    if case.model.kind == "classifier":
+        classes = case.model.classes.tolist()
+        return np.array([classes.index(label) for label in predicted])
+    return np.array(predicted)
+
+
 #: name -> a function that predicts, and its arithmetic
 RUNNERS: dict[str, tuple[Callable[[Case, Path], np.ndarray], str]] = {
     "c": (_c, "float"),
@@ -155,4 +186,6 @@ RUNNERS: dict[str, tuple[Callable[[Case, Path], np.ndarray], str]] = {
     "arduino": (_sketch("arduino"), "float"),
     "platformio": (_sketch("platformio"), "float"),
     "javascript": (_javascript, "float"),
+    "rust": (_rust, "integer"),
+    "micropython": (_micropython, "integer"),
 }

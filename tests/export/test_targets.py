@@ -79,7 +79,9 @@ def test_files_of_others_are_kept_and_those_of_an_older_export_replaced(target, 
     to_package(model, tmp_path, target, X=X)
     for path in package.files:
         path.write_text("mine")
-        with pytest.raises(ValueError, match=r"was not written by kernlet .*: give another folder"):
+        with pytest.raises(
+            ValueError, match=r"is not from an earlier export.*: give another folder"
+        ):
             to_package(model, tmp_path, target, X=X)
         assert path.read_text() == "mine"
         path.write_bytes(written[path])

@@ -22,7 +22,9 @@ from kernlet.export.c_columns import RawColumn, raw_columns
 from kernlet.export.c_interface import environment
 from kernlet.export.c_names import c_comment, file_identifier, plain_name
 from kernlet.export.javascript import javascript
+from kernlet.export.micropython import micropython
 from kernlet.export.rounding import clear_rows, feature_rows, likely_rows
+from kernlet.export.rust import rust
 from kernlet.kernels.base import as_float32, c_float
 from kernlet.model.model import Model, as_model
 
@@ -39,6 +41,7 @@ from kernlet.model.model import Model, as_model
 
 Files = dict[str, str | bytes]
 _MARK = re.compile(rb"\bby kernlet \d")
+_TABLES = b"kernlet-integer"  # which model files, whose names end as those of tables, do not have
 _MARKED_BYTES = 4096  # of a text, from its beginning
 ARITHMETICS = ("float", "integer")
 _EXAMPLE_ROWS = 200
@@ -105,9 +108,10 @@ def to_package(
     folder : str or path
         The folder of the package, created if it does not exist. Files of an older export are
         replaced; a file that kernlet did not write is never replaced.
-    target : {"arduino", "platformio", "zephyr", "esp-idf", "javascript"}
+    target : {"arduino", "platformio", "zephyr", "esp-idf", "javascript", "micropython", "rust"}
         The system: a library for Arduino or PlatformIO, a Zephyr module, an ESP-IDF component; a
-        JavaScript module with its TypeScript declarations.
+        JavaScript module with its TypeScript declarations; a MicroPython module with a file of
+        tables; a Rust module that needs no standard library.
     X : array-like of shape (n_samples, n_features), default=None
         Rows to compare on, as in :func:`kernlet.to_c`; one of them is in the example.
     y : array-like of shape (n_samples,), default=None
@@ -194,7 +198,7 @@ def _write(folder: Path, files: Files) -> tuple[Path, ...]:
                 )
         if path.exists() and not _is_ours(path, isinstance(content, str)):
             raise ValueError(
-                f"{path} was not written by kernlet and would be replaced: give another folder."
+                f"{path} is not from an earlier export, and would be replaced: give another folder."
             )
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -206,12 +210,12 @@ def _write(folder: Path, files: Files) -> tuple[Path, ...]:
 
 
 def _is_ours(path: Path, is_text: bool) -> bool:
-    """Whether kernlet wrote a file; tables without text name kernlet in their header."""
+    """Whether an export wrote a file: texts and tables say so at their beginning."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
         start = file.read(_MARKED_BYTES)
-    return _MARK.search(start) is not None if is_text else b"kernlet" in start
+    return _MARK.search(start) is not None if is_text else _TABLES in start
 
 
 # -- Packages of C ---------------------------------------------------------------------------------
@@ -376,4 +380,6 @@ TARGETS: dict[str, Target] = {
     "zephyr": _of_c("zephyr", "a Zephyr module"),
     "esp-idf": _of_c("esp-idf", "an ESP-IDF component"),
     "javascript": Target("a JavaScript module", javascript, ("float",)),
+    "micropython": Target("a MicroPython module", micropython, ("integer",)),
+    "rust": Target("a Rust module", rust, ("integer",)),
 }

@@ -599,7 +599,7 @@ def test_export_of_packages(target, iris, tmp_path):
     assert "options of --to c" in kernlet_command(*words, "--exp", "libm", status=2)
     assert "is a file; name a folder" in kernlet_command(*words[:-1], table, status=2)
     (tmp_path / "p" / "README.md").write_text("mine")
-    assert "was not written by kernlet" in kernlet_command(*words, status=1)
+    assert "is not from an earlier export" in kernlet_command(*words, status=1)
 
 
 @pytest.mark.parametrize("kind", ["kernlet", "skops", "libsvm"])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernlet import CompactKernelClassifier, to_c, to_onnx, to_package
+from kernlet import CompactKernelClassifier, runtime, save, to_c, to_onnx, to_package
 from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
 from support.build_systems import sketch_answers
@@ -179,10 +179,19 @@ def _micropython(case: Case, folder: Path) -> np.ndarray:
     return np.array(predicted)
 
 
+def _runtime(case: Case, folder: Path) -> np.ndarray:
+    save(case.model, folder / "model.kernlet")
+    rows = case.rows if case.table is None else case.table
+    predicted = runtime.load(folder / "model.kernlet").predict(rows)
+    is_classifier = case.model.kind == "classifier"
+    return np.searchsorted(case.model.classes, predicted) if is_classifier else predicted
+
+
 #: name -> a function that predicts, and its arithmetic
 RUNNERS: dict[str, tuple[Callable[[Case, Path], np.ndarray], str]] = {
     "c": (_c, "float"),
     "onnx": (_onnx, "float"),
+    "runtime": (_runtime, "float"),
     "arduino": (_sketch("arduino"), "float"),
     "platformio": (_sketch("platformio"), "float"),
     "javascript": (_javascript, "float"),

@@ -3,14 +3,16 @@
 import configparser
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from click.testing import CliRunner
 from numpy.testing import assert_allclose
 
 from export.runners import CASES, RUNNERS, case, require
-from kernlet import to_package
+from kernlet import save, to_package
 from kernlet.cli import main
 from kernlet.export.rounding import clear_rows
 from kernlet.export.targets import TARGETS
@@ -100,6 +102,20 @@ def test_any_name_becomes_a_name_of_the_system(target, name, tmp_path):
 def test_the_command_line_has_all_targets():
     (kind,) = [p for p in main.commands["export"].params if p.name == "kind"]
     assert {"c", "onnx", *TARGETS} <= set(kind.type.choices)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "targets.md").read_text("utf-8")
+COMMANDS = re.findall(r"^kernlet (export .*)$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_of_the_page_run(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save(classifier("compact steps")[0], "iris.kernlet")
+    result = CliRunner().invoke(main, command.split())
+    assert result.exit_code == 0, result.output
+    for path in re.findall(r"`((?:web|iris)/[\w./]+)`", PAGE):  # files that the page names
+        assert (tmp_path / path).exists() or path.split("/")[0] not in command
 
 
 # -- Packages of C ---------------------------------------------------------------------------------

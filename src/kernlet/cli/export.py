@@ -47,24 +47,15 @@ def run(
             machine, table, target, required=False, note=kind != "onnx", encoded=False
         )
     # the functions in the code are named after the model file
-    name = file_identifier(model.stem)
+    options: dict[str, Any] = {"X": X, "y": y, "name": file_identifier(model.stem)}
     if kind == "onnx":
         _write_graph(machine, X, output)
     elif kind == "c":
-        options = {"exp": exp, "single_header": single_header, "arithmetic": arithmetic or "float"}
-        _write_c(machine, output, storage, X=X, y=y, name=name, **options)
+        options["arithmetic"] = arithmetic or "float"
+        _write_c(machine, output, storage, exp=exp, single_header=single_header, **options)
     else:
-        package = to_package(
-            *(machine, output, kind),
-            X=X,
-            y=y,
-            name=name,
-            arithmetic=arithmetic or "auto",
-            storage=storage,
-        )
-        for line in package.notes:
-            click.echo(line)
-        click.echo(f"wrote {TARGETS[kind].writes}: {', '.join(map(printable, package.files))}")
+        options["arithmetic"] = arithmetic or "auto"
+        _write_package(machine, output, kind, storage, **options)
 
 
 def _check_options(
@@ -104,6 +95,18 @@ def _write_c(machine: Any, output: Path, storage: str, **options: Any) -> None:
         click.echo(f"  {what}: {largest:,} of {limit:,}")
     _print_sizes(machine, source)
     click.echo("wrote " + ", ".join(printable(path) for path in source.files))
+
+
+def _write_package(machine: Any, output: Path, target: str, storage: str, **options: Any) -> None:
+    package = to_package(machine, output, target, storage=storage, **options)
+    for line in package.notes:
+        click.echo(line)
+    if TARGETS[target].has_storage:  # made of C, which is counted with its test program
+        options |= {"arithmetic": package.arithmetic, "name": package.name}
+        with tempfile.TemporaryDirectory() as folder:
+            for line in size_lines(to_c(machine, folder, storage, **options).size_report()):
+                click.echo(line)
+    click.echo(f"wrote {TARGETS[target].writes}: {', '.join(map(printable, package.files))}")
 
 
 def _print_sizes(machine: Any, source: CSource) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from papers.tables import markdown_table
 
@@ -22,3 +24,14 @@ class Table:
     def markdown(self) -> str:
         """The table as Markdown, its title in bold above it."""
         return f"**{self.title}**\n\n{markdown_table(self.header, self.rows)}"
+
+
+def record_lines(document: dict[str, Any]) -> str:
+    """JSON with one line per record."""
+    lines = [
+        f" {json.dumps(name)}: {json.dumps(value)},"
+        for name, value in document.items()
+        if name != "records"
+    ]
+    records = ",\n".join(f"  {json.dumps(record)}" for record in document["records"])
+    return "\n".join(["{", *lines, ' "records": [', records, " ]", "}"]) + "\n"

@@ -78,7 +78,7 @@ _ONE_UNIT = (
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Standardised float32 rows and class codes or numbers, for training and testing."""
+    """Rows (standardised float32 unless they are raw) and class codes or numbers."""
 
     X: Any
     y: Any
@@ -132,6 +132,12 @@ def split(name: str, seed: int) -> Split:
     """Training and test rows of a seed; official splits do not depend on it."""
     if name in REGRESSION:
         return _numbers(name, seed)
+    raw = raw_split(name, seed)
+    return _standardised(name, raw.X, raw.y, raw.X_test, raw.y_test)
+
+
+def raw_split(name: str, seed: int) -> Split:
+    """The rows of a classification task before they are standardised."""
     data = _whole(name)
     most = MORE_ROWS[name][1] if name in MORE_ROWS else MOST_ROWS
     codes = np.unique(data.y, return_inverse=True)[1]
@@ -139,7 +145,7 @@ def split(name: str, seed: int) -> Split:
     if data.X_test is not None:
         rows = subsample(codes, most, 0)
         test = np.searchsorted(np.unique(data.y), data.y_test)
-        return _standardised(name, X[rows], codes[rows], data.X_test, test)
+        return Split(X[rows], codes[rows], data.X_test, test)
     share = 0.3
     if len(X) > 2 * MOST_ROWS:
         rows = subsample(codes, most + MOST_ROWS, seed)
@@ -147,7 +153,7 @@ def split(name: str, seed: int) -> Split:
         share = MOST_ROWS / (most + MOST_ROWS)
     shuffle = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
     train, test = next(shuffle.split(X, codes))
-    return _standardised(name, X[train], codes[train], X[test], codes[test])
+    return Split(X[train], codes[train], X[test], codes[test])
 
 
 def _numbers(name: str, seed: int) -> Split:

@@ -45,7 +45,7 @@ from benchmarks.frontier.data import (
 )
 from benchmarks.frontier.measure import ROOT, NotMeasuredError, cache_of, measure
 from benchmarks.frontier.summary import UNLIMITED, set_table, verdict_table
-from benchmarks.tables import Table
+from benchmarks.tables import Table, record_lines
 from kernlet.atomic import atomic_write
 from papers.cache import timed
 
@@ -181,7 +181,7 @@ def _write(records: list[dict[str, Any]]) -> None:
     with atomic_write(ROWS) as part:
         part.write_text(json.dumps(rows, indent=0) + "\n", encoding="utf-8")
     with atomic_write(RESULTS) as part:
-        part.write_text(_lines(_document(plain)), encoding="utf-8")
+        part.write_text(record_lines(_document(plain)), encoding="utf-8")
 
 
 def _needs_rows(name: str) -> bool:
@@ -247,17 +247,6 @@ def limits() -> dict[str, int | float]:
         "shared_rounds": of["shared_trees"].MOST_ROUNDS,
         "shared_trees": of["shared_trees"].MOST_TREES,
     }
-
-
-def _lines(document: dict[str, Any]) -> str:
-    """JSON with one line per record."""
-    lines = [
-        f" {json.dumps(name)}: {json.dumps(value)},"
-        for name, value in document.items()
-        if name != "records"
-    ]
-    records = ",\n".join(f"  {json.dumps(record)}" for record in document["records"])
-    return "\n".join(["{", *lines, ' "records": [', records, " ]", "}"]) + "\n"
 
 
 def _position(record: dict[str, Any]) -> tuple[int, int, int]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import csv
-import gc
-import re
 import resource
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -26,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from benchmarks.m2cgen_code import kernel_functions, m2cgen_c, votes_of_pairs
 from benchmarks.tables import Table
 from benchmarks.timing import median_seconds
 from kernlet import CompactKernelClassifier, to_c, to_onnx
@@ -70,20 +68,6 @@ int main(int argc, char **argv)
     printf("\\n%.9g %d\\n", (double)(clock() - start) / CLOCKS_PER_SEC / repeats / ROWS, sum);
     return 0;
 }}
-"""
-#: m2cgen returns one value per pair of classes; SVC predicts the class with most wins.
-_VOTE = """
-void score(double *input, double *output);
-static int predict(double *x)
-{
-    double pairs[45];
-    int won[10] = {0}, i, j, p = 0, best = 0;
-    score(x, pairs);
-    for (i = 0; i < 10; ++i)
-        for (j = i + 1; j < 10; ++j, ++p) ++won[pairs[p] > 0 ? i : j];
-    for (i = 1; i < 10; ++i) if (won[i] > won[best]) best = i;
-    return best;
-}
 """
 
 
@@ -247,10 +231,12 @@ def _rows(task: Task) -> str:
 
 def _svc_line(table: Table, svc: Any, task: Task, folder: Path) -> tuple[float, int]:
     click.echo(f"exporting {len(svc.support_)} support vectors by m2cgen", err=True)
-    (folder / "svc.c").write_text(_in_functions(_m2cgen(svc)), encoding="ascii")
+    (folder / "svc.c").write_text(kernel_functions(m2cgen_c(svc)), encoding="ascii")
     click.echo("compiling them", err=True)
     subprocess.run([*_OPTIONS, "-c", "svc.c", "-o", "svc.o"], cwd=folder, check=True)
-    codes, seconds = _timed(folder, "svc.o", "double", _VOTE, "predict(rows[i])", task, 2)
+    codes, seconds = _timed(
+        folder, "svc.o", "double", votes_of_pairs(10), "predict(rows[i])", task, 2
+    )
     size = _size(folder / "svc.o")
     same = np.mean(codes == svc.predict(_float32(task)))
     accuracy = np.mean(codes == task.y_test)
@@ -321,63 +307,6 @@ def _size(made: Path) -> int:
     output = subprocess.run(["size", str(made)], capture_output=True, text=True, check=True)
     text, data, _ = (int(word) for word in output.stdout.splitlines()[1].split()[:3])
     return text + data
-
-
-def _m2cgen(svc: Any) -> str:
-    """m2cgen's C, from a thread with a stack large enough for its recursion."""
-    import m2cgen
-
-    _cache_hashes(m2cgen.ast)
-    answer: list[str] = []
-    limit, stack = sys.getrecursionlimit(), threading.stack_size(1 << 29)
-    sys.setrecursionlimit(10**6)
-    gc.disable()  # millions of small objects, and no cycles
-    try:
-        thread = threading.Thread(target=lambda: answer.append(m2cgen.export_to_c(svc)))
-        thread.start()
-        thread.join()
-    finally:
-        gc.enable()
-        sys.setrecursionlimit(limit)
-        threading.stack_size(stack)
-    return answer[0]
-
-
-def _in_functions(code: str) -> str:
-    """Move the kernel value of each support vector into its own function.
-
-    m2cgen writes one large function, which gcc -O2 had not compiled after five minutes of CPU time
-    and 4 GB. The expressions are unchanged; 2,338 calls cost little compared with 600,000 squares.
-    """
-    statement = re.compile(r"^ *(var\d+) = (exp\(.*\));$", re.MULTILINE)
-    functions = [
-        f"double value_{match[1]}(double *input) {{ return {match[2]}; }}"
-        for match in statement.finditer(code)
-    ]
-    head, body = code.split("void score(", 1)
-    body = statement.sub(r"\1 = value_\1(input);", body)
-    return "\n".join([head, *functions, f"void score({body}"])
-
-
-def _cache_hashes(ast: Any) -> None:
-    """Cache the hashes of m2cgen's expressions, which are recomputed at every level above them.
-
-    The output is the same; without the cache, thousands of support vectors take hours.
-    """
-    for kind in vars(ast).values():
-        own = vars(kind).get("__hash__") if isinstance(kind, type) else None
-        if own is not None and not hasattr(own, "is_cached"):
-            kind.__hash__ = _cached_hash(own)
-
-
-def _cached_hash(own: Any) -> Any:
-    def cached(self: Any) -> int:
-        if "_hash" not in self.__dict__:
-            self.__dict__["_hash"] = own(self)
-        return self.__dict__["_hash"]
-
-    cached.is_cached = True  # type: ignore[attr-defined]
-    return cached
 
 
 #: By data set: centers of the compact machine, and C and gamma * n_features of the SVC on features

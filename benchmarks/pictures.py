@@ -1,18 +1,20 @@
 """Pictures of benchmarks in docs/images: ``python -m benchmarks.pictures``.
 
 condense.png and hull_removal.png show the tables condense-sets.md and hull-removal.md of
-docs/results, the latter with a curve computed here; deleted_digits.png has the USPS digits that
-the condensers remove.
+docs/results, the latter with a curve computed here; device.png shows device.json;
+deleted_digits.png has the USPS digits that the condensers remove.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks.device.picture import draw_device
 from benchmarks.suites.hull import folds, k_means_refit
 from kernlet import BoundaryCondenser, TypicalCondenser
 from kernlet.condense.base import DeletedImagesDisplay
@@ -156,6 +158,8 @@ def main() -> None:
     draw_shares(condense_points(Path("docs/results/condense-sets.md"))).savefig(
         images / "condense.png", dpi=110
     )
+    device = json.loads(Path("docs/results/device.json").read_text(encoding="utf-8"))
+    draw_device(device).savefig(images / "device.png", dpi=110)
     draw_removal().savefig(images / "hull_removal.png", dpi=120)
 
 

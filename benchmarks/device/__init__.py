@@ -1,0 +1,1 @@
+"""Machines on microcontrollers: kernlet's C beside that of other libraries."""

@@ -1,0 +1,239 @@
+"""Machines of equal accuracy or equal flash beside each other, as tables.
+
+Two machines are equally accurate if their accuracies on the validation rows differ by at most one
+standard error. Pairs are made with these; test accuracies are only printed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.device.measure import LARGEST_FLASH, SMALL_TARGET, TARGET, Record
+from benchmarks.device.ours import FLOAT, INTEGER
+from benchmarks.tables import Table
+
+Document = dict[str, Any]
+JUDGED = (1024, 2048, 4096)  # bytes of the machines that the goal is about
+MIDDLE = 2048
+FLASH_LIMITS = (2048, 4096, 8192, 16_384, 65_536)
+
+
+def of_family(document: Document, name: str, family: str) -> list[Record]:
+    """Records of a family on a data set."""
+    return [r for r in document["records"] if (r["set"], r["family"]) == (name, family)]
+
+
+def peers(document: Document) -> list[str]:
+    """Families of other libraries."""
+    return [family for family in document["families"] if family not in (INTEGER, FLOAT)]
+
+
+def standard_error(accuracy: float, n_rows: int) -> float:
+    """Of a share of ``n_rows`` independent rows."""
+    return float(np.sqrt(max(accuracy * (1 - accuracy), 0.0) / n_rows))
+
+
+def is_reached(document: Document, record: Record, goal: Record) -> bool:
+    """Whether a record is at most one standard error below another in validation accuracy."""
+    n_rows = document["sets"][goal["set"]]["validation_rows"]
+    error = standard_error(goal["validation"], n_rows)
+    return bool(record["validation"] >= goal["validation"] - error)
+
+
+def smallest(document: Document, family: str, goal: Record) -> Record | None:
+    """The machine of a family with the least flash that is as accurate as the goal."""
+    records = of_family(document, goal["set"], family)
+    reaching = [record for record in records if is_reached(document, record, goal)]
+    return min(reaching, key=lambda record: record["flash"], default=None)
+
+
+def best_peer(document: Document, goal: Record) -> Record | None:
+    """The machine with the least flash of all other libraries that is as accurate as the goal."""
+    records = (smallest(document, family, goal) for family in peers(document))
+    return min((r for r in records if r), key=lambda record: record["flash"], default=None)
+
+
+def ours_of(document: Document, name: str, max_bytes: int) -> Record | None:
+    """The integer machine of a budget."""
+    records = of_family(document, name, INTEGER)
+    return next((r for r in records if r["setting"]["max_bytes"] == max_bytes), None)
+
+
+def verdict(ours: Record, peer: Record | None) -> str:
+    """Whether the goal is reached: half the flash, and no more instructions."""
+    if peer is None:
+        return "yes: no peer is as accurate"
+    missed = []
+    if ours["flash"] > 0.5 * peer["flash"]:
+        missed.append("flash")
+    if ours["instructions"] > peer["instructions"]:
+        missed.append("instructions")
+    return f"no: {', '.join(missed)}" if missed else "yes"
+
+
+def goal_table(document: Document) -> Table:
+    """Each judged machine beside the peer of equal accuracy that takes the least flash."""
+    table = Table(
+        f"kernlet in integers beside the peer of equal accuracy with the least flash, {TARGET}",
+        [
+            *("data", "kernlet", "test", "flash", "instructions"),
+            *("best peer", "test", "flash", "instructions"),
+            *("flash, peer / kernlet", "instructions, peer / kernlet", "goal reached"),
+        ],
+    )
+    for name in document["sets"]:
+        for max_bytes in JUDGED:
+            if ours := ours_of(document, name, max_bytes):
+                peer = best_peer(document, ours)
+                table.add(
+                    name,
+                    f"{max_bytes:,} bytes",
+                    *_figures(document, ours),
+                    "none" if peer is None else _title(document, peer),
+                    *(_figures(document, peer) if peer else ("-", "-", "-")),
+                    *_ratios(ours, peer),
+                    verdict(ours, peer),
+                )
+    return table
+
+
+def family_table(document: Document, name: str) -> Table:
+    """Every family at the accuracy of the machine in the middle."""
+    ours = ours_of(document, name, MIDDLE)
+    error = document["sets"][name]["test_error"]
+    table = Table(
+        f"{name}: machines as accurate as kernlet's of {MIDDLE:,} bytes, {TARGET} "
+        f"(standard error of a test accuracy: {100 * error:.2f} points)",
+        [
+            *("machine", "test", "flash", "RAM + stack", "instructions"),
+            *("flash / kernlet", "instructions / kernlet"),
+        ],
+    )
+    for family, title in document["families"].items() if ours else ():
+        assert ours is not None
+        record = ours if family == INTEGER else smallest(document, family, ours)
+        if record is None:
+            table.add(title, f"not reached: {_best_test(document, name, family)}", *"-----")
+            continue
+        test, flash, n_instructions = _figures(document, record)
+        memory = f"{record['ram'] + record['stack']:,}"
+        machine = _title(document, record)
+        table.add(machine, test, flash, memory, n_instructions, *_ratios(ours, record))
+    return table
+
+
+def accuracy_table(document: Document) -> Table:
+    """The most accurate machine of all peers, and the smallest of kernlet's that is as accurate."""
+    table = Table(
+        f"The peer that is most accurate on the validation rows within {LARGEST_FLASH // 1024} kB "
+        f"of flash, and the smallest machine of kernlet that is as accurate, {TARGET}",
+        ["data", "peer", "test", "flash", "instructions", "kernlet", *_FIGURES],
+    )
+    for name in document["sets"]:
+        records = [r for family in peers(document) for r in of_family(document, name, family)]
+        if not records:
+            continue
+        peer = max(records, key=lambda record: record["validation"])
+        ours = smallest(document, INTEGER, peer)
+        cells = ["not reached", _best_test(document, name, INTEGER), "-", "-"]
+        if ours:
+            cells = [f"{ours['setting']['max_bytes']:,} bytes", *_figures(document, ours)]
+        table.add(name, _title(document, peer), *_figures(document, peer), *cells)
+    return table
+
+
+def flash_table(document: Document) -> Table:
+    """Test accuracies within the same flash."""
+    table = Table(
+        f"Test accuracy within the same flash, {TARGET}; of each family the machine with the best "
+        "validation accuracy",
+        ["data", "flash", *document["families"].values()],
+    )
+    for name in document["sets"]:
+        for limit in FLASH_LIMITS:
+            cells = []
+            for family in document["families"]:
+                records = [r for r in of_family(document, name, family) if r["flash"] <= limit]
+                best = max(records, key=lambda record: record["validation"], default=None)
+                cells.append("-" if best is None else _percent(best["test"]))
+            table.add(name, f"{limit // 1024} kB", *cells)
+    return table
+
+
+def small_target_table(document: Document) -> Table:
+    """What fits the small target."""
+    table = Table(
+        f"The machine of each family that is most accurate on the validation rows and fits an "
+        f"{SMALL_TARGET} (32 kB of flash, 2 kB of RAM with the stack): test accuracy, bytes of "
+        "flash, cycles",
+        ["data", *document["families"].values()],
+    )
+    for name in document["sets"]:
+        cells = []
+        for family in document["families"]:
+            records = [r for r in of_family(document, name, family) if "avr" in r]
+            best = max(records, key=lambda record: record["validation"], default=None)
+            cells.append(
+                "-"
+                if best is None
+                else f"{_percent(best['test'])}, {best['avr']['flash']:,}, "
+                f"{best['avr']['cycles']:,}"
+            )
+        table.add(name, *cells)
+    return table
+
+
+def missing_table(document: Document) -> Table:
+    """What was not measured, and why."""
+    table = Table("Not measured", ["library", "reason"])
+    for library, reason in document["missing"].items():
+        table.add(library, reason)
+    return table
+
+
+_FIGURES = ("test", "flash", "instructions")
+
+
+def _figures(document: Document, record: Record) -> tuple[str, str, str]:
+    """Test accuracy, flash and instructions."""
+    return _percent(record["test"]), f"{record['flash']:,}", f"{record['instructions']:,}"
+
+
+def _ratios(ours: Record, peer: Record | None) -> tuple[str, str]:
+    if peer is None:
+        return "-", "-"
+    return tuple(_ratio(peer[key] / ours[key]) for key in ("flash", "instructions"))  # type: ignore[return-value]
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _percent(accuracy: float) -> str:
+    return f"{100 * accuracy:.2f} %"
+
+
+def _best_test(document: Document, name: str, family: str) -> str:
+    """The test accuracy of the family's machine that validates best."""
+    records = of_family(document, name, family)
+    if not records:
+        return "nothing fits"
+    return f"at most {_percent(max(records, key=lambda r: r['validation'])['test'])}"
+
+
+def _title(document: Document, record: Record) -> str:
+    """The family, and what its setting says of the size."""
+    setting, title = record["setting"], document["families"][record["family"]]
+    if "max_bytes" in setting:
+        return f"{title}, {setting['max_bytes']:,} bytes"
+    if "hidden" in setting:
+        return f"{title}, {' + '.join(map(str, setting['hidden']))} hidden"
+    if "n_rows" in setting:
+        return f"{title}, {setting['n_rows']:,} rows"
+    leaves = "" if setting["leaves"] is None else f" of {setting['leaves']} leaves"
+    vote = ", soft votes" if setting.get("leaf_bits") else ""
+    kind = setting["model"] if setting["n_trees"] == 1 else f"{setting['n_trees']} trees"
+    extra = " (extra trees)" if setting["model"] == "extra trees" else ""
+    return f"{title}: {kind}{leaves}{extra}{vote}"

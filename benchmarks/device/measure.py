@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -41,15 +41,40 @@ def missing_libraries() -> dict[str, str]:
 
 
 def measured(name: str, families: Iterable[str] = tuple(ALL)) -> Iterator[Record]:
-    """Records of the families on a data set: those on each family's front, with instructions."""
+    """Records of the families on a data set; of peers, those on the front of each family."""
     missing = missing_libraries()
     for key in families:
-        if ALL[key].library in missing:
+        if key in OURS:
+            records = _our_records(name, key)
+        elif ALL[key].library not in missing:
+            records = _peer_records(name, key)
+        else:
             continue
-        sized = [r for s in ALL[key].settings if (r := _record(name, key, s, "size"))]
-        for record in sized if key in OURS else front(sized):
-            run = _record(name, key, record["setting"], "run")
-            yield {"set": name, "family": key, **record, **(run or {})}
+        for record in records:
+            yield {"set": name, "family": key, **record}
+
+
+def _our_records(name: str, key: str) -> Iterator[Record]:
+    """All sizes, never cached: their export is quick, and may have changed."""
+    data = three_way(name)
+    for setting in OURS[key].settings:
+        try:
+            program = OURS[key].build(data, setting)
+        except ValueError as error:  # the export refuses the machine
+            yield {"setting": setting, "problem": str(error)}
+        else:
+            sizes = _sizes(program, data)
+            yield {"setting": setting, **sizes, **_runs(program, data, flash=sizes["flash"])}
+
+
+def _peer_records(name: str, key: str) -> Iterator[Record]:
+    sized = []
+    for setting in FAMILIES[key].settings:
+        if sizes := _cached(name, key, setting, "size", _sizes):
+            sized.append({"setting": setting, **sizes})
+    for record in front(sized):
+        count = partial(_runs, flash=record["flash"])
+        yield {**record, **(_cached(name, key, record["setting"], "run", count) or {})}
 
 
 def front(records: list[Record]) -> list[Record]:
@@ -61,18 +86,22 @@ def front(records: list[Record]) -> list[Record]:
     return kept
 
 
-def _record(name: str, key: str, setting: Setting, stage: str) -> Record | None:
-    """Sizes and accuracies, or instructions, of a setting; None where it is too large."""
+def _cached(
+    name: str,
+    key: str,
+    setting: Setting,
+    stage: str,
+    measure: Callable[[Program, ThreeWaySplit], Record],
+) -> Record | None:
+    """The record of a stage and a setting of a peer; None where the machine is too large."""
 
     def compute() -> Record | None:
         data = three_way(name)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", ConvergenceWarning
-                )  # of an MLP that might be better
-                program = ALL[key].build(data, setting)
-            return _sizes(program, data, setting) if stage == "size" else _runs(program, data)
+                warnings.simplefilter("ignore", ConvergenceWarning)  # of MLPs, at their limit
+                program = FAMILIES[key].build(data, setting)
+            return measure(program, data)
         except TooLargeError:
             return None
 
@@ -87,7 +116,8 @@ def _cache(name: str) -> ResultCache:
     return ResultCache(FOLDER / f"{name}.json")
 
 
-def _sizes(program: Program, data: ThreeWaySplit, setting: Setting) -> Record:
+def _sizes(program: Program, data: ThreeWaySplit) -> Record:
+    """Flash, RAM and accuracies of the C."""
     flash, ram = program.flash(TARGET)
     if flash > LARGEST_FLASH:
         raise TooLargeError
@@ -97,7 +127,6 @@ def _sizes(program: Program, data: ThreeWaySplit, setting: Setting) -> Record:
     if agreement < LEAST_AGREEMENT:
         raise ValueError(f"C and Python agree on {100 * agreement:.2f} % of the rows only.")
     return {
-        "setting": setting,
         "flash": flash,
         "ram": ram,
         "agreement": agreement,
@@ -106,7 +135,7 @@ def _sizes(program: Program, data: ThreeWaySplit, setting: Setting) -> Record:
     }
 
 
-def _runs(program: Program, data: ThreeWaySplit) -> Record:
+def _runs(program: Program, data: ThreeWaySplit, *, flash: int) -> Record:
     """Instructions and stack, and the same of the small target where the machine fits it."""
     n_instructions, n_cycles, stack = program.execution(TARGET, data.measured)
     record: Record = {
@@ -114,6 +143,8 @@ def _runs(program: Program, data: ThreeWaySplit) -> Record:
         "cycles": round(n_cycles),
         "stack": stack,
     }
+    if flash > 2 * SMALL_FLASH:  # doubles have half the size on the small target, not less
+        return record
     try:
         flash, ram = program.flash(SMALL_TARGET)
         if flash <= SMALL_FLASH and ram <= SMALL_RAM:

@@ -28,7 +28,7 @@ def draw_device(document: Document) -> Figure:
     figure = Figure(figsize=(10, 6.5), layout="constrained")
     panels = figure.subplots(2, 3)
     for axes, name in zip(panels.flat, document["sets"], strict=False):
-        best = max(100 * r["test"] for r in document["records"] if r["set"] == name)
+        tests = [100 * r["test"] for f in STYLES for r in of_family(document, name, f)]
         for family, (color, marker, line) in STYLES.items():
             points = sorted(
                 (r["flash"], 100 * r["test"]) for r in of_family(document, name, family)
@@ -43,8 +43,8 @@ def draw_device(document: Document) -> Figure:
                     markersize=5,
                     label=document["families"][family],
                 )
-        low = min(100 * r["test"] for r in document["records"] if r["set"] == name)
-        axes.set(title=name, xscale="log", ylim=(max(low, best - _SHOWN_POINTS) - 0.2, best + 0.5))
+        low = max(min(tests), max(tests) - _SHOWN_POINTS)
+        axes.set(title=name, xscale="log", ylim=(low - 0.2, max(tests) + 0.5))
         axes.set_xticks([1e3, 1e4, 1e5], ["1 kB", "10 kB", "100 kB"])
         axes.grid(color="0.9", linewidth=0.6)
     handles, labels = panels[0, 0].get_legend_handles_labels()

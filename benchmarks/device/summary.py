@@ -21,8 +21,9 @@ FLASH_LIMITS = (2048, 4096, 8192, 16_384, 65_536)
 
 
 def of_family(document: Document, name: str, family: str) -> list[Record]:
-    """Records of a family on a data set."""
-    return [r for r in document["records"] if (r["set"], r["family"]) == (name, family)]
+    """Records of a family on a data set, without machines that were not exported."""
+    records = (r for r in document["records"] if (r["set"], r["family"]) == (name, family))
+    return [record for record in records if "problem" not in record]
 
 
 def peers(document: Document) -> list[str]:
@@ -55,9 +56,9 @@ def best_peer(document: Document, goal: Record) -> Record | None:
     return min((r for r in records if r), key=lambda record: record["flash"], default=None)
 
 
-def ours_of(document: Document, name: str, max_bytes: int) -> Record | None:
-    """The integer machine of a budget."""
-    records = of_family(document, name, INTEGER)
+def ours_of(document: Document, name: str, max_bytes: int, family: str = INTEGER) -> Record | None:
+    """The machine of a budget, None where it was not exported."""
+    records = of_family(document, name, family)
     return next((r for r in records if r["setting"]["max_bytes"] == max_bytes), None)
 
 
@@ -85,23 +86,25 @@ def goal_table(document: Document) -> Table:
     )
     for name in document["sets"]:
         for max_bytes in JUDGED:
-            if ours := ours_of(document, name, max_bytes):
-                peer = best_peer(document, ours)
-                table.add(
-                    name,
-                    f"{max_bytes:,} bytes",
-                    *_figures(document, ours),
-                    "none" if peer is None else _title(document, peer),
-                    *(_figures(document, peer) if peer else ("-", "-", "-")),
-                    *_ratios(ours, peer),
-                    verdict(ours, peer),
-                )
+            ours = ours_of(document, name, max_bytes)
+            if ours is None:
+                table.add(name, f"{max_bytes:,} bytes", "refused", *"--------", "no: not exported")
+                continue
+            peer = best_peer(document, ours)
+            table.add(
+                name,
+                f"{max_bytes:,} bytes",
+                *_figures(ours),
+                *(["none", *"---"] if peer is None else [_title(document, peer), *_figures(peer)]),
+                *_ratios(ours, peer),
+                verdict(ours, peer),
+            )
     return table
 
 
 def family_table(document: Document, name: str) -> Table:
-    """Every family at the accuracy of the machine in the middle."""
-    ours = ours_of(document, name, MIDDLE)
+    """Every family at the accuracy of the machine in the middle, in integers where it can be."""
+    ours = ours_of(document, name, MIDDLE) or ours_of(document, name, MIDDLE, FLOAT)
     error = document["sets"][name]["test_error"]
     table = Table(
         f"{name}: machines as accurate as kernlet's of {MIDDLE:,} bytes, {TARGET} "
@@ -112,12 +115,11 @@ def family_table(document: Document, name: str) -> Table:
         ],
     )
     for family, title in document["families"].items() if ours else ():
-        assert ours is not None
-        record = ours if family == INTEGER else smallest(document, family, ours)
+        record = ours if family == ours["family"] else smallest(document, family, ours)
         if record is None:
             table.add(title, f"not reached: {_best_test(document, name, family)}", *"-----")
             continue
-        test, flash, n_instructions = _figures(document, record)
+        test, flash, n_instructions = _figures(record)
         memory = f"{record['ram'] + record['stack']:,}"
         machine = _title(document, record)
         table.add(machine, test, flash, memory, n_instructions, *_ratios(ours, record))
@@ -139,8 +141,8 @@ def accuracy_table(document: Document) -> Table:
         ours = smallest(document, INTEGER, peer)
         cells = ["not reached", _best_test(document, name, INTEGER), "-", "-"]
         if ours:
-            cells = [f"{ours['setting']['max_bytes']:,} bytes", *_figures(document, ours)]
-        table.add(name, _title(document, peer), *_figures(document, peer), *cells)
+            cells = [f"{ours['setting']['max_bytes']:,} bytes", *_figures(ours)]
+        table.add(name, _title(document, peer), *_figures(peer), *cells)
     return table
 
 
@@ -187,16 +189,20 @@ def small_target_table(document: Document) -> Table:
 
 def missing_table(document: Document) -> Table:
     """What was not measured, and why."""
-    table = Table("Not measured", ["library", "reason"])
+    table = Table("Not measured", ["machine", "reason"])
     for library, reason in document["missing"].items():
         table.add(library, reason)
+    for record in document["records"]:
+        if "problem" in record:
+            title = _title(document, record)
+            table.add(f"{title}, on {record['set']}", f"the export refuses it: {record['problem']}")
     return table
 
 
 _FIGURES = ("test", "flash", "instructions")
 
 
-def _figures(document: Document, record: Record) -> tuple[str, str, str]:
+def _figures(record: Record) -> tuple[str, str, str]:
     """Test accuracy, flash and instructions."""
     return _percent(record["test"]), f"{record['flash']:,}", f"{record['instructions']:,}"
 

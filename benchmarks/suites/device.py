@@ -70,7 +70,7 @@ def _compiler(target: str) -> str:
 
 def _facts(name: str, records: list[Record]) -> dict[str, Any]:
     data = three_way(name)
-    best = max((r["test"] for r in records if r["set"] == name), default=0.5)
+    best = max((r["test"] for r in records if r["set"] == name and "test" in r), default=0.5)
     return {
         "rows": len(data.X),
         "validation_rows": len(data.X_validation),

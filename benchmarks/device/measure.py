@@ -14,14 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.device.data import ThreeWaySplit, three_way
 from benchmarks.device.ours import FOLDER, OURS
-from benchmarks.device.peers import FAMILIES, Setting, TooLargeError
+from benchmarks.device.peers import FAMILIES, LARGEST_FLASH, Setting, TooLargeError
 from benchmarks.device.program import Program
 from benchmarks.frontier.measure import cached
 from kernlet.export.toolchain import ToolError
 from papers.cache import ResultCache
 
 TARGET, SMALL_TARGET = "Cortex-M0", "ATmega328P"
-LARGEST_FLASH = 256 * 1024  # bytes of the largest common Cortex-M0 parts
 SMALL_FLASH, SMALL_RAM = 32 * 1024, 2048  # of the ATmega328P
 LEAST_AGREEMENT = 0.99  # of the labels of C and Python on the validation rows
 ALL = {**OURS, **FAMILIES}

@@ -104,7 +104,7 @@ def shared_library(sources: dict[str, str], folder: str) -> ctypes.CDLL:
     for file, text in sources.items():
         (Path(folder) / file).write_text(text, encoding="utf-8")
     files = [file for file in sources if file.endswith(".c")]
-    command = ["gcc", "-std=c99", "-w", "-O1", "-shared", "-fPIC", *files, "-o", "code.so", "-lm"]
+    command = ["gcc", "-std=c99", "-w", "-O0", "-shared", "-fPIC", *files, "-o", "code.so", "-lm"]
     subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(Path(folder) / "code.so"))
 

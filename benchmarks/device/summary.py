@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.device.measure import LARGEST_FLASH, SMALL_TARGET, TARGET, Record
+from benchmarks.device.measure import SMALL_TARGET, TARGET, Record
 from benchmarks.device.ours import FLOAT, INTEGER
+from benchmarks.device.peers import LARGEST_FLASH
 from benchmarks.tables import Table
 
 Document = dict[str, Any]

@@ -109,16 +109,18 @@ def _trees(X: Any, y: Any, setting: Setting, leaf_bytes: int) -> Any:
 
 
 def _emlearn_trees(data: ThreeWaySplit, setting: Setting) -> Program:
-    import emlearn
-
     encode = partial(_counts, _count_factors(data.X))
     model = _trees(encode(data.X), data.y, setting, _EMLEARN_LEAF)
-    code = emlearn.convert(
-        _with_whole_thresholds(model),
-        method=setting["method"],
-        dtype="int16_t",
-        leaf_bits=setting["leaf_bits"],
-    ).save(name="model", include_proba=False)
+    code = (
+        _emlearn()
+        .convert(
+            _with_whole_thresholds(model),
+            method=setting["method"],
+            dtype="int16_t",
+            leaf_bits=setting["leaf_bits"],
+        )
+        .save(name="model", include_proba=False)
+    )
     n_features = data.X.shape[1]
     call = f"model_predict(inputs, {n_features})"
     predict = model.predict if setting["leaf_bits"] else partial(_majority, model)
@@ -145,12 +147,17 @@ def _majority(model: Any, X: Any) -> Any:
     return np.argmax(votes, axis=1)
 
 
+def _emlearn() -> Any:
+    """The library; its import makes NumPy raise an error on every underflow, which is undone."""
+    with np.errstate():
+        import emlearn
+    return emlearn
+
+
 def _with_emlearn_headers(code: str) -> dict[str, str]:
     """Generated code, and emlearn's headers beside it."""
-    import emlearn
-
     names = [f"eml_{name}.h" for name in ("common", "log", "net", "net_common", "trees")]
-    sources = {name: (Path(emlearn.includedir) / name).read_text("utf-8") for name in names}
+    sources = {name: (Path(_emlearn().includedir) / name).read_text("utf-8") for name in names}
     sources["model.h"] = code
     include = re.compile(r"#include <(eml_\w+\.h)>")
     return {name: include.sub(r'#include "\1"', text) for name, text in sources.items()}
@@ -204,8 +211,6 @@ _HIDDEN = ((4,), (8,), (16,), (32,), (64,), (128,), (16, 16), (32, 32), (64, 64)
 
 
 def _emlearn_mlp(data: ThreeWaySplit, setting: Setting) -> Program:
-    from emlearn import net
-
     scaler = StandardScaler().fit(data.X)
     model = MLPClassifier(
         tuple(setting["hidden"]),
@@ -216,7 +221,8 @@ def _emlearn_mlp(data: ThreeWaySplit, setting: Setting) -> Program:
     ).fit(scaler.transform(data.X), data.y)
     # what emlearn.convert(model).save(name="model") returns, which also compiles it into ./tmp
     activations = [model.activation] * (len(model.coefs_) - 1) + [model.out_activation_]
-    code = net.c_generate_net_loadable(activations, model.coefs_, model.intercepts_, "model")
+    write = _emlearn().net.c_generate_net_loadable
+    code = write(activations, model.coefs_, model.intercepts_, "model")
     n_features = data.X.shape[1]
     call = f"model_predict(inputs, {n_features})"
     return Program(

@@ -84,8 +84,9 @@ class Program:
     def flash(self, target: str) -> tuple[int, int]:
         """Bytes of flash and RAM by which a program grows; the row is not part of the RAM."""
         flash, ram = linked_size(self.sources, self._source + _MAIN, target)
-        size = np.dtype(_types(target)[self.number]).itemsize
-        return flash, ram - size * self.n_features
+        row = np.dtype(_types(target)[self.number]).itemsize * self.n_features
+        alignment = 1 if target == "ATmega328P" else 4
+        return flash, ram - -(-row // alignment) * alignment
 
     def execution(self, target: str, X: Any) -> tuple[float, float, int]:
         """Mean instructions and cycles of the predictions of raw rows, and bytes of stack."""

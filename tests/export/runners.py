@@ -130,7 +130,8 @@ def _sketch(target: str) -> Callable[[Case, Path], np.ndarray]:
 
     def predict(case: Case, folder: Path) -> np.ndarray:
         require("gcc", "g++")
-        return sketch_answers(to_package(case.model, folder, target, X=case.rows), case)
+        rows = case.rows if case.table is None else case.table
+        return sketch_answers(to_package(case.model, folder, target, X=rows), case)
 
     return predict
 

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -183,6 +184,18 @@ def test_texts_are_left_out_of_a_program_that_looks_none_up(tmp_path):
         command = ["gcc", *options, "main.c", "m.c", "-o", "program"]
         subprocess.run(command, cwd=tmp_path, check=True)
         assert ("K\u00f6ln".encode() in (tmp_path / "program").read_bytes()) == is_kept
+
+
+@needs_gcc
+def test_the_example_of_the_page_compiles(tmp_path):
+    to_c(case("table").model, tmp_path, name="fruit")
+    page = (Path(__file__).parents[2] / "docs" / "ship.md").read_text("utf-8")
+    (code,) = re.findall(r'```c\n#include "fruit.h"\n(.*?)```', page, re.DOTALL)
+    program = '#include "fruit.h"\n#include <stdio.h>\nint main(void) {' + code + "return 0; }\n"
+    (tmp_path / "main.c").write_text(program, "utf-8")
+    command = ["gcc", "-std=c99", *ALL_WARNINGS, "main.c", "fruit.c", "-o", "run"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "run"], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("target", ["Cortex-M0", "ATmega328P"])

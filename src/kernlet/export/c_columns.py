@@ -124,7 +124,7 @@ def _number_column(column: Any, field: str, start: int, meaning: str) -> RawColu
     example = "0.0f"
     if not isinstance(column, NumberColumn):
         lines = [f"features[{start}] = {is_missing} ? 1.0f : 0.0f;"]
-        rules = (_rule(column, "NAN", [1.0]),)
+        rules = (_rule(column, "NAN", np.ones(1)),)
     elif column.fill is None:
         lines = [f"features[{start}] = {value};", f"refused |= {is_missing};"]
         rules = (_rule(column, "NAN", None),)
@@ -140,15 +140,16 @@ def _text_column(
     column: Any, field: str, start: int, prefix: str, constants: Mapping[str, str]
 ) -> RawColumn:
     missing_constant, other_constant = (f"{prefix.upper()}_{name}" for name in SPECIAL)
-    missing, other = _encoded(column, None), _encoded(column, _OTHER_TEXT)
-    unknown = other or [0.0] * len(column.features)
-    rows = {missing_constant: missing}
-    rows |= {constant: _encoded(column, text) for text, constant in constants.items()}
+    missing, other, *known = _encoded(column, [None, _OTHER_TEXT, *constants])
+    unknown = np.zeros(len(column.features)) if other is None else other
     cases: dict[tuple[str, ...], list[str]] = {}  # constants by the statements that they share
-    for constant, row in rows.items():
-        if row is not None and (other is None or row != other):
-            cases.setdefault(tuple(_assignments(row, unknown, start)), []).append(constant)
-    lines = _assignments(unknown, [np.nan] * len(unknown), start)
+    for constant, row in zip(
+        (missing_constant, *constants.values()), (missing, *known), strict=True
+    ):
+        changes = () if row is None else tuple(_assignments(row, unknown, start))
+        if changes or (other is None and row is not None):
+            cases.setdefault(changes, []).append(constant)
+    lines = _assignments(unknown, np.full(len(unknown), np.nan), start)
     if cases:
         lines.append(f"switch (raw->{field}) {{")
         for statements, members in cases.items():
@@ -156,7 +157,7 @@ def _text_column(
             lines += [f"    {statement}" for statement in (*statements, "break;")]
         lines += ["default:", *(["    refused = 1;"] if other is None else []), "    break;", "}"]
     special = [(missing_constant, missing), (other_constant, other)]
-    rules = [_rule(column, cell, row) for cell, row in special if row is None or any(row)]
+    rules = [_rule(column, cell, row) for cell, row in special if row is None or row.any()]
     return RawColumn(
         "uint8_t" if len(constants) + len(SPECIAL) <= _MAX_BYTE + 1 else "uint16_t",
         field,
@@ -168,21 +169,20 @@ def _text_column(
     )
 
 
-def _encoded(column: Any, text: str | None) -> list[float] | None:
-    """The features of a cell; None where the column refuses it."""
+def _encoded(column: Any, cells: Sequence[str | None]) -> list[Floats | None]:
+    """The features of each cell; None where the column refuses it."""
     try:
-        return column.encoded([text])[0].tolist()
-    except ValueError:
-        return None
+        return list(column.encoded(cells))
+    except ValueError:  # some are refused
+        return [None] if len(cells) == 1 else [_encoded(column, [cell])[0] for cell in cells]
 
 
-def _assignments(row: Sequence[float], before: Sequence[float], start: int) -> list[str]:
+def _assignments(row: Floats, before: Floats, start: int) -> list[str]:
     """Statements that change the features of a column to a row."""
-    pairs = enumerate(zip(row, before, strict=True), start)
-    return [f"features[{i}] = {c_float(new)};" for i, (new, old) in pairs if new != old]
+    return [f"features[{start + i}] = {c_float(row[i])};" for i in np.flatnonzero(row != before)]
 
 
-def _rule(column: Any, cell: str, row: Sequence[float] | None) -> str:
+def _rule(column: Any, cell: str, row: Floats | None) -> str:
     """What becomes of a cell, for a comment."""
     if row is None:
         return f"{cell} is refused"
@@ -247,7 +247,9 @@ def _made_up_cells(
     for field, cells in choices.items():
         same = [(column, raw) for column, raw in pairs if raw.field == field]
         special = [None, _OTHER_TEXT] if same[0][1].categories else [None]
-        cells[1:1] = [s for s in special if all(_encoded(c, s) is not None for c, _ in same)]
+        encoded = [_encoded(column, special) for column, _ in same]
+        accepted = [all(row is not None for row in rows) for rows in zip(*encoded, strict=True)]
+        cells[1:1] = [cell for cell, is_taken in zip(special, accepted, strict=True) if is_taken]
     return [
         [choices[raw.field][row % len(choices[raw.field])] for row in range(n_rows)]
         for _, raw in pairs

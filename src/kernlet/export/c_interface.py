@@ -151,7 +151,7 @@ class Interface:
         return self._constants("CLASS", self.class_names)
 
     def _constants(self, kind: str, names: Sequence[str]) -> list[tuple[str, str]]:
-        """Enumerators; macros begin with FEATURES and CLASSES, which these cannot be."""
+        """Enumerators of names; no macro begins with FEATURE_ or CLASS_."""
         parts = distinct([plain_name(name) or "UNNAMED" for name in names])
         constants = [f"{self.macro}_{kind}_{part.upper()}" for part in parts]
         return list(zip(constants, names, strict=True))

@@ -307,13 +307,18 @@ def test_a_wrong_encoding_fails_the_test_program(is_given, right, wrong, tmp_pat
     assert status == 1
 
 
-def test_rows_that_float_computes_less_exactly_are_left_out(tmp_path):
+@needs_gcc
+def test_scores_that_float_computes_less_exactly_are_not_compared(tmp_path):
     # the outputs of an unbounded kernel at made-up cells are larger than those of the rows given
-    columns = (OrdinalColumn("kind", ("a", "b"), (0.0, 1e6), 1e6, 1e6), NumberColumn("x", 0.0))
+    columns = (OrdinalColumn("kind", ("a", "b"), (1.0, 1e6), 1e6, 1e6), NumberColumn("x", 0.0))
     expansion = KernelExpansion(Linear(), np.eye(2), np.ones((1, 2)), np.zeros(1))
     encoding = ColumnEncoding(columns)
     model = Model(expansion, encoding=encoding, feature_names=encoding.feature_names)
-    to_c(model, tmp_path, X={"kind": ["a"] * 20, "x": np.linspace(0, 1, 20).tolist()})
-    rows = (tmp_path / "test_model.c").read_text("utf-8").partition("test_model_raw[")[2]
-    assert "KIND_A, 1.0f" in rows
-    assert "KIND_B" not in rows
+    table = {"kind": ["a"] * 20, "x": np.linspace(0, 1, 20).tolist()}
+    for X, n_predicted in [(table, 13), (np.zeros((9, 2)), 0)]:
+        source = to_c(model, tmp_path, X=X)
+        program = (tmp_path / "test_model.c").read_text("utf-8")
+        assert f"#define MODEL_TEST_RAW_PREDICTED {n_predicted} " in program
+        output, status = said(source)
+        assert "16 of 16 rows of the table agree" in output
+        assert status == 0

@@ -201,17 +201,24 @@ class Interface:
 
     @cached_property
     def raw_test(self) -> dict[str, Any]:
-        """Rows of the table for the test program, and what Python computes for them."""
+        """Rows of the table for the test program, and what Python computes for them.
+
+        There are features of all rows, and scores and classes of the first ones, those that are
+        clear.
+        """
         encoding = self.model.encoding
         if encoding is None:
             return {"cells": [], "features": [], "scores": [], "classes": ""}
         table = self.X if has_cells(self.model, self.X) else None
         cells, features = raw_rows(encoding, self.name, table, self.sample)
         clear = self.clear(features)
+        others = np.setdiff1d(np.arange(len(features)), clear)
+        order = np.concatenate([clear, others])
+        predicted = self.expected(features[clear]) if len(clear) else {"scores": [], "classes": ""}
         return {
-            "cells": [", ".join(cells[row]) for row in clear],
-            "features": [", ".join(map(c_float, row)) for row in features[clear]],
-            **self.expected(features[clear]),
+            "cells": [", ".join(cells[row]) for row in order],
+            "features": [", ".join(map(c_float, row)) for row in features[order]],
+            **predicted,
         }
 
     def clear(self, rows: Floats) -> Indices:

@@ -352,11 +352,12 @@ def _front(parts: Parts, rows: Floats, per_unit: float) -> dict[str, Any]:
         per_input = 2.0**bits
     steps, jumps = None, 0
     if parts.steps is not None:
-        thresholds = np.clip(np.rint(parts.steps.thresholds * per), -32768, INT16)
+        order = np.argsort(parts.steps.features, kind="stable")
+        thresholds = np.clip(np.rint(parts.steps.thresholds[order] * per), -32768, INT16)
         steps = Steps(
-            parts.steps.features.astype(np.intp),
+            parts.steps.features[order].astype(np.intp),
             thresholds.astype(np.int64),
-            np.rint(parts.steps.jumps * per).astype(np.int64),
+            np.rint(parts.steps.jumps[order] * per).astype(np.int64),
         )
         jumps = int(np.bincount(steps.features, np.abs(steps.jumps)).max())
     if rescale is not None:  # the product may be shifted to the left

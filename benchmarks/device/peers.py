@@ -34,7 +34,6 @@ LARGEST_FLASH = 256 * 1024  # bytes of the largest common Cortex-M0 parts
 # bytes per leaf that were seen, and numbers of all support vectors.
 _EMLEARN_LEAF, _MICROMLGEN_LEAF, _M2CGEN_NUMBER = 9, 18, 8
 _MOST_NUMBERS = 16_000
-_LARGEST_COUNT = 32_000  # of a feature in emlearn's int16
 
 
 class TooLargeError(ValueError):
@@ -72,18 +71,6 @@ _EXTRA_LADDER = [
 ]
 
 
-def _counts(factors: Any, X: Any) -> Any:
-    """Features as int16, as emlearn's trees take them."""
-    return np.clip(np.round(X * factors), -_LARGEST_COUNT, _LARGEST_COUNT).astype(np.int16)
-
-
-def _count_factors(X: Any) -> Any:
-    """One for columns of whole numbers; others are stretched to the largest count."""
-    is_whole = (np.round(X) == X).all(axis=0)
-    largest = np.maximum(np.abs(X).max(axis=0), 1e-30)
-    return np.where(is_whole, 1.0, _LARGEST_COUNT / largest)
-
-
 def _with_whole_thresholds(model: Any) -> Any:
     """A copy whose thresholds are right for integers in emlearn.
 
@@ -109,8 +96,7 @@ def _trees(X: Any, y: Any, setting: Setting, leaf_bytes: int) -> Any:
 
 
 def _emlearn_trees(data: ThreeWaySplit, setting: Setting) -> Program:
-    encode = partial(_counts, _count_factors(data.X))
-    model = _trees(encode(data.X), data.y, setting, _EMLEARN_LEAF)
+    model = _trees(data.X, data.y, setting, _EMLEARN_LEAF)
     code = (
         _emlearn()
         .convert(
@@ -130,13 +116,9 @@ def _emlearn_trees(data: ThreeWaySplit, setting: Setting) -> Program:
         call,
         "int16_t",
         n_features,
-        encode,
-        _composed(predict, encode),
+        np.int16,
+        predict,
     )
-
-
-def _composed(predict: Callable[[Any], Any], encode: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda X: predict(encode(X))
 
 
 def _majority(model: Any, X: Any) -> Any:

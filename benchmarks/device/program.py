@@ -52,9 +52,9 @@ class Program:
     number : {"float", "double", "int16_t"}
         Type of a feature.
     encode : callable
-        Features that the library wants from raw rows; its time is not counted.
+        Features that the library wants from rows; its time is not counted.
     predict : callable
-        Class codes of raw rows by the model in Python, which the C must agree with.
+        Class codes of rows by the model in Python, which the C must agree with.
     """
 
     sources: dict[str, str]
@@ -72,7 +72,7 @@ class Program:
         )
 
     def labels(self, X: Any) -> Any:
-        """Class codes of raw rows, computed by the C on this computer."""
+        """Class codes of rows, computed by the C on this computer."""
         code = _CLASSIFY.format(number=self.number, n_features=self.n_features)
         with tempfile.TemporaryDirectory() as name:
             library = shared_library({**self.sources, "classify.c": self._source + code}, name)
@@ -89,7 +89,7 @@ class Program:
         return flash, ram - -(-row // alignment) * alignment
 
     def execution(self, target: str, X: Any) -> tuple[float, float, int]:
-        """Mean instructions and cycles of the predictions of raw rows, and bytes of stack."""
+        """Mean instructions and cycles of the predictions of rows, and bytes of stack."""
         kind = _types(target)[self.number]
         rows = [row.astype(kind).tobytes() for row in self.encode(X)]
         run = instructions(self.sources, self._source, target, rows)

@@ -102,9 +102,10 @@ def test_the_best_peer_is_the_smallest_within_one_standard_error():
     assert summary.verdict(machine, near) == "no: instructions"
     assert summary.verdict({**machine, "instructions": 4000}, near) == "yes"
     assert summary.verdict({**machine, "flash": 1501}, near) == "no: flash, instructions"
-    judged, refused, _ = summary.goal_table(page).rows
+    judged, refused = summary.goal_table(page).rows
     assert judged[-3:] == ["3", "0.8", "no: instructions"]
     assert len(refused) == len(judged)
+    assert refused[1] == "2,048, 4,096 bytes"
     assert refused[-1] == "no: not exported"
     assert "as accurate" in summary.verdict(machine, summary.best_peer(document(machine), machine))
 

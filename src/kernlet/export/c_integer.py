@@ -76,6 +76,11 @@ class _Codes:
         return self.row % group == 0
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of a row that begins and ends with a byte."""
+        return self.row // 5 if self.is_ternary else self.row * self.bits // 8
+
+    @property
     def has_state(self) -> bool:
         """Whether bits of a byte are left between codes."""
         return not (self.is_unrolled or self.bits == 8)

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from support.exportable_models import classifier
 from support.integer_c_programs import CModule, integer_c_answers
 from support.integer_modules import (
     FORMATS,
-    expected_answers,
+    check_answers,
     made,
     random_models,
     rows_for,
@@ -29,15 +30,9 @@ from support.integer_modules import (
 )
 
 
-def check(folder, modules, **options):
+def check(folder, modules):
     """Compile modules together, and compare every function with Python."""
-    rows = {module.name: rows_for(module) for module in modules}
-    inputs, floats = ({name: pair[i] for name, pair in rows.items()} for i in range(2))
-    answers = integer_c_answers(folder, modules, inputs, floats, **options)
-    for module in modules:
-        for name, values in expected_answers(module, *rows[module.name]).items():
-            answer = answers[f"{module.name}.{name}"]
-            assert_array_equal(answer, values, err_msg=f"{module.name} {module.machine.kernel}")
+    check_answers(modules, partial(integer_c_answers, folder, modules))
 
 
 @needs_gcc

@@ -71,7 +71,7 @@ from kernlet.compact.trainer import (
 from kernlet.devices import find_device, to_numpy
 from kernlet.model.scoring import SCORING_CONSTRAINTS
 from kernlet.progress import CallbackSupportMixin, Progress
-from kernlet.quantization import PackedArray, QuantizedExpansion, scaling_bytes
+from kernlet.quantization import PackedArray, QuantizedExpansion
 from kernlet.sampling import derive_seed, hold_out, subsample
 from kernlet.sklearn_base import TrainingData, warn_user
 from kernlet.threads import single_thread
@@ -617,25 +617,11 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _plan_of(self, compact: QuantizedExpansion) -> StoragePlan:
         """The plan of a compact machine to start from, where the parameters allow it."""
-        stored = compact.storage
-        formats = (stored["centers"], stored["coef"], stored.get("projection", "float32"))
-        has_widths = compact.gamma is not None and len(compact.gamma) > 1
-        width = "shared" if self.width == "auto" else self.width
-        plan = StoragePlan(
-            compact.n_features,
-            compact.n_outputs,
-            compact.n_centers,
-            compact.rank if "projection" in stored else None,
-            formats if self.storage == "auto" else STORAGE[self.storage],
-            "per_center" if has_widths else width,
-            self._intercept_bytes,
-            scaling_bytes(compact.shift, compact.scale),
-            compact.kernel.name,
-            compact.n_entries,
-            0 if compact.steps is None else len(compact.steps.features),
-            compact.is_asinh,
-            compact.block,
-        )
+        plan = replace(StoragePlan.of(compact), intercept_bytes=self._intercept_bytes)
+        if self.storage != "auto":
+            plan = replace(plan, formats=STORAGE[self.storage])
+        if self.width != "auto" and not plan.has_widths:
+            plan = replace(plan, width=self.width)
         n_entries = plan.n_outputs if plan.keeps_all else plan.n_entries
         for name, given, has in (
             ("kernel", self.kernel, plan.kernel),

@@ -145,6 +145,16 @@ def test_variations_fit_too(space, number):
         assert all(is_allowed(space, candidate) for candidate in with_other_ranks(space, best))
 
 
+def test_eight_bits_are_tried_where_other_limits_than_bytes_bind():
+    options = {**OPEN, "centers_of_shape": lambda plan: 25}
+    space = space_of(36, 6, n_rows=4000, max_bytes=4000, **options)
+    sizes = next(stage for stage in stages(space) if stage.name == "sizes")
+    plan = replace(space.plain, formats=STORAGE["int4"], n_centers=25)
+    varied = [c.plan for c in sizes.candidates(space.candidate(plan))]
+    assert varied[0] == replace(plan, formats=("int8", "int8", "int4"))
+    assert [c.n_centers for c in varied] == [25, 12]
+
+
 def test_another_rank_fills_the_budget_that_the_best_fills():
     space = space_of(36, 6, n_rows=4000, max_bytes=1024, **OPEN)
     plan = replace(space.plain, width="per_center", formats=STORAGE["int4"])

@@ -312,7 +312,7 @@ def stages(space: Space) -> list[Stage]:
 def most_trials(space: Space) -> int:
     """The most candidates that the stages can have."""
     most = {"quick": 8, "default": 16, "thorough": 20}[space.effort]
-    return len(first_candidates(space)) + most
+    return len(first_candidates(space)) + most + (space.centers_of_shape is not None)
 
 
 def first_candidates(space: Space) -> list[Candidate]:
@@ -524,7 +524,12 @@ def _with_noise(space: Space, best: Candidate, factors: Any) -> list[Candidate]:
 
 def _sizes(space: Space, best: Candidate) -> list[Candidate]:
     """Fewer centers, in eight bits where the formats are open; with a step map more too."""
-    return _resized(space, best, (0.5, 2.0) if best.plan.n_steps else _FEWER_CENTERS)
+    resized = _resized(space, best, (0.5, 2.0) if best.plan.n_steps else _FEWER_CENTERS)
+    if space.centers_of_shape is None or space.storage != "auto":
+        return resized
+    # Where not the bytes limit the centers, eight bits may leave as many of them.
+    formats = ("int8", "int8", best.plan.formats[2])
+    return _varied(space, best, [{"formats": formats}]) + resized
 
 
 def _further_sizes(space: Space, best: Candidate) -> list[Candidate]:

@@ -18,6 +18,7 @@ import numpy as np
 from kernlet._typing import Floats
 from kernlet.atomic import atomic_writes
 from kernlet.expansion import KernelExpansion
+from kernlet.export.c_integer import integer_code
 from kernlet.export.c_interface import Interface, render
 from kernlet.export.c_names import (
     c_file_names,
@@ -144,7 +145,7 @@ def to_c(
         Created if it does not exist.
     storage : {"auto", "float32", "float16", "int8", "stored"}, default="auto"
         Format of the numbers. "stored" keeps the packed arrays of a compact machine; "auto" is
-        "stored" for machines that have them, and "float32" for others.
+        "stored" for machines that have them, and "float32" for others, or "int8" in integers.
     X : array-like of shape (n_samples, n_features), default=None
         Rows to compare on before and after, and for the test program; by default the centers of
         the machine, moved a little.
@@ -156,7 +157,11 @@ def to_c(
         :func:`kernlet.export.size_report`.
     name : str, default="model"
         Name of the files and prefix of all names in them.
-    arithmetic : {"float"}, default="float"
+    arithmetic : {"float", "integer"}, default="float"
+        "integer" predicts without floating point, libraries and products of 64 bits, from inputs
+        of 16 bits; tables are "stored", or "int8" where the machine has none. Its scores are
+        bit by bit those of Python, and bounds prove that nothing overflows. X sets the ranges of
+        the inputs: give rows that cover those of the device.
     single_header : bool, default=False
         Whether the header holds the source too, for one source file of a program that defines
         NAME_IMPLEMENTATION before it includes the header.
@@ -193,15 +198,19 @@ def to_c(
                 f"The class {label!r:.100} contains a NUL character, which ends a string in C: "
                 "rename the class."
             )
-    code = _float_code(original, storage, X, y, name=name, exp=exp, single_header=single_header)
-    return _write(code, Path(folder))
+    options: dict[str, Any] = {"name": name, "single_header": single_header}
+    if arithmetic == "integer":
+        return _write(integer_code(original, storage, X, y, **options), Path(folder))
+    return _write(_float_code(original, storage, X, y, exp=exp, **options), Path(folder))
 
 
 def _check_options(name: str, exp: str, arithmetic: str) -> None:
     if exp not in ("polynomial", "libm"):
         raise ValueError(f"exp={exp!r} is not one of polynomial, libm.")
-    if arithmetic != "float":
-        raise ValueError(f"arithmetic={arithmetic!r} is not float.")
+    if arithmetic not in ("float", "integer"):
+        raise ValueError(f"arithmetic={arithmetic!r} is not one of float, integer.")
+    if arithmetic == "integer" and exp != "polynomial":
+        raise ValueError(f"exp={exp!r} is for float arithmetic; integers use a table of powers.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise ValueError(f"name={name!r} is not a name in C: give letters, digits and underscores.")
     if is_standard_header(name):

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernlet import __version__
 from kernlet._typing import Floats
-from kernlet.export.c_tables import Tables
+from kernlet.export.c_tables import Tables, is_packed
 from kernlet.export.integer import integer_machine, integer_outputs, integer_tables
 from kernlet.export.rounding import Rounding, compare, feature_rows, likely_rows
 from kernlet.integer.machine import IntegerMachine, Probabilities, integer_codes
@@ -46,6 +46,10 @@ class IntegerModule:
         The model compared with the machine in integers.
     rows : ndarray of shape (n_samples, n_features)
         Rows of features that they were compared on.
+    rounded : Model
+        The model of the tables, in floating point.
+    storage : {"stored", "int8"}
+        Format of the tables.
     """
 
     name: str
@@ -54,18 +58,22 @@ class IntegerModule:
     machine: IntegerMachine
     rounding: Rounding
     rows: Floats
+    rounded: Model
+    storage: str
 
     version = __version__
 
     @classmethod
-    def of(cls, model: Model, name: str, X: Any, y: Any) -> Any:
+    def of(cls, model: Model, name: str, X: Any, y: Any, storage: str = "auto") -> Any:
         """The code of a model whose inputs have the ranges of X."""
-        rounded, tables = integer_tables(model)
+        if storage == "auto":
+            storage = "stored" if is_packed(model.expansion) else "int8"
+        rounded, tables = integer_tables(model, storage)
         rows = likely_rows(model) if X is None else feature_rows(model, X)
         machine = integer_machine(rounded, tables, rows)
         outputs: Any = _Outputs(machine)
         rounding, rows = compare(model, outputs, X, y)
-        return cls(name, model, tables, machine, rounding, rows)
+        return cls(name, model, tables, machine, rounding, rows, rounded, storage)
 
     @property
     def is_classifier(self) -> bool:

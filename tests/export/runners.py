@@ -6,6 +6,7 @@ every tool that it needs. RUNNERS has its arithmetic too, which says what it is 
 """
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -100,16 +101,21 @@ def case(name: str) -> Case:
 # -- Runners ---------------------------------------------------------------------------------------
 
 
-def _c(case: Case, folder: Path) -> np.ndarray:
-    require("gcc")
-    return _of_c(case, to_c(case.model, folder, X=case.rows))
+def _c(arithmetic: str) -> Callable[[Case, Path], np.ndarray]:
+    """A runner: the test program of an export to C."""
 
+    def predict(case: Case, folder: Path) -> np.ndarray:
+        require("gcc")
+        source = to_c(case.model, folder, X=case.rows, arithmetic=arithmetic)
+        is_classifier = case.model.kind == "classifier"
+        result = run(compiled(source), case.rows, is_classifier)
+        if is_classifier:
+            return result[0]
+        header = source.files[0].read_text("utf-8")
+        step = re.search(r"#define MODEL_SCORE_STEP (\S+)f", header)
+        return result.reshape(len(case.rows), -1) * (float(step[1]) if step else 1.0)
 
-def _of_c(case: Case, source: Any) -> np.ndarray:
-    """Class numbers or values by the test program of an export to C."""
-    is_classifier = case.model.kind == "classifier"
-    result = run(compiled(source), case.rows, is_classifier)
-    return result[0] if is_classifier else result.reshape(len(case.rows), -1)
+    return predict
 
 
 def _onnx(case: Case, folder: Path) -> np.ndarray:
@@ -125,12 +131,13 @@ def _onnx(case: Case, folder: Path) -> np.ndarray:
     return answer["values"]
 
 
-def _sketch(target: str) -> Callable[[Case, Path], np.ndarray]:
+def _sketch(target: str, arithmetic: str) -> Callable[[Case, Path], np.ndarray]:
     """A runner: the example of a library, with a Serial that reads standard input."""
 
     def predict(case: Case, folder: Path) -> np.ndarray:
         require("gcc", "g++")
-        return sketch_answers(to_package(case.model, folder, target, X=case.rows), case)
+        package = to_package(case.model, folder, target, X=case.rows, arithmetic=arithmetic)
+        return sketch_answers(package, case)
 
     return predict
 
@@ -189,11 +196,13 @@ def _runtime(case: Case, folder: Path) -> np.ndarray:
 
 #: name -> a function that predicts, and its arithmetic
 RUNNERS: dict[str, tuple[Callable[[Case, Path], np.ndarray], str]] = {
-    "c": (_c, "float"),
+    "c": (_c("float"), "float"),
+    "c in integers": (_c("integer"), "integer"),
     "onnx": (_onnx, "float"),
     "runtime": (_runtime, "float"),
-    "arduino": (_sketch("arduino"), "float"),
-    "platformio": (_sketch("platformio"), "float"),
+    "arduino": (_sketch("arduino", "float"), "float"),
+    "arduino in integers": (_sketch("arduino", "integer"), "integer"),
+    "platformio": (_sketch("platformio", "float"), "float"),
     "javascript": (_javascript, "float"),
     "rust": (_rust, "integer"),
     "micropython": (_micropython, "integer"),

@@ -61,6 +61,7 @@ int main(int argc, char **argv)
         }
         while (avr->pc != function) {
             if (!step(avr)) {
+                fprintf(stderr, "the program stopped before the function was called\n");
                 return 3;
             }
         }
@@ -76,6 +77,7 @@ int main(int argc, char **argv)
         }
         while (avr->pc != back || stack_pointer(avr) != top) {
             if (!step(avr) || avr->cycle - first > LONGEST) {
+                fprintf(stderr, "the program stopped: its RAM may be too small\n");
                 return 3;
             }
             ++instructions;

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
@@ -56,6 +56,8 @@ def measured(arithmetic: str, seeds: range) -> Iterator[Machine]:
         except ValueError as error:  # random numbers may be too large for integers
             click.echo(f"seed {seed}: {error}", err=True)
             continue
+        if missing := [name for name, cost in costs.items() if cost.estimated]:
+            raise RuntimeError(f"A compiler or an emulator for {missing[0]} is not installed.")
         yield Machine(plan, has_scaler, costs)
 
 
@@ -93,28 +95,25 @@ def constants(processor: str, arithmetic: str, machines: list[Machine]) -> dict[
     return found
 
 
-def calibrate(arithmetics: Sequence[str], n_machines: int = _N_CALIBRATED) -> None:
-    """Measure random machines and write device_costs.csv; other columns of it are kept."""
-    columns = [f"{processor} {a}" for processor in PROCESSORS for a in ARITHMETICS]
-    table: dict[Any, dict[str, Any]] = {}
+def write_costs(arithmetic: str, machines: list[Machine]) -> None:
+    """Write the constants of measured machines into device_costs.csv, beside those it has."""
+    columns = [f"{processor} {name}" for processor in PROCESSORS for name in ARITHMETICS]
+    table: dict[Any, dict[str, str]] = {}
     if COSTS.exists():
         with COSTS.open(encoding="utf-8", newline="") as file:
             table = {(line["of"], line["part"]): line for line in csv.DictReader(file)}
-    for arithmetic in arithmetics:
-        machines = []
-        for machine in measured(arithmetic, range(n_machines)):
-            machines.append(machine)
-            if len(machines) % 50 == 0:
-                click.echo(f"{len(machines)} machines in {arithmetic} arithmetic", err=True)
-        for processor in PROCESSORS:
-            for key, value in constants(processor, arithmetic, machines).items():
-                of, part = key
-                line = table.setdefault(key, {"of": of, "part": part})
-                line[f"{processor} {arithmetic}"] = _rounded_up(value)
+    for processor in PROCESSORS:
+        column = f"{processor} {arithmetic}"
+        for line in table.values():
+            line[column] = ""
+        for (of, part), value in constants(processor, arithmetic, machines).items():
+            line = table.setdefault((of, part), {"of": of, "part": part})
+            line[column] = _rounded_up(value)
+    lines = [line for _, line in sorted(table.items()) if any(line.get(name) for name in columns)]
     with COSTS.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, ["of", "part", *columns], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(table[key] for key in sorted(table))
+        writer.writerows(lines)
 
 
 def _rounded_up(value: float) -> str:
@@ -146,4 +145,5 @@ def limits(quick: bool) -> Iterator[Table]:
 BENCHMARKS = {"ship-limits": limits}
 
 if __name__ == "__main__":
-    calibrate(sys.argv[1:] or ARITHMETICS)
+    for name in sys.argv[1:] or ARITHMETICS:
+        write_costs(name, list(measured(name, range(_N_CALIBRATED))))

@@ -18,30 +18,25 @@ _TABLE = click.Path(exists=True, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-class ByteCount(click.ParamType):
-    """A number of bytes: 16000, 16k or 16Ki."""
-
-    name = "bytes"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """The number."""
-        try:
-            return parse_bytes(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
 class Count(click.ParamType):
     """A number: 500, 200k or 1M."""
 
     name = "count"
+    parse = staticmethod(parse_count)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         """The number."""
         try:
-            return parse_count(value)
+            return self.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class ByteCount(Count):
+    """A number of bytes: 16000, 16k or 16Ki."""
+
+    name = "bytes"
+    parse = staticmethod(parse_bytes)
 
 
 def _new_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:

@@ -382,11 +382,13 @@ def part_counts(plan: StoragePlan, arithmetic: str, has_scaler: bool) -> dict[st
     rank = n_inputs if plan.rank is None else plan.rank
     centers, coef, projection = plan.formats
     n_entries = plan.n_outputs if plan.keeps_all else plan.n_entries or 0
-    has_columns = is_float and (has_scaler or plan.has_scaled_columns)
+    # integers are scaled before a prediction; a scaler in front takes over the scales of a machine
+    packed_columns = is_float and plan.has_scaled_columns and not has_scaler
     counts = {
         "prediction": 1,
         "feature": plan.n_features,
-        "scaled column": plan.n_features * has_columns,
+        "scaled column": plan.n_features * (is_float and has_scaler),
+        "packed column": plan.n_features * packed_columns,
         "pixel of a block": plan.n_features * (plan.block > 1),
         "asinh": n_inputs * plan.is_asinh,
         "feature before steps": n_inputs * bool(plan.n_steps),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from kernlet._typing import Floats
 from kernlet.affine import AffineMap, CurvedMap, StepMap
 from kernlet.expansion import KernelExpansion
-from kernlet.integer.build import Parts, build
-from kernlet.integer.machine import IntegerMachine
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
+
+if TYPE_CHECKING:
+    from kernlet.integer.machine import IntegerMachine
 
 Bytes = NDArray[np.uint8]
 _STEP_BYTES = 4  # the step of a packed array is a float32
@@ -505,8 +506,13 @@ class QuantizedExpansion(KernelExpansion):
         """The expansion with other arguments of the constructor."""
         return QuantizedExpansion(**(self._arguments() | changes))
 
-    def integer_machine(self, rows: Any) -> IntegerMachine:
-        """The machine in integers alone; ``rows`` of features set the ranges of its inputs."""
+    def integer_machine(self, rows: Any, n_sums: int = 1) -> IntegerMachine:
+        """The machine in integers alone; ``rows`` of features set the ranges of its inputs.
+
+        The sum of ``n_sums`` scores fits in 32 bits.
+        """
+        from kernlet.integer.build import Parts, build  # not needed to serve predictions
+
         packed, coef = self.packed, self.packed["coef"]
         is_sparse, centers = isinstance(coef, SparsePackedArray), packed["centers"]
         kernel, factor = self.kernel.scaled(centers.step)
@@ -530,7 +536,7 @@ class QuantizedExpansion(KernelExpansion):
             block=self.block,
             log_widths=None if log_widths is None else (log_widths.codes(), log_widths.step),
         )
-        return build(parts, np.asarray(rows))
+        return build(parts, np.asarray(rows), n_sums)
 
     def integer_values(self, X: Any, rows: Any = None) -> NDArray[np.int64]:
         """Scores of the rows of X as code without floating point computes them, to the last bit.

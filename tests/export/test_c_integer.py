@@ -238,3 +238,12 @@ def test_a_single_header_and_its_example(tmp_path):
         ran = subprocess.run(["make", goal], cwd=tmp_path, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
     assert "probability of" in ran.stdout
+
+
+def test_packed_machines_have_the_integer_values_of_their_code():
+    for module in made(CModule, shaped_models(FORMATS[1]), 16):
+        machine, rows = module.machine, module.rows
+        expansion = module.model.expansion
+        if np.max(expansion.gamma) > 1e-12:  # else its centers are one point to the export
+            expected = expansion.integer_values(rows[:5], rows)
+            assert_array_equal(machine.scores(machine.quantized(rows[:5])), expected)

@@ -68,8 +68,8 @@ def test_powers_do_not_increase():
 
 def test_logarithms_have_the_error_of_their_interpolation():
     y = np.unique(np.logspace(0, 32, 20000, base=2).astype(np.int64))[:-1]
-    assert np.abs(log2_int(y) / 65536 - np.log2(y)).max() < 2.2e-4
-    assert (np.diff(log2_int(y)) >= 0).all()
+    assert np.abs(log2_int(y) - 65536 * np.log2(y)).max() < 4
+    assert (np.diff(log2_int(y)) >= -1).all()
 
 
 @given(st.floats(1e-6, 1e6), st.integers(-1000, 1000))

@@ -36,10 +36,14 @@ def shaped_models(formats: tuple[str, ...]) -> Iterator[tuple[Model, Any]]:
 def random_models(seeds: range) -> Iterator[tuple[Model, Any]]:
     """Models of any kernel, map and scheme with rows, of floats or whole numbers."""
     for seed in seeds:
-        rng = np.random.default_rng(seed)
-        model = random_model(rng)
-        X = likely_rows(model, 60)
-        yield model, np.clip(np.rint(5 * X), -3000, 3000) if rng.random() < 0.3 else X
+        yield random_model_with_rows(np.random.default_rng(seed))
+
+
+def random_model_with_rows(rng: np.random.Generator) -> tuple[Model, Any]:
+    """A model of any kernel, map and scheme, and rows of floats or whole numbers."""
+    model = random_model(rng)
+    X = likely_rows(model, 60)
+    return model, np.clip(np.rint(5 * X), -3000, 3000) if rng.random() < 0.3 else X
 
 
 def made(make: Any, models: Iterator[tuple[Model, Any]], fewest: int) -> list[Any]:

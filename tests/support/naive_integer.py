@@ -72,7 +72,9 @@ def log2_int(y):
     table = [min(65535, round(65536 * math.log2(1 + i / 32))) for i in range(33)]
     place = (y - (1 << n)) * 32 * 2048 // (1 << n)  # 16 bits
     i, r = place // 2048, place % 2048
-    return uint32((n << 16) + table[i] + (uint32((table[i + 1] - table[i]) * r) >> 11))
+    rise = uint16(table[i + 1] - table[i])
+    bulge = uint32(uint16(uint32(rise * rise) >> 12) * uint16(uint32(r * (2048 - r)) >> 11) * 45)
+    return uint32((n << 16) + table[i] + (uint32(rise * r) >> 11) + (bulge >> 22))
 
 
 def asinh(v, asinh):

@@ -59,6 +59,14 @@ def _are_one_point(tables: Tables) -> bool:
     return tables.kernel.is_translation_invariant and bool(is_near)
 
 
+def _has_all_codes(model: Model) -> bool:
+    """Whether a model is a packed expansion with codes, and nothing in front of it."""
+    if not isinstance(model.expansion, QuantizedExpansion) or model.scaler is not None:
+        return False
+    arrays = (model.expansion.packed[name] for name in ("centers", "coef", "projection"))
+    return all(array is None or array.format.n_levels is not None for array in arrays)
+
+
 def _with_codes(expansion: QuantizedExpansion) -> QuantizedExpansion:
     """The expansion with its floating-point tables rounded to eight bits."""
     changes: dict[str, Any] = {}
@@ -73,14 +81,22 @@ def _with_codes(expansion: QuantizedExpansion) -> QuantizedExpansion:
     return expansion.replaced(**changes) if changes else expansion
 
 
-def integer_machine(rounded: Model, tables: Tables, rows: Floats) -> IntegerMachine:
+def integer_machine(
+    rounded: Model, tables: Tables, rows: Floats, model: Model | None = None
+) -> IntegerMachine:
     """The machine of tables with codes; ``rows`` of features set the ranges of its inputs.
 
-    Refused where its scores of these rows are not those of the rounded model.
+    With the ``model`` before it was rounded, a packed expansion is the machine that
+    :meth:`~kernlet.QuantizedExpansion.integer_values` evaluates, bit by bit. Refused where its
+    scores of these rows are not those of the rounded model.
     """
     pairs = rounded.scheme == "one vs one" and rounded.classes is not None
     n_sums = len(rounded.classes) - 1 if pairs else 1
-    machine = build(_parts(tables, rounded.n_features), rows, n_sums)
+    if model is not None and _has_all_codes(model) and not _are_one_point(tables):
+        expansion: Any = model.expansion
+        machine = expansion.integer_machine(rows, n_sums)
+    else:
+        machine = build(_parts(tables, rounded.n_features), rows, n_sums)
     sample = rows[:: -(-len(rows) // _CHECKED_ROWS)]
     exact = rounded.outputs(sample)
     error = float(np.abs(integer_outputs(machine, sample) - exact).max())

@@ -70,7 +70,8 @@ class IntegerModule:
             storage = "stored" if is_packed(model.expansion) else "int8"
         rounded, tables = integer_tables(model, storage)
         rows = likely_rows(model) if X is None else feature_rows(model, X)
-        machine = integer_machine(rounded, tables, rows)
+        stored = model if storage == "stored" else None
+        machine = integer_machine(rounded, tables, rows, stored)
         outputs: Any = _Outputs(machine)
         rounding, rows = compare(model, outputs, X, y)
         return cls(name, model, tables, machine, rounding, rows, rounded, storage)

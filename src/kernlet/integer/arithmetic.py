@@ -62,11 +62,17 @@ def exp2_neg(t: Integers, fraction: int, more: int = 0) -> Integers:
 
 
 def log2_int(y: Integers) -> Integers:
-    """65536 log2(y), for y from 1 to 2^32 - 1."""
+    """65536 log2(y), for y from 1 to 2^32 - 1, off by less than 4.
+
+    Between two entries, the logarithm is above their straight line by log(2) s^2 p / 2^17, where s
+    is their difference and p = r (1 - r), with r from 0 to 1 between them.
+    """
     n = np.frexp(y.astype(np.float64))[1].astype(np.int64) - 1  # bits but one: exact below 2^53
     m = y << (31 - n)
     i, r = (m >> 26) & 31, (m >> 15) & 2047
-    return (n << 16) + LOGARITHMS[i] + (((LOGARITHMS[i + 1] - LOGARITHMS[i]) * r) >> 11)
+    rise = LOGARITHMS[i + 1] - LOGARITHMS[i]
+    bulge = (((rise * rise) >> 12) * ((r * (2048 - r)) >> 11) * 45) >> 22
+    return (n << 16) + LOGARITHMS[i] + ((rise * r) >> 11) + bulge
 
 
 def square_root(y: Integers) -> Integers:

@@ -36,8 +36,9 @@ _LOSSLESS_BITS = 9
 _INPUT_ROOM, _FEATURE_ROOM, _BASE_ROOM = 4.0, 1.5, 1.25
 # An asinh keeps features of up to 128 deviations, and at least eight bits below one deviation.
 _ASINH_BITS = (8, 14)
-# Beyond this alpha the kernel is the Gaussian to 16 bits: they differ by 0.27 / alpha.
-_GAUSSIAN_ALPHA = 8192.0
+# Beyond this alpha the kernel is computed as the Gaussian, which differs by 0.27 / alpha; an
+# error of 4 in the logarithm gives one of 4e-5 alpha.
+_GAUSSIAN_ALPHA = 80.0
 _MOST_VALUE_SHIFT = 12
 _FEWEST_BITS = 5  # of a fraction, which is an index into the table of powers
 _TOO_NARROW = (
@@ -351,18 +352,19 @@ def _front(parts: Parts, rows: Floats, per_unit: float) -> dict[str, Any]:
         per_input = 2.0**bits
     steps, jumps = None, 0
     if parts.steps is not None:
-        thresholds = np.clip(np.rint(parts.steps.thresholds * per), -32768, INT16)
+        order = np.argsort(parts.steps.features, kind="stable")
+        thresholds = np.clip(np.rint(parts.steps.thresholds[order] * per), -32768, INT16)
         steps = Steps(
-            parts.steps.features.astype(np.intp),
+            parts.steps.features[order].astype(np.intp),
             thresholds.astype(np.int64),
-            np.rint(parts.steps.jumps * per).astype(np.int64),
+            np.rint(parts.steps.jumps[order] * per).astype(np.int64),
         )
         jumps = int(np.bincount(steps.features, np.abs(steps.jumps)).max())
     if rescale is not None:  # the product may be shifted to the left
         room = min(room, math.floor(_INT32 / (norm * max(1.0, rescale.ratio))))
     high = _largest_feature(asinh, room - jumps)
     low = -high if steps or asinh or projection is not None else -32768
-    largest = (high if asinh is None else int(asinh(np.array([high]))[0])) + jumps
+    largest = (high if asinh is None else int(asinh(np.arange(high + 1)).max())) + jumps
     inputs = _inputs(parts, rows, per_input)
     bounds = [*inputs.pop("bounds"), Bound("feature behind its map", max(largest, -low), 32768)]
     if projection is not None:
@@ -386,8 +388,8 @@ def _largest_feature(asinh: Asinh | None, room: int) -> int:
         raise ValueError("In integers the steps of this machine leave no room for its features.")
     if asinh is None:
         return room
-    features = np.arange(INT16 + 1)
-    return int(features[asinh(features) <= room].max())  # asinh does not decrease
+    too_large = np.flatnonzero(asinh(np.arange(INT16 + 1)) > room)
+    return int(too_large[0]) - 1 if len(too_large) else INT16
 
 
 def _inputs(parts: Parts, rows: Floats, per: float) -> dict[str, Any]:

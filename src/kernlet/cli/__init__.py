@@ -22,7 +22,7 @@ class Count(click.ParamType):
     """A number: 500, 200k or 1M."""
 
     name = "count"
-    parse = staticmethod(parse_count)
+    parse: Callable[[Any], int] = staticmethod(parse_count)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         """The number."""

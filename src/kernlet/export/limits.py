@@ -390,6 +390,7 @@ def part_counts(plan: StoragePlan, arithmetic: str, has_scaler: bool) -> dict[st
         "scaled column": plan.n_features * (is_float and has_scaler),
         "packed column": plan.n_features * packed_columns,
         "pixel of a block": plan.n_features * (plan.block > 1),
+        "block by division": n_inputs * (is_float and _divides(plan)),
         "asinh": n_inputs * plan.is_asinh,
         "feature before steps": n_inputs * bool(plan.n_steps),
         "step": plan.n_steps,
@@ -408,6 +409,12 @@ def part_counts(plan: StoragePlan, arithmetic: str, has_scaler: bool) -> dict[st
         counts["projected feature"] = rank
         counts[f"projection {_reader(projection, row, is_float)}"] = rank * row
     return counts
+
+
+def _divides(plan: StoragePlan) -> bool:
+    """Whether line and column of a block are found by a division, not by shifting bits."""
+    n_blocks = math.isqrt(plan.n_inputs)
+    return plan.block > 1 and n_blocks & (n_blocks - 1) != 0
 
 
 def _reader(format: str, row: int, is_float: bool) -> str:

@@ -136,7 +136,8 @@ def _sketch(target: str, arithmetic: str) -> Callable[[Case, Path], np.ndarray]:
 
     def predict(case: Case, folder: Path) -> np.ndarray:
         require("gcc", "g++")
-        package = to_package(case.model, folder, target, X=case.rows, arithmetic=arithmetic)
+        rows = case.rows if case.table is None else case.table
+        package = to_package(case.model, folder, target, X=rows, arithmetic=arithmetic)
         return sketch_answers(package, case)
 
     return predict

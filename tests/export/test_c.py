@@ -257,6 +257,7 @@ def test_the_example_prints_the_answer_of_python(single_header, tmp_path):
     assert made.returncode == 0, made.stderr
     said = made.stdout.decode("utf-8")
     assert "16 of 16 rows agree" in said
+    assert "16 of 16 rows of the table agree" in said
     row = {
         "Temp [\u00b0C]": 3.0,
         "site": "*/ ??/",
@@ -314,6 +315,7 @@ def test_the_test_program_is_as_strict_as_the_header_says(name, exp, optimize, t
     assert f"at most {source.tolerance:.2g}, which" in (tmp_path / "model.h").read_text("utf-8")
     test = tmp_path / "test_model.c"
     assert f"#define MODEL_TEST_TOLERANCE {c_float(source.tolerance)}" in test.read_text("utf-8")
+    assert float(f"{source.tolerance:.2g}") == source.tolerance
     assert 0 < source.tolerance < 1e-5 * max(3.0, source.rounding.largest_score)
     build = ["gcc", *STRICT, optimize, "model.c", "test_model.c", "-o", "run", "-lm"]
     subprocess.run(build, cwd=tmp_path, check=True)
@@ -366,19 +368,26 @@ def test_the_header_says_features_classes_and_encoding(tmp_path):
     to_c(table_model(), tmp_path, name="m")
     header = (tmp_path / "m.h").read_text("utf-8")
     for words in (
-        "#define M_FEATURE_TEMP_C 0 /* Temp [\u00b0C] */",
-        "#define M_FEATURE_SITE_KOLN 3 /* site=K\u00f6ln */",
-        "#define M_FEATURE_SITE_MISSING 5 /* site=(missing) */",
-        "#define M_FEATURE_3_D_8 8 /* 3 d */",  # alike: with their numbers
-        "#define M_FEATURE_3_D_9 9 /* 3.d */",
-        "#define M_CLASS_MINUS_1 0 /* -1 */",
-        "#define M_CLASS_OK 2 /* ok */",
-        "#define M_CLASS_UNNAMED 4 /* \u4e2d */",
+        "    M_FEATURE_TEMP_C = 0, /* Temp [\u00b0C] */",
+        "    M_FEATURE_SITE_KOLN = 3, /* site=K\u00f6ln */",
+        "    M_FEATURE_SITE_MISSING = 5, /* site=(missing) */",
+        "    M_FEATURE_3_D_8 = 8, /* 3 d */",  # alike: with their numbers
+        "    M_FEATURE_3_D_9 = 9, /* 3.d */",
+        "    M_CLASS_MINUS_1 = 0, /* -1 */",
+        "    M_CLASS_OK = 2, /* ok */",
+        "    M_CLASS_UNNAMED = 4, /* \u4e2d */",
         "/* Temp [\u00b0C]; NAN becomes 3 */",
-        '/* site: "* / ? ?/", "Berlin", "K\u00f6ln", "a "quote""; NULL where it is missing */',
-        '/* int: "False", "True" */',
-        "const char *column_int;",
-        "other texts and NULL are 0 in all features of their column. */",
+        "enum m_site_category {\n"
+        '    M_CATEGORY_SITE_UNNAMED = 2, /* "* / ? ?/" */\n'
+        '    M_CATEGORY_SITE_BERLIN = 3, /* "Berlin" */\n'
+        '    M_CATEGORY_SITE_KOLN = 4, /* "K\u00f6ln" */\n'
+        '    M_CATEGORY_SITE_A_QUOTE = 5, /* "a "quote"" */\n'
+        "};",
+        "/* site; one of enum m_site_category; M_MISSING sets site=(missing) to 1 */",
+        "/* int; one of enum m_column_int_category */",
+        "    uint8_t column_int;",
+        "uint8_t m_column_int_from_text(const char *text);",
+        "all features of a column are 0 for M_MISSING and M_OTHER. */",
     ):
         assert words in header
 
@@ -446,10 +455,11 @@ def test_cells_that_python_refuses_are_refused(missing, unknown, tmp_path):
         else:
             assert not flag
             assert_array_equal(features[i], expected)
-    header = (tmp_path / "model.h").read_text("utf-8")
-    assert ("other texts are refused" in header) == (missing is not None and unknown is None)
-    assert ("other texts and NULL are refused" in header) == (unknown is None)
-    assert ("other texts give grade = 9" in header) == (unknown == 9.0)
+    header = (tmp_path / "model.h").read_text("utf-8").replace("\n     * ", " ")
+    assert header.count("MODEL_OTHER is refused") == 2 * (unknown is None)
+    assert header.count("MODEL_MISSING is refused") == (unknown is None) * (1 + (missing is None))
+    assert ("MODEL_OTHER sets grade to 9" in header) == (unknown == 9.0)
+    assert ("MODEL_MISSING sets grade to 7" in header) == (missing == 7.0)
     assert "y; NAN is refused" in header
 
 
@@ -461,18 +471,17 @@ def test_missing_numbers_are_flagged_by_the_field_of_the_number(tmp_path):
     model = replace(as_model(SVC().fit(np.eye(3), [0, 1, 1])), encoding=encoding)
     to_c(model, tmp_path)
     table = {"age": [1.0, None], "x": [5.0, 6.0]}
-    model = replace(model, encoding=ColumnEncoding(columns[:2]))  # the fields of a row
     features, _ = c_features(tmp_path, model, table)
     assert_array_equal(features, encoding.transform(table))
     header = (tmp_path / "model.h").read_text("utf-8")
     assert header.index("float age;") < header.index("float x;")
-    assert "char *age" not in header
+    assert "/* age; NAN becomes 3; NAN sets age=(missing) to 1 */" in header
 
 
 def test_dates_are_given_by_their_parts():
     date = DateColumn("when", "year-month-day", ("month", "hour"), (6.0, 12.5))
     month, hour, size = raw_columns(ColumnEncoding((date, NumberColumn("size", 1.0))), "m")
-    assert (month.type, month.field, size.field) == ("float ", "when_month", "size")
+    assert (month.type, month.field, size.field) == ("float", "when_month", "size")
     rule = "features[1] = !(raw->when_hour <= raw->when_hour) ? 12.5f : raw->when_hour;"
     assert hour.statements == (rule,)
     assert hour.about == "when_hour: 0 to 23; NAN becomes 12.5"

@@ -41,11 +41,12 @@ HOSTILE = """
 """
 PRIVATE = """
 CLASSES FEATURES RANK CENTERS OUTPUTS SCORES ROWS TOLERANCE EXP IN_FLASH READ_FLOAT READ_BYTE
-READ_SHORT TEXT COMPARE table_centers table_coef table_projection table_intercept table_shift
-table_scale table_gamma centers_at coef_at projection_at from_half bounded_exp hyperbolic_tangent
-limited map_features kernel_value machine_outputs largest sum_of_vote is_text class_names predict
-encode agrees print_rows gamma_at log_gamma_at intercept_at outputs_at features_at thresholds_at
-jumps_at shift_at scale_at log_plus_one area_sine block_mean
+READ_SHORT IS_TEXT MISSING OTHER table_centers table_coef table_projection table_intercept
+table_shift table_scale table_gamma centers_at coef_at projection_at from_half bounded_exp
+hyperbolic_tangent limited map_features kernel_value machine_outputs largest sum_of_vote class_names
+feature special from_text predict encode agrees raw_agrees same_scores print_rows gamma_at
+log_gamma_at intercept_at outputs_at features_at thresholds_at jumps_at shift_at scale_at
+log_plus_one area_sine block_mean
 """
 
 
@@ -184,7 +185,7 @@ def test_every_shape_compiles_without_a_warning(compiler, options, standard, exp
 def test_every_name_of_a_source_has_its_prefix(exports):
     defined = re.compile(
         r"^#define (\w+)|^(?:static |extern )?(?:const )?(?:struct )?\w+ "
-        r"(?:\*const )?\*?(\w+)[\[({]",
+        r"(?:\*const )?\*?(\w+)[\[({]|^enum (\w+) |^    (\w+) = \d+,",
         re.MULTILINE,
     )
     n_names = 0
@@ -194,7 +195,7 @@ def test_every_name_of_a_source_has_its_prefix(exports):
             continue
         text = re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.DOTALL)
         for match in defined.finditer(text):
-            found, base = match[1] or match[2], re.sub("^(test|example)_", "", name)
+            found, base = next(filter(None, match.groups())), re.sub("^(test|example)_", "", name)
             assert found.startswith(
                 (f"{base}_", f"{base.upper()}_", f"KERNLET_{base.upper()}_", f"test_{base}_")
             ) or found in ("main", "if", "for"), (path.name, found)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from export.runners import require
+from export.runners import case, require
 from kernlet import to_c
 from kernlet.export.emulate import instructions, missing_emulator
 from kernlet.export.integer_module import IntegerModule
@@ -247,3 +247,12 @@ def test_packed_machines_have_the_integer_values_of_their_code():
         if np.max(expansion.gamma) > 1e-12:  # else its centers are one point to the export
             expected = expansion.integer_values(rows[:5], rows)
             assert_array_equal(machine.scores(machine.quantized(rows[:5])), expected)
+
+
+@needs_gcc
+def test_rows_of_a_table_go_through_the_test_program(tmp_path):
+    machine = case("table")
+    to_c(machine.model, tmp_path, X=machine.table, arithmetic="integer")
+    ran = subprocess.run(["make", "test"], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "16 of 16 rows of the table agree with Python" in ran.stdout

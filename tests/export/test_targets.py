@@ -114,7 +114,7 @@ def test_commands_of_the_page_run(command, tmp_path, monkeypatch):
     save(classifier("compact steps")[0], "iris.kernlet")
     result = CliRunner().invoke(main, command.split())
     assert result.exit_code == 0, result.output
-    for path in re.findall(r"`((?:web|iris)/[\w./]+)`", PAGE):  # files that the page names
+    for path in re.findall(r"`((?:web|iris|board|firmware)/[\w./]+)`", PAGE):  # files that the page names
         assert (tmp_path / path).exists() or path.split("/")[0] not in command
 
 
@@ -254,7 +254,11 @@ def test_transformers_are_packages_too(name, tmp_path):
 
 def test_an_esp_idf_component_builds_and_its_example_predicts(any_case, tmp_path):
     require("cmake", "gcc")
-    package = to_package(any_case.model, tmp_path / "p", "esp-idf", X=any_case.rows)
+    rows = any_case.rows if any_case.table is None else any_case.table
+    package = to_package(any_case.model, tmp_path / "p", "esp-idf", X=rows)
+    main = tmp_path / "p" / "examples" / package.name / "main" / "main.c"
+    is_encoded = "model_encode(&row, features)" in main.read_text("utf-8")
+    assert is_encoded == (any_case.table is not None)
     (tmp_path / "b").mkdir()
     assert "the same as Python" in esp_idf_output(package, tmp_path / "b")
     manifest = yaml.safe_load((tmp_path / "p" / "idf_component.yml").read_text("utf-8"))

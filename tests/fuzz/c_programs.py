@@ -25,7 +25,7 @@ from kernlet.kernels.rbf import RBF
 from kernlet.kernels.sigmoid import Sigmoid
 from kernlet.model.model import Model
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn, OrdinalColumn
-from support.c_programs import ALL_WARNINGS, SANITIZERS, UNLIMITED, c_features
+from support.c_programs import ALL_WARNINGS, SANITIZERS, UNLIMITED, c_features, compiled
 from support.random_machines import random_model
 
 _N_ROWS = 30
@@ -179,9 +179,11 @@ def encode_rows(rng, folder):
     n_features = len(encoding.feature_names)
     expansion = KernelExpansion(Linear(), np.eye(n_features), np.ones((1, n_features)), np.zeros(1))
     names = encoding.feature_names
-    to_c(Model(expansion, encoding=encoding, feature_names=names), folder)
+    model = Model(expansion, encoding=encoding, feature_names=names)
+    source = to_c(model, folder)
+    ran = subprocess.run([compiled(source, sanitize=False)], stdout=subprocess.PIPE, check=True)
+    assert b" rows of the table agree" in ran.stdout
     table = {column.name: _random_cells(rng, column) for column in columns}
-    model = Model(expansion, encoding=encoding)
     features, refused = c_features(folder, model, table)
     for i, flag in enumerate(refused):
         try:

@@ -7,9 +7,9 @@ import subprocess
 import numpy as np
 import pytest
 
+from kernlet.export.c_columns import raw_columns, struct_fields
 from kernlet.export.c_names import c_string
 from kernlet.kernels.base import c_float
-from kernlet.tables.encode import NumberColumn
 
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc to compile with")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-g0"]
@@ -58,24 +58,27 @@ def run(program, X, n_scores):
     return (table[:, 0].astype(int), table[:, 1:]) if n_scores else table
 
 
-def c_cell(column, value):
-    """A cell of a table as a constant of C."""
-    if isinstance(column, NumberColumn):
+def c_cell(raw, value):
+    """A cell of a table as an expression of C; a text is looked up."""
+    if not raw.categories:
         return "NAN" if value is None or math.isnan(value) else c_float(value)
-    return "NULL" if value is None else c_string(str(value))
+    text = "NULL" if value is None else c_string(str(value))
+    return f"model_{raw.field}_from_text({text})"
 
 
 def c_features(folder, model, table):
     """The features of the rows of a table by the code, and what it returned for each row."""
-    columns = model.encoding.columns
-    cells = [[c_cell(column, cell) for cell in table[column.name]] for column in columns]
+    raws = raw_columns(model.encoding, "model")
+    names = {raw.field: c.name for raw, c in zip(raws, model.encoding.columns, strict=True)}
+    fields = struct_fields(raws)
+    cells = [[c_cell(raw, cell) for cell in table[names[raw.field]]] for raw in fields]
     rows = ",\n".join(f"{{ {', '.join(row)} }}" for row in zip(*cells, strict=True))
     main = f"""
     #include "model.h"
     #include <math.h>
     #include <stdio.h>
-    static const struct model_raw rows[] = {{ {rows} }};
     int main(void) {{
+        const struct model_raw rows[] = {{ {rows} }};
         float x[MODEL_FEATURES];
         unsigned i, j;
         for (i = 0; i < sizeof rows / sizeof rows[0]; ++i) {{

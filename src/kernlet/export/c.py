@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlet._typing import Floats
+from kernlet._typing import Floats, Indices
 from kernlet.atomic import atomic_writes
 from kernlet.expansion import KernelExpansion
 from kernlet.export.c_integer import integer_code
@@ -278,6 +278,7 @@ def _float_code(original: Model, storage: str, X: Any, y: Any, **options: Any) -
         rounding=rounding,
         sample=sample,
         tolerance=tolerance,
+        X=X,
         **options,
     )
 
@@ -298,11 +299,23 @@ def require_float32(rounded: Model, tables: Tables, rows: Floats) -> tuple[Float
         rounded, exact, rounded.codes(outputs), rounded.codes(exact)
     )
     error = require_close("code", outputs.astype(np.float64), exact, same, FLOAT32_TOLERANCE)
-    tolerance = _ERROR_FACTOR * error + _relative_error(rounded.expansion) * float(sizes.max())
+    return sample, _rounded_up(float(_score_tolerance(rounded, error, sizes.max())))
+
+
+def _rounded_up(tolerance: float) -> float:
+    """A number of two digits, so that the header states what the test program accepts."""
+    if tolerance == 0.0:  # of a constant machine
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(tolerance)) - 1)
+    return float(f"{math.ceil(tolerance / step) * step:.1e}")
+
+
+def _score_tolerance(rounded: Model, error: Any, size: Any) -> Any:
+    """How far scores of the code may be off, from errors and sizes of outputs in float32."""
+    tolerance = _ERROR_FACTOR * error + _relative_error(rounded.expansion) * size
     if rounded.votes:  # n + s / (3 (abs(s) + 1)), where s adds the outputs of n_classes - 1 pairs
-        n_classes = len(rounded.classes)
-        tolerance = n_classes * max(tolerance / 3, EXP_ERROR)
-    return sample, tolerance
+        return len(rounded.classes) * np.maximum(tolerance / 3, EXP_ERROR)
+    return tolerance
 
 
 def _relative_error(expansion: KernelExpansion) -> float:
@@ -482,18 +495,38 @@ class _FloatCode(Interface):
     @cached_property
     def test(self) -> dict[str, Any]:
         """Rows of the test program, and what Python computes for them."""
-        outputs = self.rounded.outputs(self.sample.astype(np.float64))
+        outputs = self._exact(self.sample)
         chosen = np.arange(len(outputs))
         if self.model.kind == "classifier":  # rows whose class float arithmetic cannot change
             clear = clear_rows(self.model, outputs, 2 * self.tolerance)
             chosen = clear if len(clear) else chosen
         spaced = np.linspace(0, len(chosen) - 1, min(_TEST_ROWS, len(chosen)))
-        chosen = chosen[spaced.astype(np.intp)]
-        outputs = outputs[chosen]
-        scores = self.model.scores(outputs).reshape(len(chosen), -1)
+        rows = self.sample[chosen[spaced.astype(np.intp)]]
+        return {"rows": [", ".join(map(c_float, row)) for row in rows], **self.expected(rows)}
+
+    def expected(self, rows: Floats) -> dict[str, Any]:
+        """Scores and classes of rows of features, as constants."""
+        outputs = self._exact(rows)
+        scores = self.model.scores(outputs).reshape(len(rows), -1)
         codes = [] if self.model.classes is None else self.model.codes(outputs).tolist()
         return {
-            "rows": [", ".join(map(c_float, row)) for row in self.sample[chosen]],
             "scores": [", ".join(map(c_float, row)) for row in scores],
             "classes": ", ".join(map(str, codes)),
         }
+
+    def clear(self, rows: Floats) -> Indices:
+        """Rows that float arithmetic computes within the tolerance and cannot misclassify."""
+        exact = self._exact(rows)
+        outputs, sizes = self.tables.outputs(rows)
+        errors = np.abs(outputs - exact).max(axis=1)
+        tolerances = _score_tolerance(self.rounded, errors, sizes.max(axis=1))
+        clear = np.intersect1d(
+            np.flatnonzero(tolerances <= self.tolerance), clear_of_thresholds(self.rounded, rows)
+        )
+        if self.model.kind == "classifier":
+            clear = np.intersect1d(clear, clear_rows(self.model, exact, 2 * self.tolerance))
+        return clear
+
+    def _exact(self, rows: Floats) -> Floats:
+        """The outputs in Python."""
+        return self.rounded.outputs(rows.astype(np.float64))

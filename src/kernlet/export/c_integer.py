@@ -44,6 +44,7 @@ def integer_code(model: Model, storage: str, X: Any, y: Any, **options: Any) -> 
         tables=module.tables,
         rounding=module.rounding,
         sample=as_float32(module.rows),
+        X=X,
         module=module,
         **options,
     )
@@ -289,10 +290,17 @@ class IntegerCode(Interface):
     def test(self) -> dict[str, Any]:
         """Inputs, scores and class numbers of the test rows, as constants."""
         module = self.module
-        codes = module.test_classes if module.is_classifier else []
+        rows = [", ".join(_entries("int16_t", row)) for row in module.test_inputs]
+        return {"rows": rows, **self._answers(np.array(module.test_scores))}
+
+    def expected(self, rows: Floats) -> dict[str, Any]:
+        """Scores and classes of rows of features, as constants."""
+        return self._answers(self.machine.scores(self.machine.quantized(rows)))
+
+    def _answers(self, scores: Any) -> dict[str, Any]:
+        codes = self.module.codes(scores).tolist() if self.module.is_classifier else []
         return {
-            "rows": [", ".join(_entries("int16_t", row)) for row in module.test_inputs],
-            "scores": [", ".join(_entries("int32_t", row)) for row in module.test_scores],
+            "scores": [", ".join(_entries("int32_t", row)) for row in scores],
             "classes": ", ".join(map(str, codes)),
         }
 

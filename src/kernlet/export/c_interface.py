@@ -11,12 +11,12 @@ import jinja2
 import numpy as np
 
 from kernlet import __version__
-from kernlet._typing import Floats
+from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
-from kernlet.export.c_columns import RawColumn, raw_columns
+from kernlet.export.c_columns import SPECIAL, RawColumn, raw_columns, raw_rows, struct_fields
 from kernlet.export.c_names import c_comment, c_string, distinct, plain_name, wrapped
 from kernlet.export.c_tables import Tables
-from kernlet.export.rounding import Rounding
+from kernlet.export.rounding import Rounding, has_cells
 from kernlet.kernels.base import Kernel, c_float
 from kernlet.model.model import Model
 from kernlet.quantization import PackedArray
@@ -52,8 +52,8 @@ class Interface:
     """A model to be written, and what the templates of headers and test programs ask of it.
 
     Each arithmetic has a subclass, with its ``templates`` (header, source, test program and
-    example), the C types ``input_type`` and ``score_type``, and ``test``, the rows, scores and
-    classes of the test program.
+    example), the C types ``input_type`` and ``score_type``, ``test``, the rows, scores and
+    classes of the test program, and ``expected`` for rows of a table.
 
     Parameters
     ----------
@@ -72,6 +72,8 @@ class Interface:
         Of float arithmetic: the exponential.
     tolerance : float
         How far a score of the test program may be from that of Python.
+    X : table, array or None
+        The rows that were given to the export.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Interface:
     single_header: bool = field(default=False, kw_only=True)
     exp: str = field(default="", kw_only=True)
     tolerance: float = field(default=0.0, kw_only=True)
+    X: Any = field(default=None, kw_only=True)
 
     arithmetic: ClassVar[str]
     templates: ClassVar[tuple[str, ...]]
@@ -139,18 +142,19 @@ class Interface:
 
     @property
     def features(self) -> list[tuple[str, str]]:
-        """Macros and names of the first features, where they have names."""
-        return self._macros("FEATURE", (self.model.feature_names or ())[:_LISTED_FEATURES])
+        """Constants and names of the first features, where they have names."""
+        return self._constants("FEATURE", (self.model.feature_names or ())[:_LISTED_FEATURES])
 
     @property
     def classes(self) -> list[tuple[str, str]]:
-        """Macros and names of the classes."""
-        return self._macros("CLASS", self.class_names)
+        """Constants and names of the classes."""
+        return self._constants("CLASS", self.class_names)
 
-    def _macros(self, kind: str, names: Sequence[str]) -> list[tuple[str, str]]:
+    def _constants(self, kind: str, names: Sequence[str]) -> list[tuple[str, str]]:
+        """Enumerators of names; no macro begins with FEATURE_ or CLASS_."""
         parts = distinct([plain_name(name) or "UNNAMED" for name in names])
-        macros = [f"{self.macro}_{kind}_{part.upper()}" for part in parts]
-        return list(zip(macros, names, strict=True))
+        constants = [f"{self.macro}_{kind}_{part.upper()}" for part in parts]
+        return list(zip(constants, names, strict=True))
 
     @cached_property
     def columns(self) -> list[RawColumn]:
@@ -169,10 +173,61 @@ class Interface:
     @property
     def fields(self) -> list[RawColumn]:
         """Columns with fields of different names."""
-        fields: dict[str, RawColumn] = {}
-        for column in self.columns:
-            fields.setdefault(column.field, column)
-        return list(fields.values())
+        return struct_fields(self.columns)
+
+    @property
+    def text_fields(self) -> list[RawColumn]:
+        """Those whose cells are categories."""
+        return [column for column in self.fields if column.categories]
+
+    @property
+    def special_cells(self) -> list[str]:
+        """Constants of cells that are not a category, missing ones first."""
+        return [f"{self.macro}_{name}" for name in SPECIAL] if self.text_fields else []
+
+    @property
+    def about_table(self) -> str:
+        """What a row of the table holds."""
+        text = "A row of the original table. A missing number is NAN, of <math.h>."
+        if not self.text_fields:
+            return text
+        missing, other = self.special_cells
+        return (
+            f"{text} A category is one of the enum of its column, {missing} or {other}; numbers "
+            f"that the enum does not have count as {other}. Its field has a fixed size, because "
+            "that of an enum depends on the compiler. Unless stated otherwise, all features of a "
+            f"column are 0 for {missing} and {other}."
+        )
+
+    @cached_property
+    def raw_test(self) -> dict[str, Any]:
+        """Rows of the table for the test program, and what Python computes for them.
+
+        There are features of all rows, and scores and classes of the first ones, those that are
+        clear.
+        """
+        encoding = self.model.encoding
+        if encoding is None:
+            return {"cells": [], "features": [], "scores": [], "classes": ""}
+        table = self.X if has_cells(self.model, self.X) else None
+        cells, features = raw_rows(encoding, self.name, table, self.sample)
+        clear = self.clear(features)
+        others = np.setdiff1d(np.arange(len(features)), clear)
+        order = np.concatenate([clear, others])
+        predicted = self.expected(features[clear]) if len(clear) else {"scores": [], "classes": ""}
+        return {
+            "cells": [", ".join(cells[row]) for row in order],
+            "features": [", ".join(map(c_float, row)) for row in features[order]],
+            **predicted,
+        }
+
+    def clear(self, rows: Floats) -> Indices:
+        """Rows of features whose class and scores round-off cannot change too far: all of them."""
+        return np.arange(len(rows))
+
+    def expected(self, rows: Floats) -> dict[str, Any]:
+        """``scores`` and ``classes`` of rows of features, for the test program."""
+        raise NotImplementedError
 
     @property
     def class_names(self) -> list[str]:

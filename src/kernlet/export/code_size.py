@@ -14,7 +14,8 @@ import numpy as np
 from kernlet.export.emulate import instructions, missing_emulator
 from kernlet.export.toolchain import OPTIONS, TARGETS, Target, ToolError
 
-_NOT_CALLED = ("_encode", "_probabilities", "_from_floats", "_from_counts")  # by predict
+# by predict
+_NOT_CALLED = ("_encode", "_probabilities", "_from_floats", "_from_counts", "_from_text")
 _EMPTY_MAIN = "int main(void) { return 0; }\n"
 # The program is linked, never run: the compiler cannot see that predict would read address 0.
 _PREDICTING_MAIN = '#include "{m}.h"\nint main(void) {{ {m}_predict(0, 0); return 0; }}\n'

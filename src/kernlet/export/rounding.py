@@ -149,11 +149,7 @@ def clear_of_thresholds(model: Model, rows: Floats) -> Indices:
 
 def feature_rows(model: Model, X: Any) -> Floats:
     """Rows of features from an array, a sparse matrix or a table, as dense float64."""
-    encoding = model.encoding
-    if encoding is not None:  # an array of numbers is encoded already, where tables are encoded
-        is_encoded = isinstance(X, np.ndarray) and X.dtype.kind == "f" and not encoding.positions
-        X = X if is_encoded else model.encoded(X)
-    rows = dense_points(X)
+    rows = dense_points(model.encoded(X) if has_cells(model, X) else X)
     if rows.ndim != 2 or rows.shape[1] != model.n_features or not len(rows):
         raise ValueError(
             f"X has shape {rows.shape}; rows of {model.n_features} features are expected."
@@ -161,6 +157,14 @@ def feature_rows(model: Model, X: Any) -> Floats:
     if not np.isfinite(rows).all():
         raise ValueError("X holds NaN or infinity.")
     return rows
+
+
+def has_cells(model: Model, X: Any) -> bool:
+    """Whether X is to be encoded; an array of numbers is so already, where tables are encoded."""
+    if model.encoding is None or X is None:
+        return False
+    is_array = isinstance(X, np.ndarray) and X.dtype.kind == "f"
+    return not is_array or bool(model.encoding.positions)
 
 
 def likely_rows(model: Model, n_rows: int = 200) -> Floats:

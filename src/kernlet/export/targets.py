@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike
@@ -18,12 +18,12 @@ from kernlet import __version__
 from kernlet._typing import Floats
 from kernlet.atomic import atomic_writes
 from kernlet.export.c import CSource, to_c
-from kernlet.export.c_columns import RawColumn, raw_columns
+from kernlet.export.c_columns import RawColumn, raw_columns, raw_rows, struct_fields
 from kernlet.export.c_interface import environment
 from kernlet.export.c_names import c_comment, file_identifier, plain_name
 from kernlet.export.javascript import javascript
 from kernlet.export.micropython import micropython
-from kernlet.export.rounding import clear_rows, feature_rows, likely_rows
+from kernlet.export.rounding import clear_rows, feature_rows, has_cells, likely_rows
 from kernlet.export.rust import rust
 from kernlet.kernels.base import as_float32, c_float
 from kernlet.model.model import Model, as_model
@@ -233,6 +233,7 @@ class _Contents:
     source: CSource
     header: str
     rows: Floats  # to choose the one of the example from
+    cells: Sequence[Sequence[str]]  # of these rows, where they are rows of a table
 
     version = __version__
 
@@ -280,14 +281,25 @@ class _Contents:
         """The row of the example as constants."""
         return [c_float(value) for value in self.features[0]]
 
-    @cached_property
+    @property
+    def row_cells(self) -> list[tuple[str, str]]:
+        """Fields and constants of the same row of the table, where it is one."""
+        if not self.cells:
+            return []
+        return [(f.field, c) for f, c in zip(self.fields, self.cells[self._number], strict=True)]
+
+    @property
     def features(self) -> Floats:
-        """The row of the example: the first one whose class no rounding changes, in float32."""
-        rows = as_float32(self.rows)
-        if self.is_classifier:
-            clear = clear_rows(self.model, self._outputs(rows), 2 * self.tolerance)
-            rows = rows[clear] if len(clear) else rows
-        return rows[:1]
+        """The row of the example in float32."""
+        return as_float32(self.rows)[[self._number]]
+
+    @cached_property
+    def _number(self) -> int:
+        """The first row whose class no rounding changes, of those to choose from."""
+        if not self.is_classifier:
+            return 0
+        clear = clear_rows(self.model, self._outputs(as_float32(self.rows)), 2 * self.tolerance)
+        return int(clear[0]) if len(clear) else 0
 
     def _outputs(self, rows: Floats) -> Floats:
         return self.model.outputs(rows.astype(np.float64))
@@ -319,8 +331,7 @@ class _Contents:
         """Fields of a row of the table, where the machine takes one."""
         if self.model.encoding is None:
             return []
-        columns = raw_columns(self.model.encoding, self.name)
-        return list({column.field: column for column in reversed(columns)}.values())[::-1]
+        return struct_fields(raw_columns(self.model.encoding, self.name))
 
     @property
     def about_serial(self) -> str:
@@ -354,8 +365,11 @@ def _c_package(
         source = to_c(model, scratch, name=name, X=X, y=y, **options)
         # test program, example and Makefile are for a computer
         texts = {path.name: path.read_text("utf-8") for path in source.files[:2]}
-    rows = likely_rows(model) if X is None else feature_rows(model, X)
-    contents = _Contents(name, model, source, texts[f"{name}.h"], rows[:_EXAMPLE_ROWS])
+    rows = (likely_rows(model) if X is None else feature_rows(model, X))[:_EXAMPLE_ROWS]
+    cells: list[tuple[str, ...]] = []
+    if model.encoding is not None and (X is None or has_cells(model, X)):
+        cells, rows = raw_rows(model.encoding, name, X, as_float32(rows))
+    contents = _Contents(name, model, source, texts[f"{name}.h"], rows, cells)
     files: Files = {f"src/{path}": text for path, text in texts.items()}
     folder = f"packages/{target}/"
     for template in environment().list_templates(filter_func=lambda t: t.startswith(folder)):

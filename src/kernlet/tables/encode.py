@@ -240,14 +240,14 @@ class ColumnEncoding:
 
         ``note`` is called for each column that has no known category at all.
         """
-        cells = self._cells(table)
+        cells = self.column_cells(table)
         blocks = [column.encoded(cells(number), note) for number, column in enumerate(self.columns)]
         X = np.empty((len(blocks[0]), len(self.feature_names)), dtype=dtype)
         with np.errstate(over="ignore"):
             np.concatenate(blocks, axis=1, out=X, casting="same_kind")
         return X
 
-    def _cells(self, table: Any) -> Callable[[int], Any]:
+    def column_cells(self, table: Any) -> Callable[[int], Any]:
         """The cells of a column of the encoding, by its number."""
         table = as_columns(table)
         if self.positions and not has_columns(table):

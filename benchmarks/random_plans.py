@@ -17,8 +17,8 @@ _FORMATS = ("int4", "int4", "int4", "int8", "int8", "int8", *FORMATS)
 _PROJECTIONS = ("ternary", "int4", "int6", "int8", "ternary", "int4", "int6", "int8", *FORMATS)
 
 
-def random_plan(random: Any, **changes: Any) -> StoragePlan:
-    """A plan of any shape that a search may choose, with ``changes``."""
+def random_plan(random: Any) -> StoragePlan:
+    """A plan of any shape, in any formats."""
     n_features = int(random.choice([2, 5, 8, 13, 16, 29, 36, 64, 100]))
     rank = int(random.integers(1, min(n_features, 32) + 1)) if random.random() < 0.5 else None
     width = str(random.choice(["shared", "shared", "per_center", "per_feature"]))
@@ -44,7 +44,7 @@ def random_plan(random: Any, **changes: Any) -> StoragePlan:
         "intercept_bytes": int(random.choice([2, 8])) if n_outputs == 1 else 2,
     }
     n_centers = int(random.choice([2, 4, 10, 20, 40, 80]))
-    plan = StoragePlan(n_features, n_outputs, n_centers, **(shape | changes))
+    plan = StoragePlan(n_features, n_outputs, n_centers, **shape)
     while plan.nbytes > _MAX_BYTES:
         plan = replace(plan, n_centers=plan.n_centers // 2)
     return plan

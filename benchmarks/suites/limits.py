@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import click
@@ -31,8 +32,7 @@ from kernlet.export.limits import (
 )
 
 ARITHMETICS = ("float", "integer")
-_N_CALIBRATED, _N_CHECKED = 250, 40
-_FIRST_CHECKED = 10_000  # seed
+_ANY_SEEDS, _SEARCHED_SEEDS, _CHECKED_SEEDS = range(250), range(250, 400), range(10_000, 10_040)
 _MARGIN = 1.05  # for machines that were not measured
 _LEAST_BYTES = 1.0
 
@@ -45,11 +45,13 @@ class Machine(NamedTuple):
     costs: dict[str, DeviceCost]
 
 
-def measured(arithmetic: str, seeds: range) -> Iterator[Machine]:
+def measured(
+    arithmetic: str, seeds: range, make_plan: Callable[[Any], StoragePlan] = random_plan
+) -> Iterator[Machine]:
     """Random machines that can be exported."""
     for seed in seeds:
         random = np.random.default_rng(seed)
-        plan, has_scaler = random_plan(random), bool(random.random() < 0.4)
+        plan, has_scaler = make_plan(random), bool(random.random() < 0.4)
         model, rows = random_machine(random, plan, has_scaler)
         try:
             costs = {name: limits_of(name, arithmetic).measure(model, rows) for name in PROCESSORS}
@@ -59,6 +61,14 @@ def measured(arithmetic: str, seeds: range) -> Iterator[Machine]:
         if missing := [name for name, cost in costs.items() if cost.estimated]:
             raise RuntimeError(f"A compiler or an emulator for {missing[0]} is not installed.")
         yield Machine(plan, has_scaler, costs)
+
+
+def searched_plan(random: Any) -> StoragePlan:
+    """A plan of formats and a size that a search chooses."""
+    table = str(random.choice(["int4", "int8"]))
+    projection = str(random.choice(["ternary", "int4", "int6", "int8"]))
+    n_centers = int(random.choice([10, 20, 40, 80]))
+    return replace(random_plan(random), formats=(table, table, projection), n_centers=n_centers)
 
 
 def limits_of(processor: str, arithmetic: str, has_scaler: bool = False) -> DeviceLimits:
@@ -122,14 +132,14 @@ def _rounded_up(value: float) -> str:
 
 def limits(quick: bool) -> Iterator[Table]:
     """Estimates over measured costs, on machines that were not calibrated on."""
-    n_machines = 3 if quick else _N_CHECKED
+    seeds = _CHECKED_SEEDS[: 3 if quick else None]
     table = Table(
-        f"Estimates of DeviceLimits over what was measured, {n_machines} random machines",
+        f"Estimates of DeviceLimits over what was measured, {len(seeds)} machines of random shapes "
+        "in formats that a search chooses",
         ["processor", "arithmetic", "cost", "least", "median", "90 %", "largest"],
     )
     for arithmetic in ARITHMETICS:
-        seeds = range(_FIRST_CHECKED, _FIRST_CHECKED + n_machines)
-        machines = list(measured(arithmetic, seeds))
+        machines = list(measured(arithmetic, seeds, searched_plan))
         for processor, (target, _) in PROCESSORS.items():
             ratios: dict[str, list[float]] = {"flash": [], "ram": [], "instructions": []}
             for plan, has_scaler, costs in machines:
@@ -146,4 +156,5 @@ BENCHMARKS = {"ship-limits": limits}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ARITHMETICS:
-        write_costs(name, list(measured(name, range(_N_CALIBRATED))))
+        of_any_shape = list(measured(name, _ANY_SEEDS))
+        write_costs(name, of_any_shape + list(measured(name, _SEARCHED_SEEDS, searched_plan)))

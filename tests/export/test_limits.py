@@ -1,6 +1,7 @@
 """Limits of processors: estimates against what is measured, and what a search makes of them."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.export.emulate import missing_emulator
 from kernlet.export.limits import PROCESSORS, DeviceCost, DeviceLimits
 from kernlet.export.toolchain import TARGETS
+from kernlet.quantization import FORMATS
 from support.exportable_models import IRIS, IRIS_LABELS
 
 ARITHMETICS = ("float", "integer")
@@ -75,6 +77,18 @@ def test_estimates_are_a_little_more_than_what_is_measured(processor, arithmetic
 def test_estimates_of_random_machines(processor, arithmetic, seed):
     random = np.random.default_rng(seed)
     check_estimate(processor, arithmetic, random_plan(random), seed % 2 == 1, random)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2, 4, 5, 12])
+@pytest.mark.parametrize("arithmetic", ARITHMETICS)
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_all_formats_have_an_estimate(processor, arithmetic, n_outputs):
+    limits = DeviceLimits(processor, instructions="1G", arithmetic=arithmetic)
+    for format, n_features in product(FORMATS, (3, 4, 5, 20)):
+        plan = StoragePlan(n_features, n_outputs, 9, rank=n_features, formats=(format,) * 3)
+        cost = limits.estimate(plan)
+        assert 0 < cost.ram < cost.flash
+        assert 500 < cost.instructions < 10**6
 
 
 def limits_within(processor, **limits):

@@ -114,7 +114,9 @@ def test_commands_of_the_page_run(command, tmp_path, monkeypatch):
     save(classifier("compact steps")[0], "iris.kernlet")
     result = CliRunner().invoke(main, command.split())
     assert result.exit_code == 0, result.output
-    for path in re.findall(r"`((?:web|iris|board|firmware)/[\w./]+)`", PAGE):  # files that the page names
+    for path in re.findall(
+        r"`((?:web|iris|board|firmware)/[\w./]+)`", PAGE
+    ):  # files that the page names
         assert (tmp_path / path).exists() or path.split("/")[0] not in command
 
 

@@ -53,8 +53,9 @@ _MOST_CENTERS = 65_536
 _SCALER_BYTES = 8  # per column: shift and scale in float32
 _INPUT_BYTES = {"float": 4, "integer": 2}
 _SCORE_BYTES = 4
-# Codes that integer code reads at once, where a row has no others.
+# Codes that integer code reads at once, where a row has no others; else its reading is split.
 _GROUPS = {"int4": 2, "int6": 4, "ternary": 5}
+_SPLIT = ", split"
 
 
 @dataclass(frozen=True)
@@ -328,7 +329,8 @@ class DeviceLimits:
 
     def _refusal(self, plan: StoragePlan, least: DeviceCost) -> str:
         needs = [
-            f"about {getattr(least, name):,} {_UNITS[name]}, more than {self.limits[name]:,}"
+            f"about {getattr(least, name):,} {_UNITS[name]}, more than "
+            f"{int(self.share * self.limits[name]):,}"
             for name in self._exceeded(least, self.share)
         ]
         outputs = f"{plan.n_outputs} output{'s' if plan.n_outputs > 1 else ''}"
@@ -401,6 +403,7 @@ def part_counts(plan: StoragePlan, arithmetic: str, has_scaler: bool) -> dict[st
         "output": plan.n_outputs,
         "several outputs": int(plan.n_outputs > 1),
         f"center {_reader(centers, rank, is_float)}": n_centers * rank,
+        "feature of 16 bits": n_centers * rank * (not is_float and rank > FEW_FEATURES),
         f"coefficient {_reader(coef, n_entries, is_float)}": n_centers * n_entries,
     }
     if plan.rank is not None:
@@ -420,7 +423,7 @@ def _divides(plan: StoragePlan) -> bool:
 def _reader(format: str, row: int, is_float: bool) -> str:
     """How numbers of a format are read: integers in groups, where those fill a row."""
     is_split = not is_float and row % _GROUPS.get(format, 1)
-    return f"{format}, split" if is_split else format
+    return format + _SPLIT if is_split else format
 
 
 @cache
@@ -429,6 +432,9 @@ def _costs(processor: str, arithmetic: str) -> Mapping[str, Mapping[str, float]]
     costs: dict[str, dict[str, float]] = {"code": {}, "stack": {}, "instructions": {}}
     with COSTS.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
-            number = line[f"{processor} {arithmetic}"]
-            costs[line["of"]][line["part"]] = float(number or "inf")
+            if number := line[f"{processor} {arithmetic}"]:
+                costs[line["of"]][line["part"]] = float(number)
+    for parts in costs.values():
+        for part in [part for part in parts if part.endswith(_SPLIT)]:
+            parts.setdefault(part.removesuffix(_SPLIT), parts[part])  # not measured, but faster
     return costs

@@ -3,23 +3,26 @@
 import re
 import shutil
 import subprocess
+from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from export.runners import case, require
-from kernlet import to_c
+from kernlet import QuantizedExpansion, to_c
 from kernlet.export.emulate import instructions, missing_emulator
 from kernlet.export.integer_module import IntegerModule
 from kernlet.export.toolchain import TARGETS
-from kernlet.model.model import as_model
+from kernlet.model.model import Model, as_model
+from kernlet.quantization import FORMATS as PACKED_FORMATS
+from kernlet.quantization import encode
 from support.c_programs import ALL_WARNINGS, needs_gcc
 from support.exportable_models import classifier
 from support.integer_c_programs import CModule, integer_c_answers
 from support.integer_modules import (
     FORMATS,
-    expected_answers,
+    check_answers,
     made,
     random_models,
     rows_for,
@@ -27,15 +30,9 @@ from support.integer_modules import (
 )
 
 
-def check(folder, modules, **options):
+def check(folder, modules):
     """Compile modules together, and compare every function with Python."""
-    rows = {module.name: rows_for(module) for module in modules}
-    inputs, floats = ({name: pair[i] for name, pair in rows.items()} for i in range(2))
-    answers = integer_c_answers(folder, modules, inputs, floats, **options)
-    for module in modules:
-        for name, values in expected_answers(module, *rows[module.name]).items():
-            answer = answers[f"{module.name}.{name}"]
-            assert_array_equal(answer, values, err_msg=f"{module.name} {module.machine.kernel}")
+    check_answers(modules, partial(integer_c_answers, folder, modules))
 
 
 @needs_gcc
@@ -256,3 +253,18 @@ def test_rows_of_a_table_go_through_the_test_program(tmp_path):
     ran = subprocess.run(["make", "test"], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "16 of 16 rows of the table agree with Python" in ran.stdout
+
+
+@needs_gcc
+@pytest.mark.parametrize("format", ["ternary", "int4", "int6", "int8"])
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 5, 10, 20])
+def test_rows_of_whole_bytes_and_others(rank, format, tmp_path):
+    rng = np.random.default_rng(rank)
+    shapes = {"centers": (7, rank), "coef": (rank, 7), "projection": (rank, 20 + rank)}
+    packed = {
+        name: encode(rng.normal(size=shape), PACKED_FORMATS[format])
+        for name, shape in shapes.items()
+    }
+    expansion = QuantizedExpansion(np.array([1 / rank]), intercept=np.zeros(rank), **packed)
+    X = rng.normal(size=(40, 20 + rank))
+    check(tmp_path, [CModule.of(Model(expansion), "m", X, None)])

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,10 +13,9 @@ from kernlet.export.rust import _Rust, rust
 from support.exportable_models import classifier, regressor
 from support.integer_modules import (
     FORMATS,
-    expected_answers,
+    check_answers,
     made,
     random_models,
-    rows_for,
     shaped_models,
 )
 from support.rust_programs import STRICT, library, needs_rust, require_no_std, rust_answers
@@ -32,13 +32,8 @@ def check(folder, modules):
     """Compile modules together, and compare every function with Python."""
     names = written(folder, modules)
     require_no_std(folder, names)
-    rows = {module.name: rows_for(module) for module in modules}
-    inputs, floats = ({name: pair[i] for name, pair in rows.items()} for i in range(2))
-    answers = rust_answers(folder, names, inputs, floats)
+    answers = check_answers(modules, partial(rust_answers, folder, names))
     for module in modules:
-        for name, values in expected_answers(module, *rows[module.name]).items():
-            answer = answers[f"{module.name}.{name}"]
-            assert_array_equal(answer, values, err_msg=f"{module.name} {module.machine.kernel}")
         if module.is_classifier:
             codes = module.codes(module.machine.scores(answers[f"{module.name}.from_floats"]))
             assert_array_equal(answers[f"{module.name}.float_class"][:, 0], codes)

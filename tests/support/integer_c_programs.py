@@ -79,7 +79,7 @@ class CModule(IntegerModule):
     """A machine in integers that is written as C."""
 
 
-def integer_c_answers(folder, modules, inputs, floats, *, compiler="gcc", options=None):
+def integer_c_answers(folder, modules, inputs, floats):
     """What the code of modules computes from rows of inputs and of floats.
 
     A dictionary with arrays for the names module.function.
@@ -106,8 +106,8 @@ def integer_c_answers(folder, modules, inputs, floats, *, compiler="gcc", option
     calls = "\n".join(f"    run_{module.name}();" for module in modules)
     main = f"{_MAIN}{''.join(parts)}\nint main(void)\n{{\n{calls}\n    return 0;\n}}\n"
     (folder / "main.c").write_text(main, "utf-8")
-    options = [*STRICT, *SANITIZERS, *ALL_WARNINGS] if options is None else options
-    command = [*UNLIMITED, compiler, *options, "main.c", "-o", "main"]
+    options = [*STRICT, *SANITIZERS, *ALL_WARNINGS]
+    command = [*UNLIMITED, "gcc", *options, "main.c", "-o", "main"]
     made = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr[:3000]
     command = [*UNLIMITED, str(folder / "main")]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.testing import assert_array_equal
 
 from kernlet.export.rounding import likely_rows
 from kernlet.integer.machine import pair_sums
@@ -73,6 +74,21 @@ def rows_for(module: Any, n_rows: int = 20) -> tuple[Any, Any]:
     floats = [module.rows[:n_rows], rng.normal(size=(5, n)) * 10.0 ** rng.integers(-9, 30, (5, n))]
     floats += [np.full((3, n), [[3e38], [-3e38], [0.0]])]
     return np.concatenate(inputs), np.float32(np.concatenate(floats))
+
+
+def check_answers(modules: list[Any], answers_of: Any) -> dict[str, Any]:
+    """Compare every function of modules with Python; what ``answers_of`` returned.
+
+    ``answers_of(inputs, floats)`` runs the modules on rows, by their names.
+    """
+    rows = {module.name: rows_for(module) for module in modules}
+    inputs, floats = ({name: pair[i] for name, pair in rows.items()} for i in range(2))
+    answers = answers_of(inputs, floats)
+    for module in modules:
+        for name, values in expected_answers(module, *rows[module.name]).items():
+            answer = answers[f"{module.name}.{name}"]
+            assert_array_equal(answer, values, err_msg=f"{module.name} {module.machine.kernel}")
+    return answers
 
 
 def expected_answers(module: Any, inputs: Any, floats: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -74,6 +73,11 @@ class _Codes:
         """Whether all codes of a byte, or four in three bytes, are read at once."""
         group = 5 if self.is_ternary else {4: 2, 6: 4}.get(self.bits, self.row + 1)
         return self.row % group == 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row that begins and ends with a byte."""
+        return self.row // 5 if self.is_ternary else self.row * self.bits // 8
 
     @property
     def has_state(self) -> bool:
@@ -211,27 +215,6 @@ class IntegerCode(Interface):
         """The type of the numbers of features in the table of steps."""
         return "uint8_t" if self.machine.n_features <= 256 else "uint16_t"
 
-    @property
-    def side(self) -> int:
-        """Pixels in a line of a square image."""
-        return math.isqrt(self.machine.n_features)
-
-    @property
-    def uses_exp(self) -> bool:
-        """Whether powers of 2 are needed."""
-        is_power = self.machine.base is None or self.machine.kernel == "sigmoid"
-        return is_power or self.probabilities is not None
-
-    @property
-    def uses_multiply(self) -> bool:
-        """Whether products with a width are needed."""
-        return self.machine.base is None or self.probabilities is not None
-
-    @property
-    def uses_log(self) -> bool:
-        """Whether logarithms are needed."""
-        return self.machine.asinh is not None or self.machine.rational is not None
-
     @cached_property
     def arrays(self) -> list[tuple[str, str, list[str]]]:
         """Constant arrays: packed tables as they are stored, integers, and those of inputs."""
@@ -252,9 +235,9 @@ class IntegerCode(Interface):
                 ("int16_t", "thresholds", machine.steps.thresholds),
                 ("int16_t", "jumps", machine.steps.jumps),
             ]
-        if self.uses_exp:
+        if self.module.uses_exp:
             found.append(("uint16_t", "powers", POWERS))
-        if self.uses_log:
+        if self.module.uses_log:
             found.append(("uint16_t", "logarithms", LOGARITHMS))
         arrays = [(kind, self._table(name), _entries(kind, data)) for kind, name, data in found]
         return arrays + self._arrays_of_inputs()

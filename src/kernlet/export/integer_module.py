@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -115,6 +116,27 @@ class IntegerModule:
         if not self.is_classifier or not model.temperature:
             return None
         return Probabilities.of(self.machine.score_step, model.temperature, model.offset)
+
+    @property
+    def uses_exp(self) -> bool:
+        """Whether powers of 2 are needed."""
+        is_power = self.machine.base is None or self.machine.kernel == "sigmoid"
+        return is_power or self.probabilities is not None
+
+    @property
+    def uses_multiply(self) -> bool:
+        """Whether products with a width are needed."""
+        return self.machine.base is None or self.probabilities is not None
+
+    @property
+    def uses_log(self) -> bool:
+        """Whether logarithms are needed."""
+        return self.machine.asinh is not None or self.machine.rational is not None
+
+    @property
+    def side(self) -> int:
+        """Pixels of a line of a square image."""
+        return math.isqrt(self.machine.n_features)
 
     @property
     def test_inputs(self) -> list[list[int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import keyword
-import math
 from functools import cached_property
 from typing import Any
 
@@ -79,7 +78,7 @@ class _MicroPython(IntegerModule):
             "break_ties": bool(model.break_ties),
             "is_flat": bool(model.is_flat) and model.kind == "regressor",
             "block": machine.block,
-            "side": math.isqrt(machine.n_features),
+            "side": self.side,
         }
         for name in ("is_counts", "low", "high", "limit", "center_shift", "kernel"):
             settings[name] = getattr(machine, name)

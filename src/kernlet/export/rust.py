@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +21,6 @@ final fn for gen if impl in let loop macro match mod move mut override priv pub 
 static std struct super trait true try type typeof unsafe unsized use virtual where while yield
 alloc test
 """
-_DISTANCES = ("rbf", "laplacian", "rational_quadratic")
 
 
 def rust(
@@ -142,31 +140,10 @@ class _Rust(IntegerModule):
         return name in kinds
 
     @property
-    def uses_exp(self) -> bool:
-        """Whether powers of 2 are needed."""
-        is_power = self.machine.kernel in (*_DISTANCES, "sigmoid")
-        return is_power or self.probabilities is not None
-
-    @property
-    def uses_multiply(self) -> bool:
-        """Whether products with a width are needed."""
-        return self.machine.kernel in _DISTANCES or self.probabilities is not None
-
-    @property
-    def uses_log(self) -> bool:
-        """Whether logarithms are needed."""
-        return self.machine.asinh is not None or self.machine.rational is not None
-
-    @property
     def uses_rescale(self) -> bool:
         """Whether a stage multiplies by a ratio."""
         machine = self.machine
         return any(part is not None for part in (machine.asinh, machine.rescale, machine.base))
-
-    @property
-    def side(self) -> int:
-        """Pixels of a line of a square image."""
-        return math.isqrt(self.machine.n_features)
 
     @staticmethod
     def float(value: Any) -> str:

@@ -790,7 +790,8 @@ def test_a_machine_for_a_processor(iris, tmp_path):
     assert (device["processor"], device["arithmetic"]) == ("cortex-m4f", "float")
     assert device["limits"] == {"flash": 2000, "ram": 400, "instructions": 3000}
     assert all(device["cost"][name] <= limit for name, limit in device["limits"].items())
-    assert f"on the cortex-m4f, float: {device['usage']}" in said
+    measured = "" if device["cost"]["estimated"] else ", measured"
+    assert f"cortex-m4f, float arithmetic{measured}: {device['usage']}" in said
     assert re.search(r"\d of 2,000 bytes of flash( \(estimated\))?, \S+ of 400 bytes of RAM", said)
 
 

@@ -364,7 +364,9 @@ def _print_results(model: Model, options: SimpleNamespace) -> None:
     scaling = f", {scaler_bytes(model.scaler)} of them for scaling" if model.scaler else ""
     click.echo(f"{model.expansion.n_centers} centers, {model.nbytes:,} bytes of tables{scaling}")
     if (device := summary.get("device")) is not None:
-        click.echo(f"on the {device['processor']}, {device['arithmetic']}: {device['usage']}")
+        how = "" if device["cost"]["estimated"] else ", measured"
+        on = f"{device['processor']}, {device['arithmetic']} arithmetic{how}"
+        click.echo(f"{on}: {device['usage']}")
     if peer is not None:
         click.echo(
             f"an SVC of {peer['training_rows']:,} rows: {100 * peer['accuracy']:.2f} %, "

@@ -935,7 +935,7 @@ def test_a_pipeline_of_scikit_learn_predicts_raw_columns(tmp_path):
     kernlet_command("export", small, *options, "--to", "onnx", "-o", tmp_path / "small.onnx")
     said = kernlet_command("export", small, *options, "--to", "c", "-o", tmp_path / "code")
     assert "same class for 100.00 % of the rows" in said
-    assert "const char *city;" in (tmp_path / "code" / "model_small.h").read_text()
+    assert "uint8_t city;" in (tmp_path / "code" / "model_small.h").read_text()
 
 
 def test_a_pipeline_of_arrays_predicts_arrays(tmp_path):

@@ -382,7 +382,8 @@ def run_compress(**options: Any) -> None:
 @_choice(
     "--storage",
     ["auto", "float32", "float16", "int8", "stored"],
-    "Number format of the C tables; auto: stored, as the machine has them, or else float32.",
+    "Number format of the C tables; auto: stored, as the machine has them, or else float32 (in "
+    "integers, int8).",
 )
 @_choice("--exp", ["polynomial", "libm"], "The exponential function of the C code.")
 @click.option(

@@ -28,8 +28,10 @@ from sklearn.svm import SVC
 
 import kernlet
 from kernlet import CompactKernelClassifier
-from kernlet.cli import ByteCount, main
+from kernlet.cli import ByteCount, Count, main
 from kernlet.cli.fit import _advice
+from kernlet.compact.plan import StoragePlan
+from kernlet.export.limits import DeviceLimits
 from kernlet.tables.encode import choose_scaler
 from kernlet.tables.read import read_table
 from support.exportable_models import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS
@@ -444,6 +446,7 @@ def test_metrics_that_cannot_be_computed(rare, tmp_path):
     [
         (0.80, {}, "advice: 10.0 points below the SVC: try --centers 24 or --machine minimal"),
         (0.80, {"max_bytes": 1000}, "try --auto, --bytes 2000 or --machine minimal"),
+        (0.80, {"processor": "cortex-m0"}, "below the SVC: try higher limits of the processor"),
         (0.80, {"machine": "l1"}, "try more --centers, another --C, or --machine compact"),
         (0.895, {}, "as good as the SVC at 1/50 of its size"),
         (0.95, {}, "better than the SVC at 1/50 of its size"),
@@ -470,7 +473,7 @@ def test_advice_follows_from_the_figures(score, options, message):
         },
     )
     defaults = {"machine": "compact", "centers": None, "max_bytes": None, "balanced": False}
-    defaults["metric"] = None
+    defaults |= {"metric": None, "processor": None}
     assert message in _advice(model, SimpleNamespace(**defaults | options))
 
 
@@ -744,6 +747,80 @@ def test_effort_and_augment(iris, tmp_path):
     assert "but not --regression, --bytes, --auto or --augment" in said
 
 
+# -- Limits of a processor -------------------------------------------------------------------------
+
+M4F = ("--processor", "cortex-m4f")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["--flash", "8k"], 2, "--flash is that of a processor; give --processor too."),
+        (["--arithmetic", "float"], 2, "--arithmetic is that of a processor"),
+        ([*M4F, "--flash", "8k", "--bytes", "2k"], 2, "each choose a size; give one."),
+        ([*M4F, "--flash", "8k", "--centers", "9"], 2, "each choose a size; give one."),
+        ([*M4F, "--instructions", "8Ki"], 2, "'8Ki' is not a number such as 500, '200k'"),
+        ([*M4F, "--flash", "8k", "--machine", "l1"], 1, "--processor is for --machine compact"),
+        ([*M4F, "--ram", "1k"], 1, "Give flash or instructions: RAM does not limit the tables."),
+        ([*M4F, "--flash", "500"], 1, "a single center for 7 features and 3 outputs takes about"),
+        (["--processor", "atmega328p", "--ram", "3k"], 1, "the ATmega328P has 2,048 bytes."),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(words, status, message, iris, tmp_path):
+    table, _, _ = iris
+    said = kernlet_command(
+        "fit", table, "--target", "species", *words, "-o", tmp_path / "m", status=status
+    )
+    assert message in said
+    assert "training on" not in said
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_machine_for_a_processor(iris, tmp_path):
+    table, _, _ = iris
+    words = ("fit", table, "--target", "species", "--no-svc", "--effort", "quick")
+    limits = ("--flash", "2k", "--ram", "400", "--instructions", "3k")
+    said = kernlet_command(*words, *M4F, *limits, "-o", tmp_path / "m")
+    assert re.search(
+        r"Cortex-M4F, float arithmetic: --flash 2000 --ram 400 --instructions 3000 leaves \S+ "
+        r"bytes for tables beside those of the scaling, and allows \d+ centers in four bits",
+        said,
+    )
+    device = kernlet.load(tmp_path / "m").summary_["device"]
+    assert (device["processor"], device["arithmetic"]) == ("cortex-m4f", "float")
+    assert device["limits"] == {"flash": 2000, "ram": 400, "instructions": 3000}
+    assert all(device["cost"][name] <= limit for name, limit in device["limits"].items())
+    measured = "" if device["cost"]["estimated"] else ", measured"
+    assert f"cortex-m4f, float arithmetic{measured}: {device['usage']}" in said
+    assert re.search(r"\d of 2,000 bytes of flash( \(estimated\))?, \S+ of 400 bytes of RAM", said)
+
+
+def test_a_machine_that_exceeds_a_limit_is_trained_again(iris, tmp_path, monkeypatch):
+    table, _, _ = iris
+    words = ("fit", table, "--target", "species", "--no-svc", "--effort", "quick", *M4F)
+    words += ("--flash", "2k", "-o", tmp_path / "m")
+    shares = []
+
+    def measure(limits, model, X):
+        cost = limits.estimate(StoragePlan.of(model.expansion))
+        shares.append(model.nbytes)
+        return replace(cost, flash=2500 if len(shares) < n_too_large else 1900)
+
+    monkeypatch.setattr(DeviceLimits, "measure", measure)
+    n_too_large = 2
+    said = kernlet_command(*words)
+    assert (
+        said.count("the machine takes 2,500 of 2,000 bytes of flash (estimated): training a") == 1
+    )
+    assert "1,900 of 2,000 bytes of flash (estimated)" in said
+    assert len(shares) == 2
+    (tmp_path / "m").unlink()
+    n_too_large = 10
+    said = kernlet_command(*words, status=1)
+    assert "After 3 fits the machine still takes 2,500 of 2,000 bytes of flash" in said
+    assert not (tmp_path / "m").exists()
+
+
 @pytest.mark.parametrize("split", [{"test": [1]}, {"test": 7.0}, {"test": 0.2, "seed": "x"}, 3])
 def test_a_report_does_not_trust_what_a_file_says_of_its_split(split, iris, tmp_path):
     table, model, _ = iris
@@ -772,6 +849,7 @@ def test_bytes():
     convert = ByteCount().convert
     values = [convert(text, None, None) for text in ("16000", "16k", "2Ki", "1M", "1MiB", 5)]
     assert values == [16000, 16000, 2048, 10**6, 2**20, 5]
+    assert [Count().convert(text, None, None) for text in ("200k", "1M", 5)] == [200_000, 10**6, 5]
 
 
 def test_scaling_looks_at_ranges():
@@ -857,7 +935,7 @@ def test_a_pipeline_of_scikit_learn_predicts_raw_columns(tmp_path):
     kernlet_command("export", small, *options, "--to", "onnx", "-o", tmp_path / "small.onnx")
     said = kernlet_command("export", small, *options, "--to", "c", "-o", tmp_path / "code")
     assert "same class for 100.00 % of the rows" in said
-    assert "const char *city;" in (tmp_path / "code" / "model_small.h").read_text()
+    assert "uint8_t city;" in (tmp_path / "code" / "model_small.h").read_text()
 
 
 def test_a_pipeline_of_arrays_predicts_arrays(tmp_path):

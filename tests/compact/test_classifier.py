@@ -453,6 +453,26 @@ def test_max_centers_limits_what_is_chosen(digits, parameters):
     assert machine(20, max_centers=5, n_epochs=2).fit(X, y).n_centers_ == 5
 
 
+@pytest.mark.parametrize("parameters", [{}, {"max_bytes": 2000}], ids=["auto", "bytes"])
+def test_max_centers_may_depend_on_the_shape(digits, parameters):
+    X, _, y, _ = digits
+
+    def behind_a_projection(plan):
+        return 12 if plan.rank else 0
+
+    chosen = clone(machine("auto", max_centers=behind_a_projection, n_epochs=2, **parameters))
+    chosen.fit(X, y)
+    assert chosen.n_centers_ <= 12
+    assert chosen.expansion_.rank < 64
+    again = machine("auto", max_centers=lambda plan: 9, init=chosen, n_epochs=1)
+    with pytest.raises(ValueError, match="max_centers=9, but the machine to start from has"):
+        again.fit(X, y)
+    with pytest.raises(ValueError, match="max_centers allows no machine of 64 features and 10 out"):
+        machine("auto", max_centers=lambda plan: 0, n_epochs=2, **parameters).fit(X, y)
+    with pytest.raises(ValueError, match=r"allows no machine of 64 .* with 20 centers: allow more"):
+        machine(20, max_centers=lambda plan: 0, n_epochs=2).fit(X, y)
+
+
 def test_budgets_may_be_texts(moons):
     X, X_test, y, _ = moons
     text, number = (machine("auto", max_bytes=b, n_epochs=2).fit(X, y) for b in ("0.1k", 100))

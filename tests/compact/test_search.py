@@ -95,6 +95,8 @@ spaces = st.builds(
     smoothing=st.sampled_from([None, "auto"]),
     effort=st.sampled_from(sorted(EFFORTS)),
     asinh_bytes=st.integers(8, 500),
+    centers_of_shape=st.none()
+    | st.builds(lambda most: lambda plan: most // (plan.rank or 1), sizes),
 )
 
 
@@ -102,6 +104,8 @@ def is_allowed(space, candidate):
     """Whether a candidate fits, and has what the space gives."""
     plan = candidate.plan
     allowed = plan.nbytes <= space.max_bytes and 1 <= plan.n_centers <= space.max_centers
+    if space.centers_of_shape is not None:
+        allowed &= plan.n_centers <= space.centers_of_shape(plan)
     allowed &= plan.rank is None or plan.rank <= plan.n_inputs
     for name in ("kernel", "width", "n_entries", "n_steps", "block"):
         given_value = getattr(space, name)
@@ -122,7 +126,8 @@ def test_candidates_fit_and_differ(space, make):
     assert len(set(candidates)) == len(candidates)
     assert {candidate.noise for candidate in candidates} <= {0.0, space.noise, 3 * space.noise}
     smallest = replace(space.plain, formats=STORAGE["int4"])
-    if space.storage == "auto" and smallest.nbytes <= space.max_bytes:
+    is_possible = space.most_centers(smallest) >= 1 and smallest.nbytes <= space.max_bytes
+    if space.storage == "auto" and is_possible:
         assert candidates
 
 
@@ -138,6 +143,16 @@ def test_variations_fit_too(space, number):
         found += varied
     for best in found:
         assert all(is_allowed(space, candidate) for candidate in with_other_ranks(space, best))
+
+
+def test_eight_bits_are_tried_where_other_limits_than_bytes_bind():
+    options = {**OPEN, "centers_of_shape": lambda plan: 25}
+    space = space_of(36, 6, n_rows=4000, max_bytes=4000, **options)
+    sizes = next(stage for stage in stages(space) if stage.name == "sizes")
+    plan = replace(space.plain, formats=STORAGE["int4"], n_centers=25)
+    varied = [c.plan for c in sizes.candidates(space.candidate(plan))]
+    assert varied[0] == replace(plan, formats=("int8", "int8", "int4"))
+    assert [c.n_centers for c in varied] == [25, 12]
 
 
 def test_another_rank_fills_the_budget_that_the_best_fills():
@@ -488,6 +503,15 @@ def test_sizes_double_until_two_are_no_better():
     assert [c.plan.n_centers for c, _ in run.calls] == [2, 4, 8, 16, 32, 64]
     assert choice.candidate.plan.n_centers == 16
     assert "of 6 candidates on 40 held-out rows" in choice.sentence
+
+
+def test_sizes_that_a_shape_may_not_have_are_not_tried():
+    values = dict.fromkeys((2, 4, 8, 16), 0.5)
+    run, _ = walk(values, n_features=10, centers_of_shape=lambda plan: 3 if plan.rank else 20)
+    tried = [(c.plan.n_centers, c.plan.rank) for c, _ in run.calls]
+    assert tried == [(2, None), (2, 8), (4, None), (8, None), (16, None)]
+    with pytest.raises(ValueError, match="max_centers allows no machine of 5 features and 1 out"):
+        walk(values, centers_of_shape=lambda plan: 1)
 
 
 def test_every_size_is_tried_behind_a_projection_too():

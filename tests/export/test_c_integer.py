@@ -3,20 +3,25 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.datasets import load_breast_cancer
+from sklearn.svm import SVC
 
 from export.runners import case, require
-from kernlet import QuantizedExpansion, to_c
+from kernlet import KernelExpansion, QuantizedExpansion, to_c
 from kernlet.export.emulate import instructions, missing_emulator
 from kernlet.export.integer_module import IntegerModule
 from kernlet.export.toolchain import TARGETS
+from kernlet.kernels.polynomial import Polynomial
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import FORMATS as PACKED_FORMATS
 from kernlet.quantization import encode
+from support import naive_integer
 from support.c_programs import ALL_WARNINGS, needs_gcc
 from support.exportable_models import classifier
 from support.integer_c_programs import CModule, integer_c_answers
@@ -221,7 +226,7 @@ def test_options_that_do_not_go_together_are_refused(tmp_path):
         to_c(model, tmp_path / "c", arithmetic="fixed")
     with pytest.raises(ValueError, match="exp='libm' is for float arithmetic"):
         to_c(model, tmp_path / "c", arithmetic="integer", exp="libm")
-    with pytest.raises(ValueError, match="storage='float16' holds numbers that are no integers"):
+    with pytest.raises(ValueError, match="storage='float16' holds numbers that are not integers"):
         to_c(model, tmp_path / "c", "float16", arithmetic="integer", X=X)
     assert not (tmp_path / "c").exists()
 
@@ -246,6 +251,35 @@ def test_packed_machines_have_the_integer_values_of_their_code():
             assert_array_equal(machine.scores(machine.quantized(rows[:5])), expected)
 
 
+def test_small_scores_are_not_an_excuse(tmp_path):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = as_model(SVC(kernel="linear").fit(X, y))
+    small = replace(model.expansion, coef=1e-6 * model.expansion.coef, intercept=np.zeros(1))
+    for expansion in (model.expansion, small):
+        with pytest.raises(ValueError, match="In integers the scores are off by"):
+            to_c(replace(model, expansion=expansion), tmp_path, X=X, arithmetic="integer")
+
+
+def test_a_few_whole_rows_do_not_make_inputs_whole():
+    model, X = classifier("compact int4 projected")
+    rows = np.rint(X[:3])
+    assert not IntegerModule.of(as_model(model), "m", rows, None).machine.is_counts
+
+
+def test_the_argument_of_a_polynomial_does_not_overflow():
+    rng = np.random.default_rng(0)
+    X = np.zeros((200, 300))
+    X[:, :2] = rng.normal(size=(200, 2))
+    X[0, 2:] = 1000.0  # where no center is
+    expansion = KernelExpansion(
+        Polynomial(1.0, 2, 1.0), X[1:5], rng.normal(size=(1, 4)), np.zeros(1)
+    )
+    machine = IntegerModule.of(Model(expansion), "m", X, None).machine
+    worst = np.sign(machine.centers) * 32767
+    for row in [*worst.tolist(), *(-worst).tolist()]:
+        naive_integer.scores(machine, row)  # checks every type
+
+
 @needs_gcc
 def test_rows_of_a_table_go_through_the_test_program(tmp_path):
     machine = case("table")
@@ -265,6 +299,6 @@ def test_rows_of_whole_bytes_and_others(rank, format, tmp_path):
         name: encode(rng.normal(size=shape), PACKED_FORMATS[format])
         for name, shape in shapes.items()
     }
-    expansion = QuantizedExpansion(np.array([1 / rank]), intercept=np.zeros(rank), **packed)
+    expansion = QuantizedExpansion(np.array([0.02 / rank]), intercept=np.zeros(rank), **packed)
     X = rng.normal(size=(40, 20 + rank))
     check(tmp_path, [CModule.of(Model(expansion), "m", X, None)])

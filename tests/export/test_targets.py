@@ -21,6 +21,7 @@ from support.build_systems import (
     WARNINGS,
     build,
     esp_idf_output,
+    sketch_lines,
     sketch_of,
     uno_output,
     zephyr_output,
@@ -58,6 +59,26 @@ def test_a_target_of_another_name_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"target='pico' is not one of .*arduino"):
         to_package(model, tmp_path / "p", "pico")
     assert not (tmp_path / "p").exists()
+
+
+def test_rows_may_be_lists_and_labels_must_match(tmp_path):
+    model, X = classifier("svc")
+    package = to_package(model, tmp_path, "arduino", X=X.tolist(), arithmetic="integer")
+    assert any("difference of a feature and a center" in note for note in package.notes)
+    with pytest.raises(ValueError, match=r"y has 3 labels for \d+ rows of X"):
+        to_package(model, tmp_path, "arduino", X=X, y=[0, 1, 2])
+
+
+def test_a_sketch_begins_a_row_with_each_line(tmp_path):
+    require("gcc", "g++")
+    machine = case("steps")
+    package = to_package(machine.model, tmp_path, "arduino", X=machine.rows)
+    row = ",".join(f"{value:.6g}" for value in machine.rows[0])
+    lines = sketch_lines(package, f"1,2\n{row}\nx,2,3,4\n{row}\n")
+    assert lines[1] == f"a row has {machine.rows.shape[1]} numbers"
+    assert lines[3] == "this is not a number"
+    assert lines[2] == lines[-1]
+    assert lines[2].split()[0] == str(machine.model.classes[machine.expected[0]])
 
 
 def test_options_are_checked(tmp_path):

@@ -208,6 +208,6 @@ def test_machines_that_do_not_fit_are_refused():
 def test_storage_without_codes_is_refused():
     X, y = load_wine(return_X_y=True)
     model = as_model(SVC().fit(X, y))
-    with pytest.raises(ValueError, match="no integers"):
+    with pytest.raises(ValueError, match="not integers"):
         integer_tables(model, "float16")
     assert isinstance(model.expansion.kernel, RBF)

@@ -130,8 +130,8 @@ def sketch_of(package):
     return sketch
 
 
-def sketch_answers(package, case):
-    """Class numbers or values of the rows of a case, sent over Serial to the sketch."""
+def sketch_lines(package, sent):
+    """What the sketch of a package prints when a text is sent over Serial."""
     folder = package.folder / "build"
     folder.mkdir()
     (folder / "Arduino.h").write_text(ARDUINO_H)
@@ -141,11 +141,15 @@ def sketch_answers(package, case):
     options = ["-std=c++17", *WARNINGS, "-I", ".", "-I", sources]
     files = ["-x", "c++", sketch_of(package), "main.cpp", "-x", "none", f"{package.name}.o"]
     build(["g++", *options, *files, "-o", "sketch", "-lm"], folder)
-    lines = "".join(f"{line}\n" for line in _serial_lines(case))
-    ran = subprocess.run(
-        [folder / "sketch"], input=lines, capture_output=True, text=True, check=True
-    )
-    first, *answers = ran.stdout.splitlines()
+    command = [folder / "sketch"]
+    ran = subprocess.run(command, input=sent, capture_output=True, text=True, check=True)
+    return ran.stdout.splitlines()
+
+
+def sketch_answers(package, case):
+    """Class numbers or values of the rows of a case, sent over Serial to the sketch."""
+    sent = "".join(f"{line}\n" for line in _serial_lines(case))
+    first, *answers = sketch_lines(package, sent)
     assert first in answers  # that of the row in the sketch
     if case.model.kind != "classifier":
         return np.array([line.split() for line in answers], dtype=float)

@@ -30,7 +30,7 @@ def shaped_models(formats: tuple[str, ...]) -> Iterator[tuple[Model, Any]]:
             classes = np.arange(2 if n_outputs == 1 else 3)
             rule = {"scheme": scheme, "break_ties": number % 8 < 4, "votes": number % 3 == 0}
             model = replace(model, kind="classifier", classes=classes, temperature=0.3, **rule)
-        X = rng.normal(size=(60, expansion.n_features))
+        X = rng.normal(size=(120, expansion.n_features))
         yield model, np.rint(10 * X) if number % 5 == 0 else X
 
 
@@ -43,7 +43,7 @@ def random_models(seeds: range) -> Iterator[tuple[Model, Any]]:
 def random_model_with_rows(rng: np.random.Generator) -> tuple[Model, Any]:
     """A model of any kernel, map and scheme, and rows of floats or whole numbers."""
     model = random_model(rng)
-    X = likely_rows(model, 60)
+    X = likely_rows(model, 120)
     return model, np.clip(np.rint(5 * X), -3000, 3000) if rng.random() < 0.3 else X
 
 

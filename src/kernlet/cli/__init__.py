@@ -11,24 +11,32 @@ import click
 
 from kernlet import __version__
 from kernlet.cli.group import CommandGroup
-from kernlet.units import parse_bytes
+from kernlet.units import parse_bytes, parse_count
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TABLE = click.Path(exists=True, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-class ByteCount(click.ParamType):
-    """A number of bytes: 16000, 16k or 16Ki."""
+class Count(click.ParamType):
+    """A number: 500, 200k or 1M."""
 
-    name = "bytes"
+    name = "count"
+    parse: Callable[[Any], int] = staticmethod(parse_count)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         """The number."""
         try:
-            return parse_bytes(value)
+            return self.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class ByteCount(Count):
+    """A number of bytes: 16000, 16k or 16Ki."""
+
+    name = "bytes"
+    parse = staticmethod(parse_bytes)
 
 
 def _new_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
@@ -214,7 +222,20 @@ def run_demo(folder: Path) -> None:
 @_choice(
     "--effort",
     ["default", "quick", "thorough"],
-    "How long --bytes searches: for about 5, 2 or 15 fits of one machine.",
+    "How long --bytes or --processor searches: for about 5, 2 or 15 fits of one machine.",
+)
+@click.option(
+    "--processor",
+    type=click.Choice(["cortex-m0", "cortex-m4f", "atmega328p"]),
+    help="Find the best machine for a processor, within the following limits.",
+)
+@click.option("--flash", type=ByteCount(), help="Bytes of code and tables, such as 8k.")
+@click.option("--ram", type=ByteCount(), help="Bytes of row, scores and stack, such as 1k.")
+@click.option("--instructions", type=Count(), help="Instructions per prediction, such as 200k.")
+@click.option(
+    "--arithmetic",
+    type=click.Choice(["integer", "float"]),
+    help="Of the code for --processor.  [default: float for cortex-m4f, else integer]",
 )
 @click.option(
     "--augment",
@@ -278,10 +299,16 @@ def run_fit(**options: Any) -> None:
     Texts and booleans become one 0/1 feature per category. A missing number is replaced by the
     median; missing texts are a category. This encoding is saved with the machine.
     """
-    if sum(bool(options[name]) for name in ("centers", "max_bytes", "auto")) > 1:
-        raise click.UsageError("--centers, --bytes and --auto each choose a size; give one.")
-    if options["effort"] != "default" and options["max_bytes"] is None:
-        raise click.UsageError("--effort is that of --bytes; give both.")
+    if sum(bool(options[name]) for name in ("centers", "max_bytes", "auto", "processor")) > 1:
+        raise click.UsageError(
+            "--centers, --bytes, --auto and --processor each choose a size; give one."
+        )
+    if options["effort"] != "default" and not (options["max_bytes"] or options["processor"]):
+        raise click.UsageError("--effort is that of --bytes or --processor; give one of them.")
+    if options["processor"] is None:
+        for name in ("flash", "ram", "instructions", "arithmetic"):
+            if options[name] is not None:
+                raise click.UsageError(f"--{name} is that of a processor; give --processor too.")
     from kernlet.cli.fit import run
 
     run(SimpleNamespace(**options))
@@ -355,7 +382,8 @@ def run_compress(**options: Any) -> None:
 @_choice(
     "--storage",
     ["auto", "float32", "float16", "int8", "stored"],
-    "Number format of the C tables; auto: stored, as the machine has them, or else float32.",
+    "Number format of the C tables; auto: stored, as the machine has them, or else float32 (in "
+    "integers, int8).",
 )
 @_choice("--exp", ["polynomial", "libm"], "The exponential function of the C code.")
 @click.option(

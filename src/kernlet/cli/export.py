@@ -16,6 +16,7 @@ from kernlet.export.c_names import file_identifier
 from kernlet.export.code_size import size_lines
 from kernlet.export.onnx import to_onnx
 from kernlet.export.targets import TARGETS, to_package
+from kernlet.integer.machine import bound_lines
 
 if TYPE_CHECKING:
     from kernlet.tables.read import TableFile
@@ -42,10 +43,9 @@ def run(
     if table is not None:
         from kernlet.cli.rows import labelled_rows
 
-        # accuracies are not measured for ONNX
-        X, y = labelled_rows(
-            machine, table, target, required=False, note=kind != "onnx", encoded=False
-        )
+        # accuracies are not measured for ONNX and JavaScript
+        note = kind not in ("onnx", "javascript")
+        X, y = labelled_rows(machine, table, target, required=False, note=note, encoded=False)
     # the functions in the code are named after the model file
     options: dict[str, Any] = {"X": X, "y": y, "name": file_identifier(model.stem)}
     if kind == "onnx":
@@ -64,6 +64,9 @@ def _check_options(
     """Refuse options that a format does not have, before the model is read."""
     if kind not in ("c", "onnx", *TARGETS):
         raise click.UsageError(f"--to {kind} is not available in this version.")
+    if arithmetic is not None and kind in TARGETS and arithmetic not in TARGETS[kind].arithmetics:
+        taken = " and ".join(TARGETS[kind].arithmetics)
+        raise click.UsageError(f"--to {kind} computes in {taken} arithmetic only.")
     if kind == "onnx" and (storage, exp) != ("auto", "polynomial"):
         raise click.UsageError("--storage and --exp are options of C; ONNX graphs hold float32.")
     if kind == "onnx" and arithmetic == "integer":
@@ -89,10 +92,8 @@ def _write_c(machine: Any, output: Path, storage: str, **options: Any) -> None:
     click.echo(f"before and after, on {source.rounding.n_rows:,} {source.rounding.rows}:")
     for line in source.rounding.lines():
         click.echo(f"  {line}")
-    if source.bounds:
-        click.echo("largest numbers that any input can give, and what their types hold:")
-    for what, largest, limit in source.bounds:
-        click.echo(f"  {what}: {largest:,} of {limit:,}")
+    for line in bound_lines(source.bounds):
+        click.echo(line)
     _print_sizes(machine, source)
     click.echo("wrote " + ", ".join(printable(path) for path in source.files))
 

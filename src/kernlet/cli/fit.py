@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +16,12 @@ from sklearn.metrics import get_scorer
 from kernlet.affine import AffineMap, scaler_bytes
 from kernlet.cli.common import check_metric, show_training
 from kernlet.compact.classifier import CompactKernelClassifier
+from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.regressor import CompactKernelRegressor
 from kernlet.console import plain_warnings, printable, say
+from kernlet.devices import is_sparse
 from kernlet.export.file import save
+from kernlet.export.limits import DeviceLimits
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
 from kernlet.model.calibration import calibrated_on
@@ -45,6 +48,10 @@ _N_CANDIDATES = 300
 _C_TIMES_ROWS = 5000.0
 _MAX_C = 3.0
 _CHECKPOINT = "streaming.npz"
+# The costs are estimated in a search, and measured afterwards: where a limit is exceeded, this many
+# smaller machines are trained.
+_MORE_FITS = 2
+_EXPORTED_ROWS = 1000
 _RARE_CLASSES_MISSED = 0.1  # balanced accuracy below the accuracy
 _SVC_ROWS, _SVC_TEST_ROWS = 5_000, 20_000  # read from a table that is not in memory
 
@@ -54,11 +61,13 @@ def run(options: SimpleNamespace) -> None:
     if options.machine == "compact":
         if options.C is not None or options.checkpoint is not None or options.kernel != "rbf":
             raise ValueError("--C, --kernel and --checkpoint are for --machine l1 and minimal.")
-    elif options.regression or options.max_bytes is not None or options.auto or options.augment:
+    elif options.regression or options.max_bytes or options.auto or options.augment:
         raise ValueError(
             f"--machine {options.machine} takes --centers, the number of rows that may become "
             "centers, but not --regression, --bytes, --auto or --augment."
         )
+    elif options.processor is not None:
+        raise ValueError("--processor is for --machine compact, which has tables of few bits.")
     if options.regression and options.balanced:
         raise ValueError("--balanced weighs classes, which --regression does not have.")
     check_metric(options.metric)
@@ -66,10 +75,13 @@ def run(options: SimpleNamespace) -> None:
         data = _read(options)
         if options.metric is not None:
             _check_suits(options.metric, data)
-        estimator = _estimator(options, data)
+        limits = None if options.processor is None else _limits(options, data)
+        estimator = _estimator(options, data, limits)
         say(f"training on {len(data.y):,} rows of {data.X.shape[1]} features")
         _train(estimator, data, options.checkpoint)
         model = _with_table(as_model(estimator), data)
+        if limits is not None:
+            estimator, model = _within(limits, estimator, model, options, data)
         if len(data.y_test):
             model = _test(model, estimator, data, options)
         save(model, options.output)
@@ -128,14 +140,87 @@ def _check_suits(metric: str, data: Prepared) -> None:
         ) from None
 
 
-def _estimator(options: SimpleNamespace, data: Prepared) -> Any:
+def _limits(options: SimpleNamespace, data: Prepared) -> DeviceLimits:
+    """The limits of a processor, after saying what they leave for the machine."""
+    limits = DeviceLimits(
+        options.processor,
+        options.flash,
+        options.ram,
+        options.instructions,
+        options.arithmetic or "auto",
+        has_scaler=data.scaler is not None,
+    )
+    shape = _shape(data)
+    max_bytes = limits.max_bytes(*shape)
+    what = "tables" if data.scaler is None else "tables beside those of the scaling"
+    plain = StoragePlan(*shape, 1, formats=STORAGE["int4"])
+    given = " ".join(f"--{name} {limit}" for name, limit in limits.limits.items())
+    say(
+        f"{limits.target}, {limits.arithmetic} arithmetic: {given} leaves {max_bytes:,} bytes for "
+        f"{what}, and allows {limits.max_centers(plain):,} centers in four bits without a "
+        "projection"
+    )
+    return limits
+
+
+def _shape(data: Prepared) -> tuple[int, int]:
+    """Numbers of features and of outputs."""
+    n_classes = 0 if data.classes is None else len(np.unique(data.y))
+    return data.X.shape[1], n_classes if n_classes > 2 else 1
+
+
+def _within(
+    limits: DeviceLimits, estimator: Any, model: Model, options: SimpleNamespace, data: Prepared
+) -> tuple[Any, Model]:
+    """A machine that stays within the limits where it is measured, if need be another one."""
+    searched = limits
+    for attempt in range(_MORE_FITS + 1):
+        # without the columns, whose encoding is not part of a prediction
+        cost = limits.measure(replace(model, encoding=None, feature_names=None), _raw_rows(data))
+        excess = limits.exceeded(cost)
+        if not excess:
+            break
+        if attempt == _MORE_FITS:
+            raise ValueError(
+                f"After {attempt + 1} fits the machine still takes {' and '.join(excess)} on a "
+                f"{limits.target}: raise the limits."
+            )
+        say(f"the machine takes {' and '.join(excess)}: training a smaller one")
+        searched = searched.tightened(cost)
+        estimator = _estimator(options, data, searched)
+        _train(estimator, data, options.checkpoint)
+        model = _with_table(as_model(estimator), data)
+    model.summary["device"] = {
+        "processor": limits.processor,
+        "arithmetic": limits.arithmetic,
+        "limits": limits.limits,
+        "cost": asdict(cost) | {"estimated": list(cost.estimated)},
+        "usage": limits.describe(cost),
+    }
+    return estimator, model
+
+
+def _raw_rows(data: Prepared) -> Any:
+    """Training rows before they were scaled, some of them."""
+    rows = np.linspace(0, len(data.y) - 1, min(_EXPORTED_ROWS, len(data.y))).astype(int)
+    X = data.X.take(rows) if isinstance(data.X, RowSource) else data.X[rows]
+    X = X.toarray() if is_sparse(X) else np.asarray(X)
+    # in float32, in which whole numbers are whole again
+    return X if data.scaler is None else np.float32(X / data.scaler.scale + data.scaler.shift)
+
+
+def _estimator(options: SimpleNamespace, data: Prepared, limits: DeviceLimits | None = None) -> Any:
     """The machine that the options ask for, not fitted."""
     weights: dict[str, Any] = {"class_weight": "balanced"} if options.balanced else {}
     if options.machine == "compact":
         make = CompactKernelRegressor if options.regression else CompactKernelClassifier
+        max_bytes = _budget(options.max_bytes, data.scaler)
+        if limits is not None:
+            max_bytes = limits.max_bytes(*_shape(data))
         return make(
             options.centers or "auto",
-            max_bytes=_budget(options.max_bytes, data.scaler),
+            max_bytes=max_bytes,
+            max_centers=None if limits is None else limits.max_centers,
             effort=options.effort,
             augment=options.augment,
             scale=False,  # --scale has done it, or was not to
@@ -278,6 +363,10 @@ def _print_results(model: Model, options: SimpleNamespace) -> None:
             click.echo(_balanced(test) + _metric(options.metric, test))
     scaling = f", {scaler_bytes(model.scaler)} of them for scaling" if model.scaler else ""
     click.echo(f"{model.expansion.n_centers} centers, {model.nbytes:,} bytes of tables{scaling}")
+    if (device := summary.get("device")) is not None:
+        how = "" if device["cost"]["estimated"] else ", measured"
+        on = f"{device['processor']}, {device['arithmetic']} arithmetic{how}"
+        click.echo(f"{on}: {device['usage']}")
     if peer is not None:
         click.echo(
             f"an SVC of {peer['training_rows']:,} rows: {100 * peer['accuracy']:.2f} %, "
@@ -342,6 +431,8 @@ def _comparison(
 def _alternatives(model: Model, options: SimpleNamespace) -> str:
     if options.machine != "compact":
         return "more --centers, another --C, or --machine compact"
+    if options.processor is not None:
+        return "higher limits of the processor"
     other = []
     if options.centers or options.max_bytes:
         other.append("--auto")

@@ -55,8 +55,10 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         How long ``max_bytes`` searches: with at least 2,000 rows, for at most about 2, 5 or 15
         times a full fit of one machine. With fewer, "quick" leaves out some candidates, and
         "thorough" is the same as "default".
-    max_centers : int, default=None
-        The largest number of centers that may be chosen: the kernel evaluations per prediction.
+    max_centers : int or callable, default=None
+        The largest number of centers that may be chosen: the kernel evaluations per prediction. A
+        callable is given a :class:`~kernlet.compact.plan.StoragePlan` and returns the number for
+        machines of its shape, such as :meth:`kernlet.export.DeviceLimits.max_centers`.
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
         Format of centers, coefficients and projection. "auto" is float32 without ``max_bytes``;
         with it 8 or 4 bits are chosen, and for a projection 8, 6 or 4 bits or ternary numbers.
@@ -204,7 +206,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         n_centers: Any = "auto",
         *,
         max_bytes: int | str | None = None,
-        max_centers: int | None = None,
+        max_centers: Any = None,
         effort: str = "default",
         storage: str = "auto",
         projection: Any = "auto",

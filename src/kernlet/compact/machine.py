@@ -71,7 +71,7 @@ from kernlet.compact.trainer import (
 from kernlet.devices import find_device, to_numpy
 from kernlet.model.scoring import SCORING_CONSTRAINTS
 from kernlet.progress import CallbackSupportMixin, Progress
-from kernlet.quantization import PackedArray, QuantizedExpansion, scaling_bytes
+from kernlet.quantization import PackedArray, QuantizedExpansion
 from kernlet.sampling import derive_seed, hold_out, subsample
 from kernlet.sklearn_base import TrainingData, warn_user
 from kernlet.threads import single_thread
@@ -93,7 +93,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_centers": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_bytes": [Interval(Integral, 1, None, closed="left"), str, None],
-        "max_centers": [Interval(Integral, 1, None, closed="left"), None],
+        "max_centers": [Interval(Integral, 1, None, closed="left"), callable, None],
         "storage": [StrOptions({*STORAGE, "auto"})],
         "projection": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "scale": [StrOptions({"auto"}), "boolean"],
@@ -281,7 +281,9 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             return self._train_one(trainer, candidate, progress, monitor, reason)
         space = self._space(trainer, initial)
         if space.max_bytes is None and space.n_centers is not None:
-            n_centers = space.n_centers
+            n_centers = min(space.n_centers, space.most_centers(space.plain))
+            if n_centers < 1:
+                raise space.refusal()
             if initial is None:
                 n_centers = min(n_centers, len(trainer.training.train))
             candidate = space.candidate(replace(space.plain, n_centers=n_centers))
@@ -297,7 +299,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         """What the parameters leave open."""
         n_rows = trainer.batches.n_rows
         max_centers = n_rows if initial is None else len(initial.points)
-        max_centers = min(max_centers, self.max_centers or max_centers)
+        if isinstance(self.max_centers, Integral):
+            max_centers = min(max_centers, int(self.max_centers))
         n_centers = None if self.n_centers == "auto" else min(int(self.n_centers), max_centers)
         max_bytes = None if self.max_bytes is None else parse_bytes(self.max_bytes)
         if initial is not None and max_bytes is None and n_centers is None:
@@ -333,6 +336,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             block=block,
             smoothing="auto" if is_open and self._may_smooth else None,
             effort=self.effort,
+            centers_of_shape=self.max_centers if callable(self.max_centers) else None,
         )
         if is_open and space.is_table:  # for which step maps over an asinh are tried
             space = replace(space, asinh_bytes=batches.scaling_bytes_of(True, 1))
@@ -613,25 +617,11 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _plan_of(self, compact: QuantizedExpansion) -> StoragePlan:
         """The plan of a compact machine to start from, where the parameters allow it."""
-        stored = compact.storage
-        formats = (stored["centers"], stored["coef"], stored.get("projection", "float32"))
-        has_widths = compact.gamma is not None and len(compact.gamma) > 1
-        width = "shared" if self.width == "auto" else self.width
-        plan = StoragePlan(
-            compact.n_features,
-            compact.n_outputs,
-            compact.n_centers,
-            compact.rank if "projection" in stored else None,
-            formats if self.storage == "auto" else STORAGE[self.storage],
-            "per_center" if has_widths else width,
-            self._intercept_bytes,
-            scaling_bytes(compact.shift, compact.scale),
-            compact.kernel.name,
-            compact.n_entries,
-            0 if compact.steps is None else len(compact.steps.features),
-            compact.is_asinh,
-            compact.block,
-        )
+        plan = replace(StoragePlan.of(compact), intercept_bytes=self._intercept_bytes)
+        if self.storage != "auto":
+            plan = replace(plan, formats=STORAGE[self.storage])
+        if self.width != "auto" and not plan.has_widths:
+            plan = replace(plan, width=self.width)
         n_entries = plan.n_outputs if plan.keeps_all else plan.n_entries
         for name, given, has in (
             ("kernel", self.kernel, plan.kernel),
@@ -647,6 +637,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 )
         for name in ("n_centers", "max_centers"):
             most = getattr(self, name)
+            most = most(plan) if callable(most) else most
             if isinstance(most, Integral) and most < plan.n_centers:
                 raise ValueError(
                     f"{name}={most}, but the machine to start from has {plan.n_centers} centers; "

@@ -19,6 +19,7 @@ from kernlet.quantization import (
     encode,
     encode_sparse,
     encode_steps,
+    scaling_bytes,
     sparse_bytes,
     steps_bytes,
 )
@@ -77,6 +78,27 @@ class StoragePlan:
                 f"features, and there are {self.n_inputs:,}: leave n_steps out."
             )
 
+    @classmethod
+    def of(cls, compact: QuantizedExpansion) -> StoragePlan:
+        """The plan of a compact machine; widths of features are part of its scales."""
+        stored = compact.storage
+        has_widths = compact.gamma is not None and len(compact.gamma) > 1
+        return cls(
+            compact.n_features,
+            compact.n_outputs,
+            compact.n_centers,
+            compact.rank if "projection" in stored else None,
+            (stored["centers"], stored["coef"], stored.get("projection", "float32")),
+            "per_center" if has_widths else "shared",
+            compact.intercept.dtype.itemsize,
+            scaling_bytes(compact.shift, compact.scale),
+            compact.kernel.name,
+            compact.n_entries,
+            0 if compact.steps is None else len(compact.steps.features),
+            compact.is_asinh,
+            compact.block,
+        )
+
     @property
     def n_inputs(self) -> int:
         """Features behind the means of blocks."""
@@ -109,6 +131,11 @@ class StoragePlan:
             # one shift, and a scale for each feature
             return SHIFT_AND_SCALE_BYTES // 2 + FORMATS["float16"].n_bytes(self.n_inputs)
         return self.scaling_bytes
+
+    @property
+    def has_scaled_columns(self) -> bool:
+        """Whether each feature has its own shift or scale."""
+        return self.width == "per_feature" or self.scaling_bytes > SHIFT_AND_SCALE_BYTES
 
     @property
     def has_widths(self) -> bool:

@@ -37,7 +37,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     ----------
     n_centers : int or "auto", default="auto"
     max_bytes : int or str, default=None
-    max_centers : int, default=None
+    max_centers : int or callable, default=None
     effort : {"quick", "default", "thorough"}, default="default"
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
     projection : "auto", int or None, default="auto"
@@ -119,7 +119,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         n_centers: Any = "auto",
         *,
         max_bytes: int | str | None = None,
-        max_centers: int | None = None,
+        max_centers: Any = None,
         effort: str = "default",
         storage: str = "auto",
         projection: Any = "auto",

@@ -407,6 +407,9 @@ def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:
     for start in range(0, len(sizes), 2):
         pair = sizes[start : start + 2]
         filled = [replace(plan, n_centers=size) for size in pair for plan in plans]
+        filled = [plan for plan in filled if space.fits(plan)]
+        if not filled:
+            break
         best_before = max((t.quality.value for t in tried), default=-np.inf)
         candidates = [space.candidate(plan) for plan in filled]
         judged = _judged(run(candidates, _SHORT_TRIAL), validation)
@@ -414,6 +417,8 @@ def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:
         may_stop = pair[-1] >= _MIN_CENTERS_TO_STOP
         if may_stop and max(t.quality.value for t in judged) <= best_before:
             break
+    if not tried:
+        raise space.refusal()
     chosen = _smallest(tried)
     n_centers = chosen.candidate.plan.n_centers
     if n_centers == _MAX_CENTERS_IN_PATH and len(sizes) > 1:

@@ -71,7 +71,8 @@ class Space:
     """What the parameters say and leave open ("auto"); ``plan`` has what all candidates share.
 
     ``n_centers`` is None where it is open; ``max_centers`` follows from rows, points to start
-    from and the parameter. ``asinh_bytes`` are the scaling bytes of an asinh map.
+    from and the parameter. ``centers_of_shape`` has the most centers of a plan of its shape.
+    ``asinh_bytes`` are the scaling bytes of an asinh map.
     """
 
     plan: StoragePlan
@@ -90,6 +91,7 @@ class Space:
     smoothing: Any = None
     effort: str = "default"
     asinh_bytes: int = 0
+    centers_of_shape: Callable[[StoragePlan], int] | None = None
 
     @property
     def first_size(self) -> int:
@@ -164,14 +166,29 @@ class Space:
 
         None where it does not fit.
         """
-        if self.n_centers is not None:
-            limit = self.n_centers
-        if self.max_bytes is None:
-            return replace(plan, n_centers=limit)
-        largest = largest_within(plan, self.max_bytes, limit)
+        largest = self.largest(plan, limit if self.n_centers is None else self.n_centers)
         if largest is None or self.n_centers not in (None, largest.n_centers):
             return None
         return largest
+
+    def largest(self, plan: StoragePlan, limit: int) -> StoragePlan | None:
+        """The plan with as many centers as fit, at most ``limit``; None where not even one fits."""
+        limit = min(limit, self.most_centers(plan))
+        if self.max_bytes is None:
+            return replace(plan, n_centers=limit) if limit else None
+        return largest_within(plan, self.max_bytes, limit)
+
+    def most_centers(self, plan: StoragePlan) -> int:
+        """The most centers that a plan of this shape may have, whatever its bytes."""
+        if self.centers_of_shape is None:
+            return self.max_centers
+        return min(self.max_centers, int(self.centers_of_shape(plan)))
+
+    def fits(self, plan: StoragePlan) -> bool:
+        """Whether a plan has neither too many bytes nor too many centers."""
+        if self.max_bytes is not None and plan.nbytes > self.max_bytes:
+            return False
+        return plan.n_centers <= self.most_centers(plan)
 
     def refusal(self) -> ValueError:
         """That the budget is too small for any candidate."""
@@ -183,6 +200,13 @@ class Space:
         advice += ['storage="auto"'] if self.storage != "auto" else []
         advice += ['projection="auto"'] if self.projection != "auto" else []
         what = "a single center takes" if n_centers == 1 else f"{n_centers} centers take"
+        if self.max_bytes is None or least <= self.max_bytes:
+            return ValueError(
+                f"max_centers allows no machine of {plan.n_features} features and "
+                f"{plan.n_outputs} output{'s' if plan.n_outputs > 1 else ''}"
+                f"{'' if n_centers == 1 else f' with {n_centers} centers'}: allow more centers, or "
+                "leave out features."
+            )
         return ValueError(
             f"max_bytes={self.max_bytes} is too little for {plan.n_features} features and "
             f"{plan.n_outputs} output{'s' if plan.n_outputs > 1 else ''}: {what} {least} bytes. "
@@ -210,7 +234,7 @@ def small_candidates(space: Space) -> list[Candidate]:
     candidates = []
     for rank in space.small_ranks:
         plans = [replace(space.plain, rank=rank, formats=f) for f in _small_formats(space, rank)]
-        filled = [plan for plan in (_largest(space, plan, limit) for plan in plans) if plan]
+        filled = [plan for plan in (space.largest(plan, limit) for plan in plans) if plan]
         for size in space.sizes(max((plan.n_centers for plan in filled), default=0)):
             widest = next(plan for plan in filled if plan.n_centers >= size)
             first = space.candidate(replace(widest, n_centers=size))
@@ -229,12 +253,6 @@ def _small_formats(space: Space, rank: int | None) -> list[tuple[str, str, str]]
     return [STORAGE["int8"], STORAGE["int4"], *narrowest]
 
 
-def _largest(space: Space, plan: StoragePlan, limit: int) -> StoragePlan | None:
-    if space.max_bytes is None:
-        return replace(plan, n_centers=limit)
-    return largest_within(plan, space.max_bytes, limit)
-
-
 def small_shapes(space: Space, best: Candidate) -> list[Candidate]:
     """For few rows: other shapes than that of the best plain machine, of about its size."""
     shapes: list[Candidate] = []
@@ -249,7 +267,7 @@ def small_shapes(space: Space, best: Candidate) -> list[Candidate]:
     if space.effort == "quick":
         shapes = shapes[:3]
     shapes += _smoothings(space, best) if space.effort != "quick" else []
-    return [each for each in shapes if _fits(space, each.plan)]
+    return [each for each in shapes if space.fits(each.plan)]
 
 
 # -- Many rows -------------------------------------------------------------------------------
@@ -294,7 +312,7 @@ def stages(space: Space) -> list[Stage]:
 def most_trials(space: Space) -> int:
     """The most candidates that the stages can have."""
     most = {"quick": 8, "default": 16, "thorough": 20}[space.effort]
-    return len(first_candidates(space)) + most
+    return len(first_candidates(space)) + most + (space.centers_of_shape is not None)
 
 
 def first_candidates(space: Space) -> list[Candidate]:
@@ -386,12 +404,8 @@ def _step_plan(space: Space, plan: StoragePlan) -> StoragePlan:
 # -- Variations ------------------------------------------------------------------------------
 
 
-def _fits(space: Space, plan: StoragePlan) -> bool:
-    return space.max_bytes is None or plan.nbytes <= space.max_bytes
-
-
 def _fitting(space: Space, candidates: list[Candidate]) -> list[Candidate]:
-    return [each for each in dict.fromkeys(candidates) if _fits(space, each.plan)]
+    return [each for each in dict.fromkeys(candidates) if space.fits(each.plan)]
 
 
 def _varied(space: Space, best: Candidate, changes: Iterable[dict[str, Any]]) -> list[Candidate]:
@@ -510,7 +524,12 @@ def _with_noise(space: Space, best: Candidate, factors: Any) -> list[Candidate]:
 
 def _sizes(space: Space, best: Candidate) -> list[Candidate]:
     """Fewer centers, in eight bits where the formats are open; with a step map more too."""
-    return _resized(space, best, (0.5, 2.0) if best.plan.n_steps else _FEWER_CENTERS)
+    resized = _resized(space, best, (0.5, 2.0) if best.plan.n_steps else _FEWER_CENTERS)
+    if space.centers_of_shape is None or space.storage != "auto":
+        return resized
+    # Where not the bytes limit the centers, eight bits may leave as many of them.
+    formats = ("int8", "int8", best.plan.formats[2])
+    return _varied(space, best, [{"formats": formats}]) + resized
 
 
 def _further_sizes(space: Space, best: Candidate) -> list[Candidate]:

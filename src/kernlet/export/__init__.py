@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from kernlet.export.c import CSource, to_c
     from kernlet.export.code_size import CodeSize, size_report
     from kernlet.export.file import ModelFileError, load, save
+    from kernlet.export.limits import DeviceCost, DeviceLimits
     from kernlet.export.onnx import to_onnx
     from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
     from kernlet.export.skl2onnx import register_skl2onnx
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CSource",
     "CodeSize",
+    "DeviceCost",
+    "DeviceLimits",
     "LoadedClassifier",
     "LoadedRegressor",
     "LoadedTransformer",
@@ -37,6 +40,8 @@ __all__ = [
 _HOMES = {
     "CSource": "kernlet.export.c",
     "CodeSize": "kernlet.export.code_size",
+    "DeviceCost": "kernlet.export.limits",
+    "DeviceLimits": "kernlet.export.limits",
     "LoadedClassifier": "kernlet.export.predictors",
     "LoadedRegressor": "kernlet.export.predictors",
     "LoadedTransformer": "kernlet.export.predictors",

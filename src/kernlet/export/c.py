@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -34,6 +35,7 @@ from kernlet.export.rounding import (
     require_close,
     same_classes,
 )
+from kernlet.export.toolchain import TARGETS
 from kernlet.kernels.base import as_float32, c_float
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rational_quadratic import RationalQuadratic
@@ -101,17 +103,19 @@ class CSource:
         names = c_file_names(self.name, single_header=self.single_header)
         return tuple(self.folder / name for name in names)
 
-    def size_report(self, *, emulate: bool = True) -> list[CodeSize]:
+    def size_report(
+        self, *, emulate: bool = True, targets: Sequence[str] = tuple(TARGETS)
+    ) -> list[CodeSize]:
         """Flash, RAM, stack and instructions, see :func:`kernlet.export.size_report`."""
         if not self.single_header:
-            return size_report(self.folder / f"{self.name}.c", emulate=emulate)
+            return size_report(self.folder / f"{self.name}.c", emulate=emulate, targets=targets)
         with tempfile.TemporaryDirectory() as folder:
             for name in (f"{self.name}.h", f"test_{self.name}.c"):
                 shutil.copy(self.folder / name, folder)
             source = Path(folder) / f"{self.name}.c"
             lines = (f"#define {self.name.upper()}_IMPLEMENTATION", f'#include "{self.name}.h"', "")
             source.write_text("\n".join(lines), "ascii")
-            return size_report(source, emulate=emulate)
+            return size_report(source, emulate=emulate, targets=targets)
 
 
 def to_c(

@@ -20,10 +20,10 @@ from kernlet.quantization import encode
 
 # Up to this many features of a kernel have 32 bits on the stack of a 32-bit processor, where they
 # are read with fewer instructions than numbers of 16 bits.
-_FEW_FEATURES = 64
+FEW_FEATURES = 64
 # Ternary rows of a projection that are at least this long begin with a byte: five codes at a time
 # are read in half of the instructions.
-_WIDE_ROW = 16
+WIDE_ROW = 16
 _LISTED_SCALES = 100
 _MOST_FEATURES = 65_535  # of 16 bits, whose sum has 32
 
@@ -185,7 +185,7 @@ class IntegerCode(Interface):
             return None
         codes = self.codes("projection", self.machine.projection.shape[1])
         assert codes is not None
-        is_filled = codes.is_ternary and codes.row >= _WIDE_ROW
+        is_filled = codes.is_ternary and codes.row >= WIDE_ROW
         return replace(codes, row=-(-codes.row // 5) * 5) if is_filled else codes
 
     @property
@@ -208,7 +208,7 @@ class IntegerCode(Interface):
     @property
     def feature_type(self) -> str:
         """The type of the features that the kernel takes."""
-        return "int_fast16_t" if self.machine.centers.shape[1] <= _FEW_FEATURES else "int16_t"
+        return "int_fast16_t" if self.machine.centers.shape[1] <= FEW_FEATURES else "int16_t"
 
     @property
     def step_feature_type(self) -> str:

@@ -89,7 +89,9 @@ class CodeSize:
         return self.code + self.tables + self.library
 
 
-def size_report(source: str | PathLike[str], *, emulate: bool = True) -> list[CodeSize]:
+def size_report(
+    source: str | PathLike[str], *, emulate: bool = True, targets: Sequence[str] = tuple(TARGETS)
+) -> list[CodeSize]:
     """Compile, link and run a source file for every target whose tools are installed.
 
     Parameters
@@ -98,12 +100,12 @@ def size_report(source: str | PathLike[str], *, emulate: bool = True) -> list[Co
         The source that :func:`kernlet.to_c` wrote, beside its header and its test program.
     emulate : bool, default=True
         Whether to run predictions of some rows of the test program, which counts instructions.
+    targets : sequence of {"host", "Cortex-M0", "Cortex-M4F", "ATmega328P"}, default=all
 
     Returns
     -------
     sizes : list of CodeSize
-        Of the host, Cortex-M0, Cortex-M4F and ATmega328P. Where a tool is missing, ``problem``
-        says what to install.
+        Of each target. Where a tool is missing, ``problem`` says what to install.
 
     Examples
     --------
@@ -120,7 +122,8 @@ def size_report(source: str | PathLike[str], *, emulate: bool = True) -> list[Co
     """
     path = Path(source).absolute()
     sizes = []
-    for name, target in TARGETS.items():
+    for name in targets:
+        target = TARGETS[name]
         size = CodeSize(name, target.compiler, problem=target.missing)
         size = size if target.missing else _compiled(path, size)
         is_run = emulate and size.flash is not None and name != "host"

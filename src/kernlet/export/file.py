@@ -361,7 +361,10 @@ def _require_size(path: str | PathLike[str], max_bytes: int) -> None:
 
 def _metadata(text: str | None) -> Any:
     if text is None:
-        raise ModelFileError("is a safetensors file, but not one that kernlet wrote.")
+        raise ModelFileError(
+            "is a safetensors file, but not a model file of kernlet (tables for MicroPython are "
+            "read by the module beside them)."
+        )
     if len(text) > _LARGEST_METADATA:
         raise corrupt("its metadata are too long")
     try:

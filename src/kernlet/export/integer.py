@@ -17,11 +17,10 @@ from kernlet.model.model import Model
 from kernlet.quantization import FORMATS, QuantizedExpansion, SparsePackedArray, encode
 
 _INT8 = FORMATS["int8"]
-# Largest error of a score in integers, relative to the largest score, that is not refused; trained
-# machines have a tenth of it at most.
+# Largest error of a score in integers, relative to the largest score, that is not refused;
+# trained machines have a tenth of it at most.
 _TOLERANCE = 0.02
 _CHECKED_ROWS = 300
-_CLEAR_SHARE = 0.9  # of the rows, which are not within rounding of a threshold
 _ONE_POINT = 1e-6  # of gamma |z|^2: kernel values have 16 bits
 
 
@@ -34,7 +33,7 @@ def integer_tables(model: Model, storage: str = "auto") -> tuple[Model, Tables]:
         storage = "stored" if is_packed(model.expansion) else "int8"
     if storage not in ("stored", "int8"):
         raise ValueError(
-            f'storage={storage!r} holds numbers that are no integers: give "stored", "int8" or '
+            f'storage={storage!r} holds numbers that are not integers: give "stored", "int8" or '
             '"auto" with integer arithmetic.'
         )
     if storage == "stored" and isinstance(model.expansion, QuantizedExpansion):
@@ -101,15 +100,27 @@ def integer_machine(
     sample = rows[:: -(-len(rows) // _CHECKED_ROWS)]
     exact = rounded.outputs(sample)
     errors = np.abs(integer_outputs(machine, sample) - exact).max(axis=1)
-    # a row at the threshold of a step may be beyond it when it is rounded
-    error = float(np.quantile(errors, 1.0 if tables.steps is None else _CLEAR_SHARE))
-    size = max(1.0, float(np.abs(exact).max()))
+    error = float(errors[_same_steps(machine, tables, sample)].max(initial=0.0))
+    # the mean of targets says nothing of how well they are told apart
+    middle = exact.mean(axis=0) if rounded.kind == "regressor" and len(sample) > 1 else 0.0
+    size = float(np.abs(exact - middle).max())
     if not error <= _TOLERANCE * size:
         raise ValueError(
             f"In integers the scores are off by {error:.3g} where they go up to {size:.3g}: scale "
             "the features, or export the machine in float."
         )
     return machine
+
+
+def _same_steps(machine: IntegerMachine, tables: Tables, rows: Floats) -> Any:
+    """Which rows are beyond the same thresholds in integers: rounding may move them across one."""
+    if tables.steps is None or machine.steps is None:
+        return np.full(len(rows), True)
+    features, thresholds = machine.steps.features, machine.steps.thresholds
+    rounded = machine.curved(machine.quantized(rows))[:, features] > thresholds
+    parts = _parts(tables, machine.n_features)
+    exact = parts.curved(parts.scaled(rows))[:, tables.steps.features] > tables.steps.thresholds
+    return (rounded == exact).all(axis=1)
 
 
 def _parts(tables: Tables, n_features: int) -> Parts:

@@ -14,7 +14,12 @@ from kernlet._typing import Floats
 from kernlet.export.c_tables import Tables, is_packed
 from kernlet.export.integer import integer_machine, integer_outputs, integer_tables
 from kernlet.export.rounding import Rounding, compare, feature_rows, likely_rows
-from kernlet.integer.machine import IntegerMachine, Probabilities, integer_codes
+from kernlet.integer.machine import (
+    IntegerMachine,
+    Probabilities,
+    bound_lines,
+    integer_codes,
+)
 from kernlet.model.model import Model
 
 _TEST_ROWS = 8
@@ -166,9 +171,5 @@ class IntegerModule:
         return [
             f"before and after, on {self.rounding.n_rows:,} {self.rounding.rows}:",
             *(f"  {line}" for line in self.rounding.lines()),
-            "largest values that can occur:",
-            *(
-                f"  {bound.what}: {bound.largest:,} of {bound.limit:,}"
-                for bound in self.machine.bounds
-            ),
+            *bound_lines(self.machine.bounds),
         ]

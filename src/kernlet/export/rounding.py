@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlet._typing import Floats, Indices, Matrix
+from kernlet._typing import Floats, Indices
 from kernlet.affine import AffineMap, CurvedMap
 from kernlet.devices import is_sparse
 from kernlet.kernels.base import as_float32
@@ -80,6 +80,8 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
     agreement: float | None = None
     accuracies: tuple[float | None, ...] = (None, None)
     targets = None if y is None else np.asarray(y)[:_LARGEST_COMPARISON]
+    if targets is not None and len(targets) != len(rows):
+        raise ValueError(f"y has {len(targets)} labels for {len(rows)} rows of X.")
     if model.kind == "classifier":
         codes = model.codes(before), model.codes(after)
         agreement = float(np.mean(codes[0] == codes[1]))
@@ -207,8 +209,9 @@ def about(map: AffineMap | None, centers: Floats, middle: Floats) -> tuple[Affin
     return replace(composed, shift=shift), centers - (shift - first.shift) * first.scale
 
 
-def dense_points(X: Matrix) -> Floats:
+def dense_points(X: Any) -> Floats:
     """Points as a dense float64 array; too large ones are refused."""
+    X = X if hasattr(X, "ndim") else np.asarray(X, dtype=np.float64)
     is_wide = X.ndim == 2 and X.shape[1] > _LARGEST_LIKELY  # a file may claim it for no points
     if is_wide or (is_sparse(X) and X.shape[0] * X.shape[1] > _LARGEST_DENSE):
         raise ValueError(

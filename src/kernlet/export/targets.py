@@ -25,6 +25,7 @@ from kernlet.export.javascript import javascript
 from kernlet.export.micropython import micropython
 from kernlet.export.rounding import clear_rows, feature_rows, has_cells, likely_rows
 from kernlet.export.rust import rust
+from kernlet.integer.machine import bound_lines
 from kernlet.kernels.base import as_float32, c_float
 from kernlet.model.model import Model, as_model
 
@@ -45,6 +46,7 @@ _TABLES = b"kernlet-integer"  # which model files, whose names end as those of t
 _MARKED_BYTES = 4096  # of a text, from its beginning
 ARITHMETICS = ("float", "integer")
 _EXAMPLE_ROWS = 200
+_LONGEST_NUMBER = 32  # characters that are sent to the example
 _LONGEST_NAME = 40  # Arduino takes 63 characters, the example's _serial included
 # Headers of Arduino cores, ESP-IDF and Zephyr, in lower case: some systems ignore case.
 _HEADERS = """
@@ -334,10 +336,19 @@ class _Contents:
         return struct_fields(raw_columns(self.model.encoding, self.name))
 
     @property
+    def longest_line(self) -> int:
+        """Characters of the longest line of cells, with some room for numbers."""
+        longest = [
+            max([_LONGEST_NUMBER, *(len(text.encode()) + 1 for text in field.categories)])
+            for field in self.fields
+        ]
+        return sum(longest) + 1
+
+    @property
     def about_serial(self) -> str:
         """What to send to the example, and what comes back."""
         answer = "the class and its scores" if self.is_classifier else "what is predicted"
-        row = f"{self.model.n_features} numbers, with spaces, commas or line ends between them"
+        row = f"lines of {self.model.n_features} numbers, with spaces or commas between them"
         if self.fields:
             row = (
                 f"lines of {len(self.fields)} cells with commas between them, in the order of "
@@ -379,6 +390,7 @@ def _c_package(
         f"{source.table_bytes:,} bytes of tables, held as {source.storage}",
         f"before and after, on {source.rounding.n_rows:,} {source.rounding.rows}:",
         *(f"  {line}" for line in source.rounding.lines()),
+        *bound_lines(source.bounds),
     ]
     return files, notes
 

@@ -25,7 +25,8 @@ from kernlet.kernels.base import Kernel
 
 _LOG2_E = math.log2(math.e)
 _INT32, _UINT32 = 2**31 - 1, 2**32 - 1
-# From 17 on an exponent gives the kernel value 0; the rest is for the rounding of widths.
+_SUM = 2**31 - 2**25  # of sums that are rescaled: half of what a shift divides by is added then
+# An exponent of at least 17 gives the kernel value 0; the rest is for the rounding of widths.
 _VANISHED = 17.05
 _MOST_BITS = 12  # of fractions of center codes; more would not fit beside four bits of code
 # Below this many bits of a code and its fraction, distances of a lossless limit are too coarse (six
@@ -38,7 +39,7 @@ _INPUT_ROOM, _FEATURE_ROOM, _BASE_ROOM = 4.0, 1.5, 1.25
 _ASINH_BITS = (8, 14)
 # Beyond this alpha the kernel is computed as the Gaussian, which differs by 0.27 / alpha; an
 # error of 4 in the logarithm gives one of 4e-5 alpha.
-_GAUSSIAN_ALPHA = 80.0
+_GAUSSIAN_ALPHA = 90.0
 _MOST_VALUE_SHIFT = 12
 _FEWEST_BITS = 5  # of a fraction, which is an index into the table of powers
 _TOO_NARROW = (
@@ -46,6 +47,7 @@ _TOO_NARROW = (
 )
 _WIDTH_BITS = 20
 _FAR_FROM_ZERO = 32.0
+_FEWEST_WHOLE = 100  # rows; that features of fewer are whole numbers may be chance
 _CONSTANT = 1e-12  # rows whose features are all smaller say nothing of their range
 
 
@@ -285,7 +287,7 @@ def _kernel_of_products(parts: Parts, rows: Floats) -> dict[str, Any]:
     largest_feature = float(np.abs(mapped).max())
     farthest = _FEATURE_ROOM * (largest_feature if largest_feature > _CONSTANT else 1.0)
     sums = np.abs(parts.centers).astype(np.int64).sum(axis=1)
-    limit = min(INT16, _INT32 // max(1, int(sums.max(initial=0))))
+    limit = min(INT16, _SUM // max(1, int(sums.max(initial=0))))
     per_unit = limit / farthest
     largest_product = limit * int(sums.max(initial=0))
     largest_base = gamma * largest_product / per_unit + abs(coef0) or 1.0
@@ -293,7 +295,7 @@ def _kernel_of_products(parts: Parts, rows: Floats) -> dict[str, Any]:
     fraction, degree = 0, 1
     if kernel.name == "sigmoid":
         scale = 2 * _LOG2_E  # tanh is a function of exp(-2 b)
-        fraction = min(24, math.floor(math.log2(_INT32 / (scale * largest_base))))
+        fraction = min(24, math.floor(math.log2(_SUM / (scale * largest_base))))
         if fraction < 5:
             raise ValueError(
                 "In integers the sigmoid of this machine is too steep: export it in float."
@@ -303,12 +305,13 @@ def _kernel_of_products(parts: Parts, rows: Floats) -> dict[str, Any]:
         degree = int(getattr(kernel, "degree", 1))
         # a clamped product is exact for the linear kernel, whose bound is small enough
         top = largest_base if kernel.name == "linear" else min(_BASE_ROOM * seen, largest_base)
-        unit, largest = INT16 / (top or 1.0), INT16
+        top = max(top, largest_base * INT16 / _SUM)  # before it is clamped, it has 32 bits
+        unit, largest = INT16 / (top or 1.0), _INT32
         value = (1 / unit) if degree == 1 else (32768 / unit) ** degree / 32768
     base = Rescale.by(gamma * unit / per_unit)
     bounds = (
         Bound("inner product", largest_product, _INT32),
-        Bound("argument of the kernel", min(math.ceil(largest_base * unit) + 1, largest), largest),
+        Bound("argument of the kernel", math.ceil(largest_base * unit) + 1, largest),
     )
     return {
         "kernel": kernel.name,
@@ -341,7 +344,7 @@ def _front(parts: Parts, rows: Floats, per_unit: float) -> dict[str, Any]:
         per = per_unit * parts.unit  # integers in a unit of h(v)
     else:
         norm = max(1, int(np.abs(projection).astype(np.int64).sum(axis=1).max()))
-        room = min(INT16, _INT32 // norm)  # larger features could overflow their sum
+        room = min(INT16, _SUM // norm)  # larger features could overflow their sum
         farthest = float(parts.curved(np.asarray(_INPUT_ROOM * widest)))
         per = room / (farthest + parts.largest_jumps)
         rescale = Rescale.by(parts.projection_step * per_unit / per)
@@ -361,7 +364,7 @@ def _front(parts: Parts, rows: Floats, per_unit: float) -> dict[str, Any]:
         )
         jumps = int(np.bincount(steps.features, np.abs(steps.jumps)).max())
     if rescale is not None:  # the product may be shifted to the left
-        room = min(room, math.floor(_INT32 / (norm * max(1.0, rescale.ratio))))
+        room = min(room, math.floor(_SUM / (norm * max(1.0, rescale.ratio))))
     high = _largest_feature(asinh, room - jumps)
     low = -high if steps or asinh or projection is not None else -32768
     largest = (high if asinh is None else int(asinh(np.arange(high + 1)).max())) + jumps
@@ -396,11 +399,12 @@ def _inputs(parts: Parts, rows: Floats, per: float) -> dict[str, Any]:
     """Units of the inputs, of which ``per`` are a unit of a scaled feature."""
     area = parts.block**2
     are_whole = bool((rows == np.rint(rows)).all()) and float(np.abs(rows).max()) <= INT16
+    are_many = len(rows) >= _FEWEST_WHOLE
     has_one_scale = len(parts.shift) == len(parts.scale) == 1
     are_small = float(np.abs(rows).max()) * area <= INT16
     # with a mean of many deviations, the 16 bits of a multiplier are too few
     is_near_zero = float(np.abs(parts.shift * parts.scale).max()) < _FAR_FROM_ZERO
-    if are_whole and has_one_scale and are_small and is_near_zero:
+    if are_whole and are_many and has_one_scale and are_small and is_near_zero:
         factor = per * float(parts.scale[0])
         front = Front(*_fixed_point(factor / area, factor * float(parts.shift[0])))
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -49,6 +50,14 @@ class Bound(NamedTuple):
     what: str
     largest: int
     limit: int
+
+
+def bound_lines(bounds: Sequence[Bound]) -> list[str]:
+    """Bounds for people to read, under a line that says what they are."""
+    if not bounds:
+        return []
+    head = "largest numbers that any input can give, and what their types hold:"
+    return [head, *(f"  {what}: {largest:,} of {limit:,}" for what, largest, limit in bounds)]
 
 
 class Front(NamedTuple):
@@ -248,13 +257,17 @@ class IntegerMachine:
             scores[start : start + n_rows] = values @ self.dense_coef() + self.intercept
         return scores
 
-    def mapped(self, q: Integers) -> Integers:
-        """What the kernel takes."""
+    def curved(self, q: Integers) -> Integers:
+        """Scaled features, behind an asinh."""
         if self.block > 1:
             q = np.clip(_block_sums(q, self.block), -32768, INT16)
         v = q if self.front is None else self.front(q)
-        w = np.clip(v, self.low, self.high)
-        w = w if self.asinh is None else self.asinh(w)
+        v = np.clip(v, self.low, self.high)
+        return v if self.asinh is None else self.asinh(v)
+
+    def mapped(self, q: Integers) -> Integers:
+        """What the kernel takes."""
+        w = self.curved(q)
         w = w if self.steps is None else self.steps(w)
         if self.projection is not None and self.rescale is not None:
             w = self.rescale(w @ self.projection.T)

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.device.data import ThreeWaySplit
 from benchmarks.device.peers import Family, Setting
-from benchmarks.device.program import Program, address, shared_library
+from benchmarks.device.program import Program
 from benchmarks.frontier.measure import ROOT
 from kernlet import CompactKernelClassifier, load, save, to_c
 
@@ -30,34 +30,28 @@ def machine(data: ThreeWaySplit, max_bytes: int) -> Any:
     return load(path)
 
 
+_FROM_COUNTS = """
+static int predict(const int16_t *counts)
+{
+    int16_t row[MODEL_FEATURES];
+    model_from_counts(counts, row);
+    return model_predict(row, 0);
+}
+"""
+
+
 def program(data: ThreeWaySplit, setting: Setting, *, arithmetic: str) -> Program:
-    """The C of a machine; in integers, its own function turns features into int16."""
+    """The C of a machine; in integers, the scales of its features are part of a prediction."""
     model = machine(data, setting["max_bytes"])
     with tempfile.TemporaryDirectory() as folder:
         to_c(model, folder, X=data.X, y=data.y, arithmetic=arithmetic)
         files = [Path(folder) / name for name in ("model.c", "model.h")]
         sources = {file.name: file.read_text("utf-8") for file in files}
-    is_integer = arithmetic == "integer"
-    return Program(
-        sources,
-        '#include "model.h"',
-        "model_predict(inputs, 0)",
-        "int16_t" if is_integer else "float",
-        data.X.shape[1],
-        partial(_from_floats, sources) if is_integer else np.float32,
-        model.predict,
-    )
-
-
-def _from_floats(sources: dict[str, str], X: Any) -> Any:
-    """Rows as the machine's own conversion gives them."""
-    rows = np.ascontiguousarray(X, dtype=np.float32)
-    inputs = np.zeros(rows.shape, dtype=np.int16)
-    with tempfile.TemporaryDirectory() as folder:
-        library = shared_library(sources, folder)
-        for row, converted in zip(rows, inputs, strict=True):
-            library.model_from_floats(address(row), address(converted))
-    return inputs
+    head, call = '#include "model.h"\n', "model_predict(inputs, 0)"
+    if arithmetic == "integer" and "model_from_counts" in sources["model.h"]:
+        head, call = head + _FROM_COUNTS, "predict(inputs)"
+    number, encode = {"integer": ("int16_t", np.int16), "float": ("float", np.float32)}[arithmetic]
+    return Program(sources, head, call, number, data.X.shape[1], encode, model.predict)
 
 
 _LADDER = [{"max_bytes": size} for size in SIZES]

@@ -189,7 +189,10 @@ def _micromlgen_program(
 # -- Neural networks -------------------------------------------------------------------------------
 
 _MLP_UPDATES = 2_000_000  # rows seen in training, unless the loss stops falling before
-_HIDDEN = ((4,), (8,), (16,), (32,), (64,), (128,), (16, 16), (32, 32), (64, 64))
+_HIDDEN = (
+    *((4,), (8,), (16,), (32,), (64,), (128,), (256,)),
+    *((16, 16), (32, 32), (64, 64), (128, 64), (128, 128), (256, 128)),
+)
 
 
 def _emlearn_mlp(data: ThreeWaySplit, setting: Setting) -> Program:

@@ -75,10 +75,10 @@ class Program:
         """Class codes of rows, computed by the C on this computer."""
         code = _CLASSIFY.format(number=self.number, n_features=self.n_features)
         with tempfile.TemporaryDirectory() as name:
-            library = shared_library({**self.sources, "classify.c": self._source + code}, name)
+            library = _shared_library({**self.sources, "classify.c": self._source + code}, name)
             rows = np.ascontiguousarray(self.encode(X), dtype=_TYPES[self.number])
             labels = np.zeros(len(rows), dtype=np.intc)
-            library.classify(address(rows), len(rows), address(labels))
+            library.classify(_address(rows), len(rows), _address(labels))
         return labels
 
     def flash(self, target: str) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def _types(target: str) -> dict[str, str]:
     return _AVR_TYPES if target == "ATmega328P" else _TYPES
 
 
-def shared_library(sources: dict[str, str], folder: str) -> ctypes.CDLL:
+def _shared_library(sources: dict[str, str], folder: str) -> ctypes.CDLL:
     """C files as a library of this computer."""
     for file, text in sources.items():
         (Path(folder) / file).write_text(text, encoding="utf-8")
@@ -110,6 +110,6 @@ def shared_library(sources: dict[str, str], folder: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(Path(folder) / "code.so"))
 
 
-def address(array: Any) -> ctypes.c_void_p:
+def _address(array: Any) -> ctypes.c_void_p:
     """The address of an array's numbers."""
     return ctypes.c_void_p(array.ctypes.data)

@@ -51,10 +51,11 @@ def smallest(document: Document, family: str, goal: Record) -> Record | None:
     return min(reaching, key=lambda record: record["flash"], default=None)
 
 
-def best_peer(document: Document, goal: Record) -> Record | None:
-    """The machine with the least flash of all other libraries that is as accurate as the goal."""
-    records = (smallest(document, family, goal) for family in peers(document))
-    return min((r for r in records if r), key=lambda record: record["flash"], default=None)
+def best_peer(document: Document, goal: Record, measure: str = "flash") -> Record | None:
+    """The machine of another library that is as accurate as the goal and has the least measure."""
+    records = [r for family in peers(document) for r in of_family(document, goal["set"], family)]
+    reaching = [record for record in records if is_reached(document, record, goal)]
+    return min(reaching, key=lambda record: record[measure], default=None)
 
 
 def ours_of(document: Document, name: str, max_bytes: int, family: str = INTEGER) -> Record | None:
@@ -75,10 +76,11 @@ def verdict(ours: Record, peer: Record | None) -> str:
     return f"no: {', '.join(missed)}" if missed else "yes"
 
 
-def goal_table(document: Document) -> Table:
-    """Each judged machine beside the peer of equal accuracy that takes the least flash."""
+def goal_table(document: Document, measure: str = "flash") -> Table:
+    """Each judged machine beside the peer of equal accuracy that has the least measure."""
+    least = {"flash": "the least flash", "instructions": "the fewest instructions"}[measure]
     table = Table(
-        f"kernlet in integers beside the peer of equal accuracy with the least flash, {TARGET}",
+        f"kernlet in integers beside the peer of equal accuracy with {least}, {TARGET}",
         [
             *("data", "kernlet", "test", "flash", "instructions"),
             *("best peer", "test", "flash", "instructions"),
@@ -90,7 +92,7 @@ def goal_table(document: Document) -> Table:
             if ours is None:
                 table.add(name, sizes, "refused", *"--------", "no: not exported")
                 continue
-            peer = best_peer(document, ours)
+            peer = best_peer(document, ours, measure)
             table.add(
                 name,
                 sizes,

@@ -39,6 +39,7 @@ def device(quick: bool) -> Iterator[Table]:
         with atomic_write(RESULTS) as part:
             part.write_text(record_lines(document), encoding="utf-8")
     yield goal_table(document)
+    yield goal_table(document, "instructions")
     yield accuracy_table(document)
     yield flash_table(document)
     for name in names:
@@ -63,7 +64,7 @@ def document_of(names: tuple[str, ...], records: list[Record]) -> Document:
 
 
 def _compiler(target: str) -> str:
-    command = [TARGETS[target].compiler, "-dumpfullversion"]
+    command = [TARGETS[target].compiler, "-dumpversion"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     return f"{TARGETS[target].compiler} {run.stdout.strip()}"
 

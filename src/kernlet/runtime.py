@@ -154,8 +154,9 @@ def _as_numbers(X: Any) -> Any:
 def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Machine:
     """Read a machine that :func:`kernlet.save` wrote, to predict with NumPy alone.
 
-    A process that imports this module, loads a machine and predicts takes less than 40 MB;
-    :func:`kernlet.load` imports scikit-learn. Files are checked in the same way.
+    Importing this module, loading a machine and predicting take about 30 ms on top of
+    ``import numpy``, and less than 40 MB in all; :func:`kernlet.load` imports scikit-learn. Files
+    are checked in the same way.
 
     Parameters
     ----------

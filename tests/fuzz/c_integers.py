@@ -9,7 +9,7 @@ from kernlet import to_c
 from support.integer_c_programs import CModule, integer_c_answers
 from support.integer_modules import check_answers, random_model_with_rows
 
-_N_MACHINES = 20  # compiled together, which takes hardly longer than one
+_N_MACHINES = 10  # compiled together, which takes hardly longer than one
 
 
 def compare_bits(rng, folder):

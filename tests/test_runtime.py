@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from kernlet import load, runtime, save
-from support.exportable_models import classifier, regressor
+from support.exportable_models import classifier, detector, regressor
 
 #: Everything that kernlet depends on but NumPy and safetensors.
 OTHERS = ("sklearn", "scipy", "pandas", "highspy", "jinja2", "click", "threadpoolctl")
@@ -56,3 +56,17 @@ def test_a_machine_has_the_answers_of_load(tmp_path):
     assert_array_equal(served.classes, loaded.classes_)
     for method in ("predict", "decision_function", "predict_proba"):
         assert_array_equal(getattr(served, method)(X), getattr(loaded, method)(X))
+    with pytest.raises(AttributeError, match="A classifier has no score_samples"):
+        served.score_samples(X)
+
+
+def test_a_novelty_detector_has_the_answers_of_load(tmp_path):
+    machine, X = detector("one class")
+    path = Path(tmp_path) / "model.kernlet"
+    save(machine, path)
+    served, loaded = runtime.load(path), load(path)
+    assert served.kind == "novelty"
+    for method in ("predict", "decision_function", "score_samples"):
+        assert_array_equal(getattr(served, method)(X), getattr(loaded, method)(X))
+    with pytest.raises(AttributeError, match="predict_proba"):
+        served.predict_proba(X)

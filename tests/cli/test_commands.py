@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import skops.io
 from click.testing import CliRunner
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.decomposition import PCA
@@ -34,7 +35,7 @@ from kernlet.compact.plan import StoragePlan
 from kernlet.export.limits import DeviceLimits
 from kernlet.tables.encode import choose_scaler
 from kernlet.tables.read import read_table
-from support.exportable_models import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS
+from support.exportable_models import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS, detector
 from support.mixed_tables import FRAME, LABELS, UNKNOWN, mixed
 
 NAMES = load_iris().target_names
@@ -625,6 +626,33 @@ def test_compress_takes_files_of_three_kinds(kind, iris, tmp_path):
     small = kernlet.load(tmp_path / "small")
     assert small.n_centers_ == size
     assert small.predict_proba(IRIS).shape == (150, 3)
+
+
+def test_novelty_detectors(tmp_path):
+    model, X = detector("one class")
+    kernlet.save(model, tmp_path / "model")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    output = tmp_path / "predictions.csv"
+    kernlet_command("predict", tmp_path / "model", tmp_path / "rows.csv", "-o", output)
+    table = pd.read_csv(output)
+    assert_array_equal(table["prediction"], model.predict(X))
+    assert_allclose(table["score"], model.decision_function(X), rtol=1e-7, atol=1e-9)
+    share = 100 * np.mean(model.predict(X) < 0)
+    words = ("report", tmp_path / "model", tmp_path / "rows.csv", "-o", tmp_path / "page.html")
+    assert f"{share:.2f} % flagged as outliers of 150 rows\n" in kernlet_command(*words)
+    frame["kind"] = np.where(IRIS_LABELS == 2, "odd", "usual")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    said = kernlet_command(*words, "--target", "kind")
+    assert "rows labelled 'odd', the rarer of two labels, count as outliers" in said
+    assert "150 rows; ROC AUC 0." in said
+    code = ("export", tmp_path / "model", "--to", "c", "--table", tmp_path / "rows.csv")
+    said = kernlet_command(*code, "--target", "kind", "-o", tmp_path / "c")
+    assert "same class for 100.00 % of the rows" in said
+    frame["kind"] = IRIS_LABELS
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    said = kernlet_command(*words, "--target", "kind", status=1)
+    assert "The labels have 3 different values, and a novelty detector has two" in said
 
 
 def test_compress_keeps_the_encoding(iris, tmp_path):

@@ -34,7 +34,7 @@ def check(folder, modules):
     require_no_std(folder, names)
     answers = check_answers(modules, partial(rust_answers, folder, names))
     for module in modules:
-        if module.is_classifier:
+        if module.has_classes:
             codes = module.codes(module.machine.scores(answers[f"{module.name}.from_floats"]))
             assert_array_equal(answers[f"{module.name}.float_class"][:, 0], codes)
 

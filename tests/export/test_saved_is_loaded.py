@@ -122,7 +122,8 @@ def encodings(draw, n_features):
 @st.composite
 def models(draw):
     n_features = draw(st.integers(1, 3))
-    kind = draw(st.sampled_from(["classifier", "classifier", "regressor", "transformer"]))
+    kinds = ["classifier", "classifier", "regressor", "transformer", "novelty"]
+    kind = draw(st.sampled_from(kinds))
     n_outputs, rule = draw(st.integers(1, 3)), {}
     if kind == "classifier":
         classes = draw(class_arrays())
@@ -135,6 +136,8 @@ def models(draw):
             "break_ties": draw(st.sampled_from([True, np.True_])),
         }
         rule["offset"] = draw(st.just(0.0) | NUMBERS)
+    if kind == "novelty":
+        n_outputs, rule = 1, {"offset": draw(NUMBERS)}
     if draw(st.booleans()):
         rule["encoding"] = draw(encodings(n_features))
     elif draw(st.booleans()):
@@ -175,9 +178,9 @@ def test_what_save_accepts_is_loaded_equal(tmp_path_factory, data):
         return
     event("saved")
     loaded = kernlet.load(path)
-    if model.kind == "classifier":
-        assert loaded.classes_.tolist() == model.classes.tolist()
-        assert loaded.classes_.dtype.kind == model.classes.dtype.kind
+    if model.classes is not None:
+        assert loaded.model.classes.tolist() == model.classes.tolist()
+        assert loaded.model.classes.dtype.kind == model.classes.dtype.kind
         assert loaded.model.temperature == model.temperature
         assert loaded.model.offset == model.offset
     assert loaded.model.encoding == model.encoding

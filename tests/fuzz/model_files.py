@@ -62,6 +62,7 @@ def _made_models() -> Iterator[Any]:
     yield Model(KernelExpansion(RBF(1.0), *plain), "regressor", is_flat=False)
     yield Model(KernelExpansion(RBF(1.0), *plain), "transformer", summary={"gap": 1e-9})
     yield Model(_one_output(random, 3), "regressor", feature_names=("a", "b", "a=b"))
+    yield Model(_one_output(random, 3), "novelty", offset=0.5)
     empty = KernelExpansion(RBF(1.0), np.zeros((0, 3)), np.zeros((1, 0)), np.ones(1))
     yield Model(empty, "classifier", np.array(["no", "yes"]), "one output")
     encoding = _encoding()
@@ -237,7 +238,7 @@ def _check_answers(machine: Any, model: Any, rows: Any) -> None:
     if model.kind == "regressor":
         assert not np.isnan(answers).any()
         return
-    assert np.isin(answers, machine.classes_).all()
+    assert np.isin(answers, model.classes).all()
     assert not np.isnan(machine.decision_function(rows)).any()
     if hasattr(machine, "predict_proba"):
         probabilities = machine.predict_proba(rows)
@@ -310,7 +311,7 @@ def _to_onnx(machine: Any, model: Any, rows: Any, folder: Path) -> None:
 def _report(machine: Any, model: Any, rows: Any, folder: Path) -> None:
     from kernlet.report.page import write_report
 
-    if model.kind not in ("classifier", "regressor"):
+    if model.kind not in ("classifier", "regressor", "novelty"):
         return
     X = model.rows(rows)
     y = np.zeros(3) if model.kind == "regressor" else model.classes[[0, 1, 1]]
@@ -392,8 +393,8 @@ _RAW = (
 _VALUES = (
     None, True, False, 0, 1, -1, 2, 3, 2**31 - 1, 2**31, 2**53, 2**63, 0.5, -1.5, 1e38, 1e-38,
     1e299, 1e-299, 5e-324, 1e308, "", "a", "rbf", "int8", "float32", "ternary", "classifier",
-    "expansion", "regressor", "transformer", "one vs one", "one output", "x" * 2000, [], {}, [0],
-    [1, 1], ["a"], ["a", "a"], [[]], {"a": 1},
+    "expansion", "regressor", "transformer", "novelty", "one vs one", "one output", "x" * 2000, [],
+    {}, [0], [1, 1], ["a"], ["a", "a"], [[]], {"a": 1},
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
+from sklearn.metrics import roc_auc_score
 
 from kernlet import CompactKernelRegressor, L1KernelClassifier
 from kernlet.expansion import KernelExpansion
@@ -21,6 +22,7 @@ from support.exportable_models import (
     IRIS_LABELS,
     IRIS_NAMES,
     classifier,
+    detector,
     regressor,
 )
 
@@ -44,6 +46,10 @@ def pages(tmp_path_factory):
     write_report(as_model(moons), X[100:], labels, folder / "moons.html", sizes=False)
     model, X = regressor("flat")
     write_report(as_model(model), X, DIGIT_LABELS + 100.0, folder / "numbers.html")
+    model, X = detector("one class")
+    write_report(as_model(model), X, None, folder / "unlabelled.html")
+    signs = np.where(IRIS_LABELS == 2, -1, 1)
+    write_report(as_model(model), X, signs, folder / "novelties.html")
     return folder
 
 
@@ -182,6 +188,25 @@ def test_a_gap_that_is_no_number_is_not_a_certificate(gap, tmp_path):
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "relative gap" not in page
     assert "1.0e-09" in page
+
+
+def test_novelty_detectors(pages):
+    model, X = detector("one class")
+    page = (pages / "unlabelled.html").read_text("utf-8")
+    assert sections(page) == ["try", "sizes", "scores", *SECTIONS[4:]]
+    flagged = 100 * np.mean(model.predict(X) < 0)
+    assert f"{flagged:.2f}&nbsp;%</b><span>of 150 rows are flagged" in page
+    assert "ROC" not in page
+    page = (pages / "novelties.html").read_text("utf-8")
+    assert sections(page) == ["try", "sizes", "scores", *SECTIONS[1:3], *SECTIONS[4:]]
+    signs = np.where(IRIS_LABELS == 2, -1, 1)
+    area = roc_auc_score(signs, model.decision_function(X))
+    assert f"{area:.4f}</b><span>area under the ROC curve" in page
+    evaluation = evaluate(as_model(model), X, signs)
+    assert evaluation.labels == ("outlier", "inlier")
+    right = np.sum((model.predict(X) == -1) & (signs == -1))
+    assert evaluation.confusion[0, 0] == right
+    assert evaluate(as_model(model), X[:50], np.ones(50)).roc_auc is None
 
 
 def test_names_that_utf_8_cannot_hold(tmp_path):

@@ -28,6 +28,7 @@ from support.exportable_models import (
     IRIS_NAMES,
     UNLIKE,
     classifier,
+    detector,
     regressor,
 )
 from support.node_programs import NODE, needs_node
@@ -53,6 +54,7 @@ CASES = {
     "steps": lambda: (classifier("compact steps")[0], IRIS, IRIS_NAMES),
     "pairs": lambda: (classifier("svc pairs")[0], IRIS, IRIS_LABELS),
     "two classes": lambda: (classifier("svc two classes")[0], IRIS, IRIS_LABELS == 1),
+    "novelty": lambda: (detector("one class")[0], IRIS, np.where(IRIS_LABELS == 2, -1, 1)),
     "regressor": lambda: (regressor("unlike columns")[0], UNLIKE, IRIS_LABELS + 100.0),
     "table": table_case,
     "pictures": digits_case,
@@ -92,7 +94,9 @@ def test_the_box_predicts_what_python_predicts(name, tmp_path):
         if model.kind == "regressor":
             assert float(answer.replace("\u2212", "-")) == pytest.approx(output[0], abs=0.006)
         else:
-            assert answer == str(model.classes[model.codes(output[None])[0]])
+            code = model.codes(output[None])[0]
+            names = ["outlier", "inlier"] if model.kind == "novelty" else model.classes
+            assert answer == str(names[code])
 
 
 @needs_node

@@ -118,6 +118,8 @@ def _columns(model: Model, outputs: Any) -> Columns:
             return {"prediction": values[:, 0]}
         return {f"prediction {k + 1}": column for k, column in enumerate(values.T)}
     columns = {"prediction": model.classes[model.codes(outputs)]}
+    if model.kind == "novelty":
+        columns["score"] = model.scores(outputs)
     if model.temperature is not None:
         probabilities = np.asarray(model.probabilities(outputs)).T
         for label, column in zip(model.classes, probabilities, strict=True):
@@ -148,7 +150,7 @@ def _write_csv(
     def cells(name: str, values: Any) -> list[Any]:
         if name.startswith("probability of "):
             return [f"{value:.6f}" for value in values]
-        if is_regressor:
+        if is_regressor or name == "score":
             return [f"{value:.9g}" for value in values]
         return [as_text(label) for label in values.tolist()]
 

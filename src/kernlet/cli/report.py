@@ -19,13 +19,15 @@ def run(*, model: Path, table: TableFile, target: str | None, sizes: bool, outpu
     machine = read_model(model)
     X, y = labelled_rows(machine, table, target, note=False)
     name, training = table.path.name, None
-    split = training_split(machine, table.path, y)
+    split = training_split(machine, table.path, len(X) if y is None else y)
     if split is not None and not len(split[1]):
         name = f"the rows of {table.path.name}, on which it was trained"
     elif split is not None:
         trained, held_out = split
         name = f"{len(held_out):,} rows of {table.path.name} that it has not seen"
-        training, X, y = (X[trained], y[trained]), X[held_out], y[held_out]
+        if y is not None:
+            training, y = (X[trained], y[trained]), y[held_out]
+        X = X[held_out]
     with plain_warnings():
         names = {"name": model.stem, "data": name}
         evaluation = write_report(
@@ -36,7 +38,10 @@ def run(*, model: Path, table: TableFile, target: str | None, sizes: bool, outpu
         rows += " that it was trained on, which is too optimistic"
     if evaluation.n_rows < MIN_TEST_ROWS:
         rows += ", too few to say much"
-    if machine.kind == "regressor":
+    if machine.kind == "novelty":
+        found = "" if evaluation.roc_auc is None else f"; ROC AUC {evaluation.roc_auc:.4f}"
+        click.echo(f"{_percent(evaluation.score)} flagged as outliers of {rows}{found}")
+    elif machine.kind == "regressor":
         click.echo(f"R2 {evaluation.score:.4f} on {rows}")
     else:
         click.echo(f"accuracy {_percent(evaluation.score)} on {rows}")

@@ -38,7 +38,7 @@ def read_for(
     category = [column.name for column in columns if isinstance(column, texts)]
     if target is not None and model.classes is not None and model.classes.dtype.kind in "OU":
         category.append(target)
-    label = target if model.kind == "classifier" else None
+    label = target if model.classes is not None else None
     names = (model.feature_names or ()) if model.encoding is None else model.encoding.names
     table = read_table(
         file.path,
@@ -69,10 +69,11 @@ def labelled_rows(
     The rows are ``encoded`` as features, or as the functions in Python take them.
 
     The column of the labels is by default that of the training; one that is named is required.
+    Rows of a novelty detector need none; their labels become 1 and -1.
     A note says if the machine was trained on some of the rows.
     """
     known = trained_on(model).get("target")
-    required = required or target is not None
+    required = (required and model.kind != "novelty") or target is not None
     target = target or (known if isinstance(known, str) else None)
     table = read_for(model, file, target)
     has_labels, is_encoded = table.y is not None, encoded or model.encoding is None
@@ -87,9 +88,26 @@ def labelled_rows(
         X, y = features.batch(0), spelled_as(model, classes)[codes[labelled]]
         X = rows_for(model, X) if is_encoded else X
         X = X[labelled] if isinstance(X, np.ndarray) else X.filter(labelled)
+    if model.kind == "novelty":
+        y = _signs(y)
     if note:
         note_training_rows(model, file.path, y)
     return X, y
+
+
+def _signs(labels: Any) -> Any:
+    """1 and -1 as they are; of two other labels, -1 for the rarer one."""
+    names, counts = np.unique(labels.astype(str), return_counts=True)
+    if np.isin(labels, (-1, 1)).all():
+        return labels.astype(int)
+    if len(names) != 2:
+        raise ValueError(
+            f"The labels have {len(names)} different values, and a novelty detector has two: 1 for "
+            "inliers and -1 for outliers, or any two, the rarer of which is that of the outliers."
+        )
+    rare = str(names[counts.argmin()])
+    say(f"note: rows labelled {rare!r}, the rarer of two labels, count as outliers")
+    return np.where(labels.astype(str) == rare, -1, 1)
 
 
 def spelled_as(model: Model, labels: Any) -> Any:
@@ -103,7 +121,10 @@ def spelled_as(model: Model, labels: Any) -> Any:
 
 
 def training_split(model: Model, path: Path, y: Any) -> tuple[Any, Any] | None:
-    """Training rows and held-out rows of a table, if kernlet fit was given this very file."""
+    """Training rows and held-out rows of a table, if kernlet fit was given this very file.
+
+    Rows of a novelty detector are split by their number alone, which y may be.
+    """
     split = model.summary.get("split")
     if not isinstance(split, dict) or trained_on(model).get("sha256") != file_digest(path):
         return None
@@ -113,7 +134,9 @@ def training_split(model: Model, path: Path, y: Any) -> tuple[Any, Any] | None:
         return None
     if type(seed) is not int or not 0 <= seed < 2**32:
         return None
-    return split_rows(y, test, seed, model.kind == "regressor")
+    if model.kind == "novelty":
+        y = np.zeros(y if isinstance(y, int) else len(y))
+    return split_rows(y, test, seed, model.kind != "classifier")
 
 
 def note_training_rows(model: Model, path: Path, y: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
-from sklearn.base import is_regressor
+from sklearn.base import is_outlier_detector, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics.pairwise import laplacian_kernel
@@ -61,6 +61,9 @@ def _of_fitted(model: Any) -> Model:
         return _of_fitted(model.best_estimator_)
     if hasattr(model, "expansion_") and is_regressor(model):
         return _of_outputs(model, "regressor", is_flat=model._is_flat)
+    if hasattr(model, "expansion_") and is_outlier_detector(model):
+        offset = float(np.ravel(model.offset_)[0])
+        return _of_estimator(model, model.expansion_, "novelty", offset=offset)
     raise no_machine(model)
 
 

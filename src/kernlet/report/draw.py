@@ -250,5 +250,25 @@ def draw_predictions(y: Any, values: Any) -> Figure:
     return figure
 
 
+def draw_scores(values: Floats, y: Any = None) -> Figure:
+    """How many rows have each score; those below 0 are flagged, and truth has two colors."""
+    figure, axes = _figure(9.2, 3.2)
+    # a few extreme scores would leave one bar for all others
+    low, high = np.quantile(values, [0.001, 0.999])
+    shown = np.clip(values, low, high)
+    edges = np.linspace(low, high if high > low else low + 1.0, 61)
+    if y is None:
+        axes.hist(shown, edges, color=_BLUE)
+    else:
+        parts = [shown[np.asarray(y) > 0], shown[np.asarray(y) < 0]]
+        names = ["inliers", "outliers"]
+        axes.hist(parts, edges, stacked=True, color=[_BLUE, _ORANGE], label=names)
+        figure.legend(loc="outside upper left", ncols=2, **_LEGEND)
+    axes.axvline(0.0, color=_INK, lw=1)
+    axes.set(xlabel="score; rows below 0 are flagged", ylabel="rows")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
 def _sample(n_rows: int) -> Any:
     return np.random.RandomState(0).permutation(n_rows)[:_MAX_POINTS]

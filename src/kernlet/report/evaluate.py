@@ -9,7 +9,13 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import confusion_matrix, get_scorer, precision_recall_fscore_support, r2_score
+from sklearn.metrics import (
+    confusion_matrix,
+    get_scorer,
+    precision_recall_fscore_support,
+    r2_score,
+    roc_auc_score,
+)
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.svm import SVC
 
@@ -182,7 +188,7 @@ class Evaluation:
     """A machine on rows with labels; fields of the other kind of machine are None or empty."""
 
     n_rows: int
-    score: float  # accuracy, or R2 of a regressor
+    score: float  # accuracy, R2 of a regressor, or the share of outliers of a novelty detector
     predictions: Any
     seconds_alone: float  # CPU time per row, each predicted alone
     seconds_in_batch: float  # and in a batch of n_batch rows
@@ -194,10 +200,12 @@ class Evaluation:
     labels: tuple[str, ...] = ()  # classes of the machine and of the rows
     confusion: Any = None  # true class by predicted class
     classes: tuple[ClassScores, ...] = ()
+    values: Any = None  # decision values of a novelty detector
+    roc_auc: float | None = None  # of these, where rows of both kinds are labelled
 
 
 def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
-    """Measure a classifier or regressor on rows before scaling."""
+    """Measure a machine on rows before scaling; those of a novelty detector need no labels."""
     outputs = model.outputs(X)
     batch = X[:1000]
     alone = cpu_seconds(lambda: model.outputs(X[:1]), 50)
@@ -213,15 +221,17 @@ def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
         rmse = float(np.sqrt(np.mean((values - y) ** 2)))
         score = float(r2_score(y, values))
         return Evaluation(len(y), score, values, alone, in_batch, len(batch), rmse)
-    predicted, y = model.classes[model.codes(outputs)], np.asarray(y)
+    predicted = model.classes[model.codes(outputs)]
+    if model.kind == "novelty":
+        share, values = float(np.mean(predicted < 0)), model.scores(outputs)
+        facts = {"values": values} | _against(y, predicted, values)
+        return Evaluation(len(X), share, predicted, alone, in_batch, len(batch), **facts)
+    y = np.asarray(y)
     names = np.unique(np.concatenate([model.classes.astype(str), y.astype(str)]))
     if y.dtype.kind in "iuf" and model.classes.dtype.kind in "iuf":  # 10 comes after 9
         names = np.unique(np.concatenate([model.classes, y])).astype(str)
     # compared as texts, because the labels of a file may have another type than the classes
     truth, guess = y.astype(str), predicted.astype(str)
-    precision, recall, f1, counts = precision_recall_fscore_support(
-        truth, guess, labels=names, zero_division=0.0
-    )
     accuracy = float(np.mean(truth == guess))
     return Evaluation(
         len(y),
@@ -233,10 +243,31 @@ def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
         standard_error=standard_error(accuracy, len(y)),
         majority=majority_share(truth),
         balanced_accuracy=balanced_accuracy(truth, guess),
-        labels=tuple(names.tolist()),
-        confusion=confusion_matrix(truth, guess, labels=names),
-        classes=tuple(map(ClassScores, names, counts, precision, recall, f1)),
+        **_per_class(truth, guess, names),
     )
+
+
+def _per_class(truth: Any, guess: Any, names: Any) -> dict[str, Any]:
+    """The confusion matrix and the scores of each class, from labels as texts."""
+    precision, recall, f1, counts = precision_recall_fscore_support(
+        truth, guess, labels=names, zero_division=0.0
+    )
+    return {
+        "labels": tuple(names.tolist()),
+        "confusion": confusion_matrix(truth, guess, labels=names),
+        "classes": tuple(map(ClassScores, names, counts, precision, recall, f1)),
+    }
+
+
+def _against(y: Any, predicted: Any, values: Any) -> dict[str, Any]:
+    """What labels of 1 and -1, where there are any, say of a novelty detector."""
+    if y is None:
+        return {}
+    names = np.array(["outlier", "inlier"])
+    truth, guess = (names[(np.asarray(signs) > 0).astype(int)] for signs in (y, predicted))
+    has_both = len(np.unique(truth)) == 2
+    roc_auc = float(roc_auc_score(np.asarray(y) > 0, values)) if has_both else None
+    return _per_class(truth, guess, names) | {"roc_auc": roc_auc}
 
 
 def standard_error(accuracy: float, n_rows: int) -> float:

@@ -39,10 +39,11 @@ def write_report(
     Parameters
     ----------
     model : Model
-        A classifier, or a regressor of one number.
+        A classifier, a regressor of one number, or a novelty detector.
     X : ndarray of shape (n_rows, n_features)
         Before scaling; preferably rows that the machine has not seen.
-    y : ndarray of shape (n_rows,)
+    y : ndarray of shape (n_rows,) or None
+        Of a novelty detector, 1 for inliers and -1 for outliers, or None.
     path : Path
         The HTML file, written atomically.
     name, data : str
@@ -59,7 +60,7 @@ def write_report(
     -------
     evaluation : Evaluation
     """
-    say(f"measuring on {len(y):,} rows")
+    say(f"measuring on {len(X):,} rows")
     evaluation = evaluate(model, X, y)
     tried = None
     if sizes and model.kind == "classifier":
@@ -69,7 +70,7 @@ def write_report(
         data=data,
         version=__version__,
         model=model,
-        is_classifier=model.kind == "classifier",
+        kind=model.kind,
         evaluation=evaluation,
         sizes=tried,
         sizes_asked=sizes,
@@ -80,8 +81,8 @@ def write_report(
         few_rows=evaluation.n_rows < MIN_TEST_ROWS,
         operations=operations(model.expansion),
         parameters=list(_parameters(model)),
-        facts=list(_facts(model, X, y, data)),
-        try_it=try_it(model, X, y),
+        facts=list(_facts(model, X, data)),
+        try_it=try_it(model, X, evaluation.predictions if y is None else y),
     )
     with atomic_write(path) as temporary:
         # a lone surrogate in the name of a class cannot be written in UTF-8
@@ -108,15 +109,19 @@ def _figures(
     if sizes is not None:
         title = "Accuracy against centers and bytes"
         yield "sizes", draw.as_svg(draw.draw_sizes(sizes), title)
-    if model.kind != "classifier":
+    if model.kind == "novelty":
+        figure = draw.draw_scores(evaluation.values, y)
+        yield "histogram", draw.as_svg(figure, "Histogram of the scores")
+    elif model.kind != "classifier":
         figure = draw.draw_predictions(y, evaluation.predictions)
         yield "scatter", draw.as_svg(figure, "Predicted against true numbers")
         return
+    truth = evaluation.predictions if y is None else y
     side = draw.image_side(model, X)
     if side is not None:
         yield "images", draw.as_svg(draw.draw_images(model, side), "The centers as pictures")
     if X.shape[1] == 2:
-        yield "boundary", draw.as_svg(draw.draw_boundary(model, X, y), "Regions of the classes")
+        yield "boundary", draw.as_svg(draw.draw_boundary(model, X, truth), "Regions of the classes")
 
 
 def _confusion(evaluation: Evaluation) -> list[tuple[str, list[tuple[int, float, bool]]]] | None:
@@ -155,9 +160,9 @@ def _parameters(model: Model) -> Iterator[tuple[str, str]]:
         yield from ((k, str(v)) for k, v in sorted(parameters.items()) if v is not None)
 
 
-def _facts(model: Model, X: Any, y: Any, name: str) -> Iterator[tuple[str, str]]:
+def _facts(model: Model, X: Any, name: str) -> Iterator[tuple[str, str]]:
     """About the rows of the report and those of the training."""
-    yield "rows of this report", f"{len(y):,}{f' ({name})' if name else ''}"
+    yield "rows of this report", f"{len(X):,}{f' ({name})' if name else ''}"
     yield "features", f"{model.n_features:,}"
     yield "values", f"{X.min():.4g} to {X.max():.4g}, mean {X.mean():.4g}"
     if model.encoding is not None:

@@ -60,7 +60,7 @@ def try_it(model: Model, X: Any, y: Any) -> TryIt:
     data = {
         "inputs": shown,
         "columns": len(inputs),
-        "names": [] if is_regressor else [str(label) for label in model.classes.tolist()],
+        "names": _names(model),
         "pairs": not is_regressor and model.scheme == "one vs one" and not model.votes,
         "side": side,
         "low": _short(np.min(X)),
@@ -71,6 +71,13 @@ def try_it(model: Model, X: Any, y: Any) -> TryIt:
         "targets": [_short(np.min(y)), _short(np.max(y))] if is_regressor else None,
     }
     return TryIt(module, js_value(data))
+
+
+def _names(model: Model) -> list[str]:
+    """The answers of a machine that are not numbers."""
+    if model.kind == "novelty":
+        return ["outlier", "inlier"]
+    return [] if model.classes is None else [str(label) for label in model.classes.tolist()]
 
 
 def _row(X: Any, y: Any, i: int, is_regressor: bool) -> dict[str, Any]:

@@ -494,7 +494,7 @@ def _change_numbers(body: bytearray, fields: dict[str, Any], rng: np.random.Gene
 
 @cache
 def libsvm_files() -> list[str]:
-    """Models of every kernel with two and more labels, of dense and of sparse vectors."""
+    """Models of every type and kernel, with labels and without, dense and sparse vectors."""
     random = np.random.RandomState(1)
     headers = {
         "linear": "",
@@ -520,13 +520,18 @@ def libsvm_files() -> list[str]:
                 features = np.sort(random.permutation(8 if n_classes < 5 else 500)[:4]) + 1
                 lines.append(coef + "".join(f" {f}:{random.randn():.5g}" for f in features) + " ")
             texts.append("\n".join(lines) + "\n")
+        for kind in ("one_class", "epsilon_svr", "nu_svr"):
+            start = f"svm_type {kind}\nkernel_type {kernel}\n{fields}nr_class 2\ntotal_sv 3\n"
+            noise = "" if kind == "one_class" else "probA 0.3\n"
+            vectors = "".join(f"{c:.3f} 1:{c:.5g} 4:1 \n" for c in random.rand(3))
+            texts.append(f"{start}rho 0.5\n{noise}SV\n{vectors}")
     return texts
 
 
 _WORDS = (
     "0", "-1", "nan", "inf", "1e300", "-1e308", "1e308", "1e-320", "2147483647", "2147483648",
     "2000000000", "1000", "1001", "20000000", "99999999999", "1_0", "0x1", ":", "1:", ":1", "1:1",
-    "500:1e200", "16777216:1", "2147483647:1", "SV", "label", "\n", "\t", "", "\u0663", "1" * 400,
+    "500:1e200", "16777216:1", "2147483647:1", "SV", "label", "one_class", "nu_svr", "\n", "\t", "", "\u0663", "1" * 400,
 )  # fmt: skip
 
 

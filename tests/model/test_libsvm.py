@@ -165,8 +165,8 @@ def test_dense_or_sparse_by_size(tmp_path):
 
 
 DAMAGES = {
-    "another type": ("c_svc", "one_class", 1, "svm_type one_class is not a classifier"),
-    "regression": ("c_svc", "epsilon_svr", 1, "svm_type epsilon_svr is not a classifier"),
+    "another type": ("c_svc", "one_class", 13, "svm_type one_class has no classes, but the file"),
+    "regression": ("c_svc", "epsilon_svr", 13, "svm_type epsilon_svr has no classes, but the file"),
     "unknown type": ("c_svc", "d_svc", 1, "svm_type 'd_svc' is not one of c_svc, nu_svc"),
     "precomputed": ("polynomial", "precomputed", 2, "kernel_type precomputed has no points"),
     "unknown kernel": ("polynomial", "cubic", 2, "kernel_type 'cubic' is not one of linear, poly"),

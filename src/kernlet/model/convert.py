@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from copy import copy
 from dataclasses import asdict, replace
-from functools import partial
 from itertools import combinations
 from numbers import Integral, Real
 from os import PathLike
@@ -17,24 +16,30 @@ from scipy import sparse
 from scipy.linalg import block_diag
 from sklearn.base import is_outlier_detector, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Kernel as ProcessKernel
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kernlet._typing import Floats
+from kernlet.affine import AffineMap
 from kernlet.expansion import KernelExpansion, distinct_rows
 from kernlet.kernels.bandwidth import KERNEL_NAMES
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import as_dense
-from kernlet.kernels.laplacian import Laplacian
 from kernlet.model.calibration import with_probabilities_of
+from kernlet.model.foreign_kernels import ForeignKernel, of_function, of_name, of_process
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.model.model import Kind, Model, as_classifier
+from kernlet.quantization import QuantizedExpansion
 from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer
 
 # LIBSVM stores, per support vector of class i, its n_classes - 1 duals against the other classes.
@@ -70,9 +75,10 @@ def _of_fitted(model: Any) -> Model:
 def no_machine(model: Any) -> TypeError:
     """The error of what has no support vectors."""
     return TypeError(
-        f"{type(model).__name__} is not a kernel classifier with support vectors. Give a fitted "
-        "SVC, NuSVC or kernlet classifier, a OneVsRestClassifier or OneVsOneClassifier of them, a "
-        "Pipeline that ends in one, or the path of a LIBSVM model file."
+        f"{type(model).__name__} is not a kernel machine with centers. Give a fitted SVC, NuSVC, "
+        "SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor or kernlet estimator, a "
+        "OneVsRestClassifier or OneVsOneClassifier, a Pipeline that ends in one, or the path of a "
+        "LIBSVM model file."
     )
 
 
@@ -140,6 +146,75 @@ def _one_output(model: Any) -> KernelExpansion:
     return _merge_centers(kernel, vectors, as_dense(model.dual_coef_), model.intercept_)
 
 
+def _of_kernel_ridge(model: Any) -> Model:
+    check_is_fitted(model)
+    function, n_features = model.kernel, int(model.X_fit_.shape[1])
+    if callable(function):
+        # called with single rows and kernel_params, unless it is one of a Gaussian process
+        kernel = None if model.kernel_params else of_function(function, n_features)
+    else:
+        parameters = {name: getattr(model, name) for name in ("gamma", "degree", "coef0")}
+        kernel = of_name(function, n_features, parameters)
+    if kernel is None:
+        raise _values_only(model, "rbf, laplacian, poly, linear, sigmoid")
+    return _kernel_regressor(model, kernel, model.X_fit_, model.dual_coef_)
+
+
+def _of_gaussian_process(model: Any) -> Model:
+    """The mean that a GaussianProcessRegressor predicts."""
+    check_is_fitted(model, "alpha_")
+    kernel = of_process(model.kernel_, int(np.shape(model.X_train_)[1]))
+    flat = np.ravel(model.alpha_) if model.alpha_.shape[1:] == (1,) else model.alpha_
+    mean, deviation = np.ravel(model._y_train_mean), np.ravel(model._y_train_std)
+    adopted = _kernel_regressor(model, kernel, model.X_train_, flat * deviation)
+    expansion = adopted.expansion
+    return replace(adopted, expansion=replace(expansion, intercept=expansion.intercept + mean))
+
+
+def _kernel_regressor(model: Any, kernel: ForeignKernel, centers: Any, coef: Floats) -> Model:
+    """A regressor sum_j coef_j k(x, z_j), for coef of shape (n,) or (n, n_outputs)."""
+    if kernel.kernel is None:
+        raise ValueError(
+            f"The kernel of this {type(model).__name__} is constant: it predicts the same for "
+            "every row, and has nothing to keep."
+        )
+    scaler = kernel.scaler
+    columns = coef.reshape(len(coef), -1).T
+    points = centers if scaler is None else scaler(centers)
+    intercept = kernel.constant * columns.sum(axis=1)
+    expansion = _merge_centers(kernel.kernel, points, kernel.factor * columns, intercept)
+    return _of_estimator(model, expansion, "regressor", is_flat=coef.ndim == 1, scaler=scaler)
+
+
+def _of_transformed_target(model: Any) -> Model:
+    """A regressor whose target was scaled and shifted."""
+    check_is_fitted(model)
+    adopted, step = _of_fitted(model.regressor_), model.transformer_
+    is_identity = isinstance(step, FunctionTransformer) and step.func is step.inverse_func is None
+    if adopted.kind != "regressor":
+        raise no_machine(model.regressor_)
+    if not is_identity:
+        expansion = adopted.expansion
+        if isinstance(expansion, QuantizedExpansion):
+            raise ValueError(
+                "The machine in this TransformedTargetRegressor is packed, and its target is "
+                "scaled: train it without the TransformedTargetRegressor, as it scales targets "
+                "itself."
+            )
+        try:
+            map = AffineMap.from_scaler(step, "transformer")
+        except ValueError:
+            raise ValueError(
+                f"The transformer {type(step).__name__} of this TransformedTargetRegressor is not "
+                "a scale and a shift: give a StandardScaler, MinMaxScaler, MaxAbsScaler or "
+                "RobustScaler."
+            ) from None
+        coef = expansion.coef / map.scale[:, None]
+        intercept = expansion.intercept / map.scale + map.shift
+        adopted = replace(adopted, expansion=replace(expansion, coef=coef, intercept=intercept))
+    return replace(adopted, is_flat=model._training_dim == 1, summary=summary_of(model))
+
+
 def svc_expansion(
     kernel: Kernel, vectors: Any, dual_coef: Floats, intercept: Floats, n_support: Any
 ) -> KernelExpansion:
@@ -168,27 +243,29 @@ def _of_calibrated(model: Any) -> Model:
 
 def _kernel_and_vectors(model: Any) -> tuple[Kernel, Any]:
     """Kernel and support vectors of an SVC."""
-    function: Any = model.kernel
-    gamma = None
-    if isinstance(function, partial) and not function.args and {*function.keywords} <= {"gamma"}:
-        function, gamma = function.func, function.keywords.get("gamma")
-    if isinstance(function, Kernel) or function is laplacian_kernel:
+    if callable(model.kernel):
         # An SVC of a function is trained on kernel values, and keeps all rows as they were given.
         vectors = check_array(model._BaseLibSVM__Xfit, accept_sparse="csr")[model.support_]
-        if isinstance(function, Kernel):
-            return function, vectors
-        return Laplacian(1.0 / vectors.shape[1] if gamma is None else float(gamma)), vectors
-    if callable(function) or function not in KERNEL_NAMES:
-        kind = "a function" if callable(function) else repr(function)
-        raise ValueError(
-            f"The kernel of this {type(model).__name__} is {kind}, of which only the values are "
-            "known. Fit it with one of the kernels rbf, poly, linear, sigmoid, with scikit-learn's "
-            "laplacian_kernel, or with a kernel of kernlet.kernels such as Laplacian(0.1)."
-        )
+        found = of_function(model.kernel, vectors.shape[1])
+        if found is None or isinstance(model.kernel, ProcessKernel):
+            raise _values_only(model, "rbf, poly, linear, sigmoid")
+        assert found.kernel is not None
+        return found.kernel, vectors
+    if model.kernel not in KERNEL_NAMES:
+        raise _values_only(model, "rbf, poly, linear, sigmoid")
     if model.kernel == "poly" and model.degree < 1:
         raise ValueError("A polynomial kernel of degree 0 is constant. Fit with a higher degree.")
     parameters = {"gamma": float(model._gamma), "degree": model.degree, "coef0": float(model.coef0)}
     return Kernel.from_dict({"name": model.kernel, **parameters}), model.support_vectors_
+
+
+def _values_only(model: Any, names: str) -> ValueError:
+    kind = "a function" if callable(model.kernel) else repr(model.kernel)
+    return ValueError(
+        f"The kernel of this {type(model).__name__} is {kind}, of which only the values are "
+        f"known. Fit it with one of the kernels {names}, with scikit-learn's "
+        "laplacian_kernel, or with a kernel of kernlet.kernels such as Laplacian(0.1)."
+    )
 
 
 def pair_coefficients(dual_coef: Floats, n_support: Any) -> Floats:
@@ -264,6 +341,12 @@ def _of_search(model: Any) -> Model:
 
 def _of_libsvm(model: LibsvmModel) -> Model:
     """Labels in ascending order, and the pairs with them."""
+    summary = {"estimator": "LIBSVM model file"}
+    if model.labels is None:
+        expansion = _merge_centers(model.kernel, model.centers, model.dual_coef, -model.rho)
+        if model.svm_type == "one_class":
+            return Model(expansion, "novelty", offset=float(model.rho[0]), summary=summary)
+        return Model(expansion, "regressor", summary=summary)
     order = np.argsort(model.labels)
     coef, intercept = _reorder_pairs(
         pair_coefficients(model.dual_coef, model.n_support), -model.rho, order
@@ -278,7 +361,7 @@ def _of_libsvm(model: LibsvmModel) -> Model:
         scheme="one output" if is_binary else "one vs one",
         votes=not is_binary,
         break_ties=False,
-        summary={"estimator": "LIBSVM model file"},
+        summary=summary,
     )
 
 
@@ -320,6 +403,9 @@ _CONVERTERS: tuple[tuple[Any, Callable[[Any], Model]], ...] = (
     ((SVC, NuSVC), _of_svc),
     ((SVR, NuSVR), _of_svr),
     (OneClassSVM, _of_one_class),
+    (KernelRidge, _of_kernel_ridge),
+    (GaussianProcessRegressor, _of_gaussian_process),
+    (TransformedTargetRegressor, _of_transformed_target),
     (CalibratedClassifierCV, _of_calibrated),
     (ExpansionClassifier, _of_kernlet_classifier),
     (ExpansionTransformer, lambda model: _of_outputs(model, "transformer")),

@@ -22,7 +22,8 @@ _LARGEST_MACHINE = 2**26  # coefficients, one per pair of classes and support ve
 
 # The format. A header of one field per line ("gamma 0.5", "nr_sv 12 9"), the line "SV", then one
 # line per support vector, ordered by class: n_classes - 1 coefficients and feature:value pairs in
-# ascending order, zeros left out. LIBSVM's own reader trusts the file. This one must not, since
+# ascending order, zeros left out. Regression and one-class machines have nr_class 2, one rho and
+# neither label nor nr_sv. LIBSVM's own reader trusts the file. This one must not, since
 # files come from other people: every number is checked, nothing is allocated because a header
 # claims a size, and each error names its line.
 
@@ -32,9 +33,11 @@ class LibsvmModel:
     """What a LIBSVM file contains, in LIBSVM's conventions.
 
     The output of a pair of labels is sum dual_coef k(x, center) - rho, positive for the label
-    that comes first in ``labels``, which are in the order of the file.
+    that comes first in ``labels``, which are in the order of the file. Machines of other types
+    than c_svc and nu_svc have one output, and no labels and n_support.
     """
 
+    svm_type: str
     kernel: Kernel
     centers: Any
     dual_coef: Floats
@@ -44,7 +47,7 @@ class LibsvmModel:
 
 
 def read_libsvm(path: str | PathLike[str], n_features: int | None = None) -> LibsvmModel:
-    """Read a classifier that LIBSVM saved.
+    """Read a machine that LIBSVM saved: a classifier, a regressor or a one-class machine.
 
     ``n_features`` is by default the largest feature number in the file. LIBSVM leaves zeros
     out, so that the last features of the data may be missing from all support vectors.
@@ -110,9 +113,8 @@ def _choice(words: list[str], what: str, choices: dict[str, str], refused: str, 
 
 
 def _svm_type(words: list[str]) -> str:
-    why = "is not a classifier. Give a model of type c_svc or nu_svc (svm-train -s 0 or -s 1)."
-    choices = {"c_svc": "c_svc", "nu_svc": "nu_svc"}
-    return _choice(words, "svm_type", choices, "one_class epsilon_svr nu_svr", why)
+    names = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
+    return _choice(words, "svm_type", dict(zip(names, names, strict=True)), "", "")
 
 
 def _kernel_type(words: list[str]) -> str:
@@ -139,11 +141,12 @@ _FIELDS: dict[str, Callable[[list[str]], Any]] = {
     "rho": lambda words: [_number(word) for word in words],
     "label": lambda words: [_whole(word) for word in words],
     "nr_sv": lambda words: [_whole(word, 0) for word in words],
-    "probA": len,  # for probability estimates, which are not used
+    "probA": len,  # for probability estimates, or the noise of a regressor: not used
     "probB": len,
     "prob_density_marks": len,
 }
-_REQUIRED_FIELDS = ("svm_type", "kernel_type", "nr_class", "total_sv", "rho", "label", "nr_sv")
+_REQUIRED_FIELDS = ("svm_type", "kernel_type", "nr_class", "total_sv", "rho")
+_CLASS_FIELDS = ("label", "nr_sv")
 _KERNEL_FIELDS = {
     "linear": (),
     "poly": ("degree", "gamma", "coef0"),
@@ -170,11 +173,20 @@ def _read_header(lines: _Lines) -> dict[str, Any]:
 
 
 def _check_header(header: dict[str, Any]) -> None:
+    kind = header.get("svm_type", "c_svc")
     needed = (*_REQUIRED_FIELDS, *_KERNEL_FIELDS.get(header.get("kernel_type", ""), ()))
+    if kind in ("c_svc", "nu_svc"):
+        needed += _CLASS_FIELDS
+    elif extra := [field for field in _CLASS_FIELDS if field in header]:
+        raise ValueError(f"svm_type {kind} has no classes, but the file has {extra[0]}.")
     if missing := [field for field in needed if field not in header]:
         raise ValueError(f"the header ends without {', '.join(missing)}.")
     n_classes = header["nr_class"]
     n_pairs = n_classes * (n_classes - 1) // 2
+    if "label" not in header:
+        if n_classes != 2 or len(header["rho"]) != 1:
+            raise ValueError(f"svm_type {kind} needs nr_class 2 and one value of rho.")
+        return
     for field, count in (("label", n_classes), ("nr_sv", n_classes), ("rho", n_pairs)):
         if len(header[field]) != count:
             raise ValueError(
@@ -213,13 +225,15 @@ def _read_vectors(lines: _Lines, header: dict[str, Any], n_features: int | None)
     if not columns and not n_features:
         raise ValueError("no support vector has a nonzero feature. Give n_features.")
     shape = (total, n_features or max(columns) + 1)
+    labels, n_support = header.get("label"), header.get("nr_sv")
     return LibsvmModel(
+        svm_type=header["svm_type"],
         kernel=Kernel.from_dict({**header, "name": header["kernel_type"]}),
         centers=_smaller(sparse.csr_array((values, columns, starts), shape=shape, dtype=float)),
         dual_coef=np.array(coef).T,
         rho=np.array(header["rho"]),
-        labels=np.array(header["label"]),
-        n_support=np.array(header["nr_sv"]),
+        labels=None if labels is None else np.array(labels),
+        n_support=None if n_support is None else np.array(n_support),
     )
 
 

@@ -378,11 +378,12 @@ def as_model(model: Any) -> Model:
     Parameters
     ----------
     model : fitted estimator, KernelExpansion, Model, or the path of a LIBSVM model file
-        A kernlet estimator, what :func:`kernlet.load` returned; an SVC or NuSVC; a
-        OneVsRestClassifier or OneVsOneClassifier of them; a search around one of these, or a
-        Pipeline of imputers, encoders, scalers, selectors and linear maps such as PCA, also in a
-        ColumnTransformer, in front of one. ``read_libsvm(path, n_features)`` reads a file whose
-        support vectors have fewer features than the data.
+        A kernlet estimator, what :func:`kernlet.load` returned; an SVC, NuSVC, SVR, NuSVR,
+        OneClassSVM, KernelRidge or GaussianProcessRegressor (its mean); a OneVsRestClassifier or
+        OneVsOneClassifier; a TransformedTargetRegressor that scales the target; a search around
+        one of these, or a Pipeline of imputers, encoders, scalers, selectors and linear maps such
+        as PCA, also in a ColumnTransformer, in front of one. ``read_libsvm(path, n_features)``
+        reads a file whose support vectors have fewer features than the data.
 
     Returns
     -------
@@ -391,7 +392,7 @@ def as_model(model: Any) -> Model:
     Raises
     ------
     TypeError
-        For an estimator that has no support vectors.
+        For an estimator that has no centers.
     ValueError
         For a kernel that is a function or precomputed, a corrupt file, and a step of a Pipeline
         that a model cannot hold.
@@ -399,10 +400,15 @@ def as_model(model: Any) -> Model:
 
     Notes
     -----
-    Decision values and classes are those of the original, with two exceptions. Where several
+    Of a Gaussian process, the kernels RBF (one length scale or one per feature),
+    RationalQuadratic, DotProduct and its powers, and PairwiseKernel of a kernel here are taken,
+    times and plus ConstantKernel and WhiteKernel; noise is not part of the mean.
+
+    Decision values and classes are those of the original, with three exceptions. Where several
     classes win equally many pairs, a LIBSVM file gives the lowest label, as SVC does, and not
     the label that the file names first. Where the value of a pair is exactly 0, a
-    OneVsOneClassifier gives the pair to its first class, as the decision values of SVC do.
+    OneVsOneClassifier gives the pair to its first class, as the decision values of SVC do. Where
+    the value of a OneClassSVM is exactly 0, the row is an inlier, as for other novelty detectors.
 
     Examples
     --------
@@ -423,9 +429,13 @@ def as_model(model: Any) -> Model:
 
 def as_classifier(model: Any) -> Model:
     """The Model of a trained classifier, with the steps of its Pipeline as they are."""
-    from kernlet.model.convert import no_machine, unwrapped
+    from kernlet.model.convert import unwrapped
 
     classifier = unwrapped(model)
     if classifier.kind != "classifier":
-        raise no_machine(model)
+        raise TypeError(
+            f"{type(model).__name__} is not a kernel classifier. Give a fitted SVC, NuSVC or "
+            "kernlet classifier, a OneVsRestClassifier or OneVsOneClassifier of them, a Pipeline "
+            "that ends in one, or the path of a LIBSVM model file."
+        )
     return classifier

@@ -531,7 +531,8 @@ def libsvm_files() -> list[str]:
 _WORDS = (
     "0", "-1", "nan", "inf", "1e300", "-1e308", "1e308", "1e-320", "2147483647", "2147483648",
     "2000000000", "1000", "1001", "20000000", "99999999999", "1_0", "0x1", ":", "1:", ":1", "1:1",
-    "500:1e200", "16777216:1", "2147483647:1", "SV", "label", "one_class", "nu_svr", "\n", "\t", "", "\u0663", "1" * 400,
+    "500:1e200", "16777216:1", "2147483647:1", "SV", "label", "\n", "\t", "", "\u0663", "1" * 400,
+    "one_class", "nu_svr",
 )  # fmt: skip
 
 
@@ -563,7 +564,7 @@ def libsvm_models(rng: np.random.Generator, folder: Path) -> str:
 
 def read_and_use_libsvm(path: Path, rng: np.random.Generator) -> str:
     """Read a LIBSVM model and use it like one of kernlet's."""
-    from kernlet.export.predictors import LoadedClassifier
+    from kernlet.export.predictors import PREDICTORS
     from kernlet.model.model import as_model
 
     try:
@@ -571,7 +572,7 @@ def read_and_use_libsvm(path: Path, rng: np.random.Generator) -> str:
     except ValueError as error:
         check_sentence(error)
         return "refused"
-    use(LoadedClassifier(model), rng, path.parent)
+    use(PREDICTORS[model.kind](model), rng, path.parent)
     return "loaded"
 
 

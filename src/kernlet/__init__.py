@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from kernlet.chunking.estimator import ChunkingSyntheticClassifier
     from kernlet.compact.classifier import CompactKernelClassifier
     from kernlet.compact.regressor import CompactKernelRegressor
-    from kernlet.compression.compress import CompressedClassifier, compress
+    from kernlet.compression.compress import CompressedClassifier, CompressedRegressor, compress
     from kernlet.condense.boundary import BoundaryCondenser
     from kernlet.condense.centroids import CentroidCondenser
     from kernlet.condense.typical import TypicalCondenser
@@ -35,6 +35,7 @@ __all__ = [
     "CompactKernelClassifier",
     "CompactKernelRegressor",
     "CompressedClassifier",
+    "CompressedRegressor",
     "CoreVectorClassifier",
     "HullPerceptronClassifier",
     "KernelExpansion",
@@ -63,6 +64,7 @@ _HOMES = {
     "CompactKernelClassifier": "kernlet.compact.classifier",
     "CompactKernelRegressor": "kernlet.compact.regressor",
     "CompressedClassifier": "kernlet.compression.compress",
+    "CompressedRegressor": "kernlet.compression.compress",
     "CoreVectorClassifier": "kernlet.squared.core_vector",
     "HullPerceptronClassifier": "kernlet.squared.hull",
     "KernelExpansion": "kernlet.expansion",

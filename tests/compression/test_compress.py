@@ -494,7 +494,7 @@ def test_a_model_is_compressed_to_a_model_and_takes_rows_of_features():
         compress(model, 5, X[:, :3], y)
 
 
-def test_regressors_and_bare_expansions_are_refused(moons):
+def test_bare_expansions_are_refused(moons):
     X, _, y, _ = moons
     machine = L1KernelClassifier(random_state=0).fit(X, y)
     with pytest.raises(TypeError, match="is not a kernel classifier"):

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_array, check_consistent_length
 
 from kernlet._typing import Floats, Indices
 from kernlet.compression.record import Coefficients, Compression, TriedSize
 from kernlet.compression.refit import match, project, refit
-from kernlet.compression.synthetic import synthesize
+from kernlet.compression.synthetic import Reduction, synthesize
 from kernlet.expansion import KernelExpansion
 from kernlet.model.calibration import calibrated_on, reproduce
 from kernlet.model.model import Model, Scheme
-from kernlet.model.scoring import ClassPredictions, Quality, RowScorer, row_mean
+from kernlet.model.scoring import (
+    ClassPredictions,
+    NumberPredictions,
+    Quality,
+    RowScorer,
+    row_mean,
+)
 from kernlet.progress import Progress
 from kernlet.quantization import FORMATS, QuantizedExpansion, encode
 from kernlet.sampling import hold_out
@@ -48,19 +55,26 @@ from kernlet.threads import single_thread
 #    (CompressedClassifier), one half of that part chooses and the other judges.
 # 4. Packed machines stay packed: centers are rounded first, the coefficients are made for the
 #    rounded centers and rounded too, and every trial is scored as it would be stored.
-# 5. Probabilities. The temperature is fitted on the validation part, by the machine whose
+# 5. Regressors are scored by R2, with y or else the original's values as targets, and refitted by
+#    ridge regression. Novelty detectors are scored by how many labels agree with the original's;
+#    their threshold is moved so that both flag equally many of the rows that made the coefficients.
+#    Without y a loss of 0.01 is accepted: the original, compared with itself, has no error.
+# 6. Probabilities. The temperature is fitted on the validation part, by the machine whose
 #    coefficients were made without it: to the probabilities of the original where it has them,
 #    and to y otherwise.
 
 # C of the refits. The centers already limit the capacity, so that the errors may cost much; three
 # values a decade apart are enough to see whether they should.
 _REFIT_COSTS = (1.0, 10.0, 100.0)
+# The same for regressors, per row.
+_REFIT_RIDGES = (1e-2, 1e-4, 1e-6)
 
 # Formats of a compact machine were trained with; rounding afterwards needs more bits. Errors of
 # the centers are made good by the coefficients, errors of the coefficients by nothing.
 _FEWEST_BITS = {"centers": "int4", "coef": "int8"}
 
 _N_GROUPS = 5  # of rows to judge by
+_SMALL_LOSS = 0.01  # of R2, or of the share of equal labels, against the original itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +84,13 @@ class ValidationData:
     ``X`` are rows behind scaler and input map, ``original`` the classes (as numbers) that the
     original predicts and ``probabilities`` those that it gives, ``codes`` the classes of y where
     it is given, ``is_held_out`` a mask, ``scorer`` replaces the accuracy, ``held_out_only``
-    whether other rows have trained the original and may not judge it.
+    whether other rows have trained the original and may not judge it. Of a regressor,
+    ``original`` are its outputs, ``targets`` those of y where it is given, and ``variances`` those
+    of what it is compared with, which R2 is relative to.
     """
 
     X: Any
-    original: Indices
+    original: Any
     codes: Indices | None
     weights: Floats
     is_held_out: Any
@@ -82,6 +98,8 @@ class ValidationData:
     scorer: RowScorer | None = None
     probabilities: Floats | None = None
     held_out_only: bool = False
+    targets: Floats | None = None
+    variances: Floats | None = None
 
     @classmethod
     def of(
@@ -104,11 +122,17 @@ class ValidationData:
         check_consistent_length(rows, y)
         n_rows = rows.shape[0]
         if n_rows < 2:
-            raise ValueError("X has one row; give at least two to choose by, or none at all.")
+            raise ValueError(
+                "X has one row (n_samples = 1): give at least two to choose by, or none at all."
+            )
         if scoring is not None and y is None:
             raise ValueError("scoring compares predictions with labels: give y too.")
         weights = check_weights(weights, rows)
-        codes = None if y is None else label_codes(model.classes, y)
+        codes = targets = None
+        if y is not None and model.kind == "regressor":
+            targets = _checked_targets(model, y)
+        elif y is not None:
+            codes = label_codes(model.classes, y)
         if isinstance(held_out, tuple):
             held_out = _draw(weights, codes, *held_out)
         is_held_out = np.zeros(n_rows, dtype=bool)
@@ -118,18 +142,28 @@ class ValidationData:
         outputs = model.expansion.mapped.decision_values(X)
         if probabilities is None and model.temperature is not None:
             probabilities = model.probabilities(outputs)
-        scorer = None if scoring is None else RowScorer(scoring, model.classes[codes], weights)
+        original: Any = outputs
+        variances, labels = None, targets
+        if model.kind == "regressor":
+            variances = _variances(outputs if targets is None else targets, weights)
+            labels = targets[:, 0] if targets is not None and model.is_flat else targets
+        else:
+            original = model.codes(outputs)
+            labels = None if codes is None else model.classes[codes]
         data = cls(
             X,
-            model.codes(outputs),
+            original,
             codes,
             weights,
             is_held_out,
             may_refit,
-            scorer,
+            None if scoring is None else RowScorer(scoring, labels, weights),
             probabilities,
             held_out_only,
+            targets,
+            variances,
         )
+        scorer = data.scorer
         return data if scorer is None else data._with_defined_scorer(model, scorer.name)
 
     def _with_defined_scorer(self, model: Model, name: str) -> ValidationData:
@@ -145,7 +179,8 @@ class ValidationData:
             return self
         warn_user(
             f"The score {name} is not defined on the held-out rows, which may lack a class; the "
-            "accuracy chooses instead. Give more rows, of every class.",
+            f"{'R2' if self.variances is not None else 'accuracy'} chooses instead. Give more "
+            "rows, of every class.",
             UserWarning,
         )
         return replace(self, scorer=None)
@@ -161,7 +196,13 @@ class ValidationData:
     def _score_outputs(
         self, model: Model, outputs: Floats, rows: Indices, with_error: bool
     ) -> Quality:
-        codes, weights = model.codes(outputs), self.weights[rows]
+        weights = self.weights[rows]
+        if self.variances is not None:
+            if self.scorer is None:
+                return row_mean(self._shares_explained(outputs, rows), weights)
+            numbers = NumberPredictions(model.scores(outputs))
+            return self.scorer.quality(numbers, rows, with_error=with_error)
+        codes = model.codes(outputs)
         if self.scorer is None:
             target = self.original if self.codes is None else self.codes
             return row_mean(codes == target[rows], weights)
@@ -172,6 +213,17 @@ class ValidationData:
             model.classes, model.scores(outputs), codes, model.probabilities(outputs)
         )
         return self.scorer.quality(predictions, rows, with_error=with_error)
+
+    def _shares_explained(self, outputs: Floats, rows: Indices) -> Floats:
+        """1 - (f - t)^2 / variance of each row, the mean of the outputs: R2 is the mean of rows."""
+        truth = self.original if self.targets is None else self.targets
+        assert self.variances is not None
+        return 1.0 - np.mean((outputs - truth[rows]) ** 2 / self.variances, axis=1)
+
+    @property
+    def accepted_loss(self) -> float:
+        """What a size may lose where rows are compared with the original itself."""
+        return _SMALL_LOSS if self.codes is None and self.targets is None else 0.0
 
     def rows_to_choose(self) -> Indices:
         """The held-out rows or, where no others may judge, one half of them."""
@@ -220,6 +272,25 @@ def _draw(
     return random.permutation(rows)[: max(1, round(fraction * len(rows)))]
 
 
+def _checked_targets(model: Model, y: Any) -> Floats:
+    """Targets of a regressor, a column per output."""
+    values = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    values = values.reshape(len(values), -1)
+    if values.shape[1] != model.expansion.n_outputs:
+        raise ValueError(
+            f"y has {values.shape[1]} columns; the model predicts {model.expansion.n_outputs} "
+            "numbers per row."
+        )
+    return values
+
+
+def _variances(values: Floats, weights: Floats) -> Floats:
+    """Of each column; 1 where it is constant."""
+    mean = weights @ values / weights.sum()
+    variances = weights @ (values - mean) ** 2 / weights.sum()
+    return np.where(variances > 0, variances, 1.0)
+
+
 # -- The algorithm -----------------------------------------------------------------------------
 
 
@@ -233,13 +304,14 @@ def compress_model(
     """
     path: tuple[TriedSize, ...] = ()
     if n_centers == "auto":
-        if data is None or data.codes is None:
-            raise ValueError('n_centers="auto" needs rows X and labels y to choose by.')
+        if data is None or (model.kind == "classifier" and data.codes is None):
+            labels = " and labels y" if model.kind == "classifier" else ""
+            raise ValueError(f'n_centers="auto" needs rows X{labels} to choose by.')
         n_centers, path = choose_size(model, data, progress, **search)
     elif not isinstance(n_centers, Integral):
         n_centers = max(1, round(n_centers * model.expansion.n_centers))
     with progress.task("centers"):
-        reduction = synthesize(model.expansion.mapped, int(n_centers), **search)
+        reduction = _reduced(model, int(n_centers), **search)
         projected = _projected(model, reduction.expansion)
     with progress.task("coefficients"):
         kind: Coefficients = "projected"
@@ -248,8 +320,9 @@ def compress_model(
             held_out, every = np.flatnonzero(data.is_held_out), np.arange(len(data.is_held_out))
             kind, C, trial = _choose_coefficients(model, projected, data, held_out)
             small = _with_coefficients(kind, C, model, projected, data, every)
-        temperature, offset = _probabilities(model, trial, data)
-    small = replace(small, temperature=temperature, offset=offset)
+        if model.kind == "classifier":
+            temperature, offset = _probabilities(model, trial, data)
+            small = replace(small, temperature=temperature, offset=offset)
     return small, Compression(
         centers_before=model.expansion.n_centers,
         centers_after=small.expansion.n_centers,
@@ -260,12 +333,29 @@ def compress_model(
         coefficients=kind,
         converged=reduction.converged,
         path=path,
+        kind=model.kind,
         **({} if data is None else _measured(model, small, data)),
     )
 
 
+def _reduced(model: Model, n_centers: int, **search: Any) -> Reduction:
+    """Few synthetic centers; targets of different units count alike."""
+    expansion = model.expansion.mapped
+    if model.kind != "regressor" or expansion.n_outputs == 1:
+        return synthesize(expansion, n_centers, **search)
+    norms = expansion.feature_norms()[:, None]
+    norms[norms == 0] = 1.0
+    kernel, centers = expansion.kernel, expansion.centers
+    alike = KernelExpansion(kernel, centers, expansion.coef / norms, expansion.intercept)
+    reduction = synthesize(alike, n_centers, **search)
+    smaller = reduction.expansion
+    return replace(reduction, expansion=replace(smaller, coef=smaller.coef * norms))
+
+
 def _measured(model: Model, small: Model, data: ValidationData) -> dict[str, Any]:
     """The figures of a record that need rows."""
+    if model.kind == "regressor":
+        return _measured_numbers(model, small, data)
     codes = small.codes(small.expansion.mapped.decision_values(data.X))
     measured: dict[str, Any] = {
         "n_rows": len(codes),
@@ -277,6 +367,19 @@ def _measured(model: Model, small: Model, data: ValidationData) -> dict[str, Any
     if data.scorer is not None:
         every = np.arange(len(codes))
         measured["scoring"] = data.scorer.name
+        measured["score_before"] = data.score(model, every).value
+        measured["score_after"] = data.score(small, every).value
+    return measured
+
+
+def _measured_numbers(model: Model, small: Model, data: ValidationData) -> dict[str, Any]:
+    every = np.arange(len(data.weights))
+    outputs = data.outputs(small, every)
+    errors = np.mean((outputs - data.original) ** 2, axis=0)
+    same = 1 - np.mean(errors / _variances(data.original, np.ones(len(every))))
+    measured: dict[str, Any] = {"n_rows": len(every), "agreement": float(same)}
+    if data.targets is not None:
+        measured["scoring"] = "r2" if data.scorer is None else data.scorer.name
         measured["score_before"] = data.score(model, every).value
         measured["score_after"] = data.score(small, every).value
     return measured
@@ -309,26 +412,31 @@ def _probabilities(
 def choose_size(
     model: Model, data: ValidationData, progress: Progress, **search: Any
 ) -> tuple[int, tuple[TriedSize, ...]]:
-    """The smallest size on a geometric path that loses at most the standard error of its loss."""
+    """The smallest size on a geometric path that loses at most the standard error of its loss.
+
+    Without y, one that loses little against the original itself.
+    """
     path: list[TriedSize] = []
     for size in sizes_to_try(model):
         with progress.task(f"{size} centers"):
             path.append(TriedSize(size, *_judge(model, size, data, **search)))
-        if path[-1].loss <= path[-1].standard_error:  # false for a score that is not a number
+        limit = max(path[-1].standard_error, data.accepted_loss)
+        if path[-1].loss <= limit:  # false for a score that is not a number
             return size, tuple(path)
     last = path[-1]
     warn_user(
         f"{last.n_centers} centers, the largest number tried, lose {last.loss:.3f} of the "
         f"original's score on held-out rows, more than the standard error of that loss "
-        f"({last.standard_error:.3f}): this machine does not compress. They are used all the same.",
+        f"({limit:.3f}): this machine does not compress. They are used all the same.",
         UserWarning,
     )
     return last.n_centers, tuple(path)
 
 
 def sizes_to_try(model: Model) -> list[int]:
-    """Powers of two times one center per class, up to half of the original."""
-    size, sizes = 1 if model.expansion.n_outputs == 1 else len(model.classes), []
+    """Powers of two times one center per class or target, up to half of the original."""
+    n_outputs, sizes = model.expansion.n_outputs, []
+    size = n_outputs if n_outputs == 1 or model.classes is None else len(model.classes)
     while 2 * size <= max(model.expansion.n_centers, 4):
         sizes.append(size)
         size *= 2
@@ -339,7 +447,7 @@ def _judge(
     model: Model, n_centers: int, data: ValidationData, **search: Any
 ) -> tuple[float, float, float]:
     """Score of a size on rows that neither coefficients nor the choice of their kind have seen."""
-    projected = _projected(model, synthesize(model.expansion.mapped, n_centers, **search).expansion)
+    projected = _projected(model, _reduced(model, n_centers, **search).expansion)
     kind, C, _ = _choose_coefficients(model, projected, data, data.rows_to_choose())
     groups = data.groups_to_judge()
     small = [_with_coefficients(kind, C, model, projected, data, rows) for _, rows in groups]
@@ -383,6 +491,8 @@ def _choose_coefficients(
         codes = data.codes if data.may_refit else None
         if codes is not None and len(np.unique(codes[kept])) == len(model.classes):
             choices += [("refit", C) for C in _REFIT_COSTS]
+        if data.targets is not None:
+            choices += [("refit", 1 / ridge) for ridge in _REFIT_RIDGES]
     trials = [_with_coefficients(kind, C, model, projected, data, kept) for kind, C in choices]
     scores = [data.score(trial, to_choose).value for trial in trials]
     # Of equally good ones the smaller machine is taken, then the one that needs fewer data.
@@ -399,6 +509,34 @@ def _with_coefficients(
     rows: Indices,
 ) -> Model:
     """The machine over the centers of ``projected`` with coefficients made from some rows."""
+    made = _of_kind(kind, C, model, projected, data, rows)
+    return _with_equal_share(made, data, rows) if model.kind == "novelty" else made
+
+
+def _with_equal_share(small: Model, data: ValidationData, rows: Indices) -> Model:
+    """A novelty detector that flags as many of some rows as the original does.
+
+    What is subtracted from the decision values is added to the offset: score_samples stay.
+    """
+    values = np.sort(data.outputs(small, rows)[:, 0])
+    n_flagged = int(np.count_nonzero(data.original[rows] == 0))
+    if np.count_nonzero(values < 0) == n_flagged or not 0 < n_flagged < len(values):
+        return small
+    shift = (values[n_flagged - 1] + values[n_flagged]) / 2
+    expansion = copy(small.expansion)
+    intercept = (expansion.intercept - shift).astype(expansion.intercept.dtype)
+    object.__setattr__(expansion, "intercept", intercept)
+    return replace(small, expansion=expansion, offset=small.offset + float(shift))
+
+
+def _of_kind(
+    kind: Coefficients,
+    C: float,
+    model: Model,
+    projected: Model,
+    data: ValidationData,
+    rows: Indices,
+) -> Model:
     if kind == "projected":
         return projected
     mapped, X = projected.expansion.mapped, data.X[rows]
@@ -407,6 +545,11 @@ def _with_coefficients(
         values = model.expansion.mapped.decision_values(X)
         matched = match(kernel, centers, X, values)
         return replace(projected, expansion=_stored_as(model.expansion, matched))
+    if data.targets is not None:
+        weights = data.weights[rows] / (data.weights[rows].mean() or 1.0)
+        values = data.targets[rows]
+        fitted = match(kernel, centers, X, values, ridge=1 / C, weights=weights)
+        return replace(projected, expansion=_stored_as(model.expansion, fitted))
     assert data.codes is not None
     signs = one_vs_rest_signs(data.codes[rows], np.arange(len(model.classes)))
     fitted = refit(kernel, centers, X, signs, C=C, weights=data.weights[rows])

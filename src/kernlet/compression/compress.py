@@ -1,4 +1,4 @@
-"""compress(), and CompressedClassifier, which fits and compresses."""
+"""compress(), and the estimators that fit and compress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    OutlierMixin,
+    RegressorMixin,
+    clone,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, indexable
@@ -25,13 +32,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
-from kernlet._typing import Floats
+from kernlet._typing import Floats, Indices
 from kernlet.compression.choice import ValidationData, choose_size, compress_model
 from kernlet.compression.record import Compression, TriedSize
 from kernlet.expansion import KernelExpansion
 from kernlet.input_errors import check_number_types, explained
-from kernlet.model.convert import summary_of
-from kernlet.model.model import Model, as_classifier, probability_method
+from kernlet.model.convert import summary_of, unwrapped
+from kernlet.model.model import Kind, Model, as_classifier, probability_method
 from kernlet.model.scoring import SCORING_CONSTRAINTS
 from kernlet.progress import Progress
 from kernlet.sampling import hold_out
@@ -66,28 +73,31 @@ def compress(
     scoring: Any = None,
     verbose: int = 0,
     random_state: Any = None,
-) -> CompressedClassifier:
-    """Make a fitted kernel classifier small.
+) -> Any:
+    """Make a fitted kernel machine small: a classifier, a regressor or a novelty detector.
 
     Parameters
     ----------
-    model : fitted classifier, Model or path
+    model : fitted estimator, Model or path
         An SVC or NuSVC (its kernel a name, scikit-learn's ``laplacian_kernel`` or a Kernel), a
-        OneVsRestClassifier or OneVsOneClassifier of them, a Pipeline or search around one, a
-        CalibratedClassifierCV of one with ``ensemble=False``, a kernlet classifier, or the path of
-        a LIBSVM model file. Arrays of an SVC become a Model by
-        :func:`kernlet.model.arrays.from_svc_arrays`.
+        OneVsRestClassifier or OneVsOneClassifier of them, a CalibratedClassifierCV of one with
+        ``ensemble=False``; an SVR, NuSVR, KernelRidge or GaussianProcessRegressor; a OneClassSVM;
+        a Pipeline or search around one of these, a kernlet estimator, or the path of a LIBSVM model
+        file. Arrays of an SVC become a Model by :func:`kernlet.model.arrays.from_svc_arrays`.
     n_centers : int, float or "auto"
         A number of centers, a fraction of the model's, or the smallest number whose loss in
-        accuracy against the model, on held-out rows of X, is within one standard error of that
-        loss. Rows that the model was not trained on make that choice honest.
+        accuracy (R2 of a regressor) against the model, on held-out rows of X, is within one
+        standard error of that loss. Rows that the model was not trained on make that choice
+        honest. Without y, a regressor is compared with the model's own values, as a novelty
+        detector is with its labels, and may lose 0.01.
     X : array-like of shape (n_samples, n_features), default=None
         Rows to choose the coefficients by, to calibrate probabilities and to report figures on,
         preferably not those that the model was trained on. Without them the coefficients are
         projected in feature space. For a Model, rows of features, behind its encoding.
-    y : array-like of shape (n_samples,), default=None
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Labels. With them one-vs-rest coefficients fitted to y are tried too, unless the model has
-        a ``class_weight``, and the result has probabilities.
+        a ``class_weight``, and the result has probabilities. Or targets of a regressor, to which
+        ridge regressions are tried too. A novelty detector takes none.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights that the model was trained with.
     n_starts, max_iter, validation_fraction, scoring, verbose, random_state : see
@@ -95,7 +105,7 @@ def compress(
 
     Returns
     -------
-    small : CompressedClassifier
+    small : CompressedClassifier, CompressedRegressor or CompressedNoveltyDetector
         Fitted; its ``compression_`` records what was done and what it cost. It does not contain
         the model: ``estimator`` is an unfitted clone, the path, or None for what cannot be cloned.
 
@@ -104,6 +114,8 @@ def compress(
     Probabilities are the softmax of the decision values over one temperature. It is fitted on a
     part of X for which the coefficients were not made: to y, or to the probabilities of the model
     where it has them. A model with probabilities keeps them without X too, less exactly.
+
+    A compressed novelty detector flags as many rows of X as the model does.
 
     Examples
     --------
@@ -115,7 +127,8 @@ def compress(
     >>> small.compression_.centers_before > 400, small.score(X[900:], y[900:]) > 0.9
     (True, True)
     """
-    small = CompressedClassifier(
+    original = unwrapped(model)
+    small: _Compressed = _class_of(original, type(model).__name__)(
         None,
         n_centers,
         n_starts=n_starts,
@@ -131,7 +144,8 @@ def compress(
     check_number_types(parameters, constraints, "compress")
     validate_parameter_constraints(constraints, parameters, caller_name="compress")
     with Progress.start(small) as progress:
-        compressed = small._compress(model, n_centers, X, y, sample_weight, _ROWS_GIVEN, progress)
+        given = (X, y, sample_weight)
+        compressed = small._compress(model, original, n_centers, given, _ROWS_GIVEN, progress)
     small.estimator = _unfitted(model)
     return small._set_model(*compressed)
 
@@ -148,12 +162,39 @@ def _unfitted(model: Any) -> Any:
 
 
 def _is_fitted(model: Any) -> bool:
-    """Whether a classifier has centers."""
+    """Whether a machine has centers."""
     try:
-        as_classifier(model)
+        unwrapped(model)
     except (NotFittedError, TypeError):
         return False
     return True
+
+
+def _machine(model: Any, kind: Kind) -> Model:
+    """The Model of a machine of one kind, with the steps of its Pipeline as they are."""
+    if kind == "classifier":
+        return as_classifier(model)
+    machine = unwrapped(model)
+    if machine.kind == kind:
+        return machine
+    wanted = "regressor. Give a fitted SVR, NuSVR, KernelRidge, GaussianProcessRegressor"
+    if kind == "novelty":
+        wanted = "novelty detector. Give a fitted OneClassSVM"
+    raise TypeError(
+        f"{type(model).__name__} is not a kernel {wanted} or kernlet estimator, a Pipeline that "
+        "ends in one, or the path of a LIBSVM model file."
+    )
+
+
+def _class_of(model: Model, name: str) -> Any:
+    """The estimator that a machine becomes when it is compressed."""
+    for kind in (CompressedClassifier, CompressedRegressor, CompressedNoveltyDetector):
+        if model.kind == kind._kind:
+            return kind
+    raise TypeError(
+        f"{name} is not a kernel classifier, regressor or novelty detector: compress takes what "
+        "predicts."
+    )
 
 
 def has_class_weight(model: Any) -> bool:
@@ -181,17 +222,216 @@ def _checked_weights(name: str, value: Any, X: Any) -> Any:
 def _warn_of_many_rows(estimator: Any, X: Any) -> None:
     """Say before the fit of a support vector machine that it will take long."""
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    is_svm = getattr(last, "_impl", None) in ("c_svc", "nu_svc")  # SVC and NuSVC
-    if is_svm and _num_samples(X) > _MANY_ROWS:
+    other = _OTHERS.get(getattr(last, "_impl", ""))  # of SVC, NuSVC, SVR and NuSVR
+    if other is not None and _num_samples(X) > _MANY_ROWS:
         warn_user(
             f"{type(last).__name__} takes minutes to hours for {_num_samples(X):,} rows: its time "
-            "grows faster than their square. CompactKernelClassifier trains on all of them in "
-            "seconds to a minute; or give fewer rows.",
+            f"grows faster than their square. {other} trains on all of them in seconds to a "
+            "minute; or give fewer rows.",
             UserWarning,
         )
 
 
-class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+_OTHERS = dict.fromkeys(("c_svc", "nu_svc"), "CompactKernelClassifier")
+_OTHERS |= dict.fromkeys(("epsilon_svr", "nu_svr"), "CompactKernelRegressor")
+
+
+class _Compressed(MetaEstimatorMixin, BaseEstimator):
+    """What the estimators below share: their parameters, the compression, and its result."""
+
+    model_: Model
+    compression_: Compression
+    classes_: Any
+    _kind: ClassVar[Kind]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "n_centers": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
+        "n_starts": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "scoring": SCORING_CONSTRAINTS,
+        "keep_estimator": ["boolean"],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        n_centers: Any = 100,
+        *,
+        n_starts: int = 1,
+        max_iter: int = 200,
+        validation_fraction: float = 0.2,
+        scoring: Any = None,
+        keep_estimator: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_centers = n_centers
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.keep_estimator = keep_estimator
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Any:
+        """Fit the estimator and compress it."""
+        if _routing_enabled():
+            params = process_routing(self, "fit", **params).estimator.fit
+        params = {name: _checked_weights(name, value, X) for name, value in params.items()}
+        _warn_of_many_rows(self.estimator, X)
+        n_centers: Any = self.n_centers
+        path: tuple[TriedSize, ...] = ()
+        with Progress.start(self) as progress:
+            if n_centers == "auto":
+                n_centers, path = self._choose_size(X, y, params, progress)
+            with progress.task("estimator"):
+                fitted = _fitted(self.estimator, X, y, params)
+            original, given = _machine(fitted, self._kind), (X, y, params.get("sample_weight"))
+            small, record = self._compress(
+                fitted, original, n_centers, given, _TRAINING_ROWS, progress
+            )
+        self.__dict__.pop("estimator_", None)  # of an earlier fit
+        if self.keep_estimator:
+            self.estimator_ = fitted
+        return self._set_model(small, replace(record, path=path))
+
+    @single_thread()
+    def _compress(
+        self,
+        model: Any,
+        original: Model,
+        n_centers: Any,
+        given: tuple[Any, Any, Any],
+        rows_are: str,
+        progress: Progress,
+    ) -> tuple[Model, Compression]:
+        """A fitted machine with few centers, and a record of what was done."""
+        (X, y, sample_weight), data = given, None
+        if self._kind == "novelty" and (y is not None or self.scoring is not None):
+            raise ValueError(
+                "A novelty detector is made small by its own labels, not by given ones: leave out "
+                "y and scoring."
+            )
+        if is_source(X):
+            raise TypeError(
+                "X is read block by block, and compress takes an array: give some of its rows."
+            )
+        if X is not None:
+            estimator = model if hasattr(model, "n_features_in_") else None
+            is_model = isinstance(model, Model)
+            rows = original.features(X) if is_model else original.rows(X, estimator)
+            data = ValidationData.of(
+                original,
+                rows,
+                y,
+                sample_weight,
+                (self.validation_fraction, check_random_state(self.random_state)),
+                not has_class_weight(model),
+                self.scoring,
+                model.predict_proba(X) if hasattr(model, "predict_proba") else None,
+            )
+        elif any(part is not None for part in (y, sample_weight, self.scoring)):
+            raise ValueError("y, sample_weight and scoring need rows X; give X too.")
+        small, record = compress_model(original, n_centers, data, progress, **self._search)
+        return small, replace(record, rows="" if data is None else rows_are)
+
+    def _choose_size(
+        self, X: Any, y: Any, params: dict[str, Any], progress: Progress
+    ) -> tuple[int, tuple[TriedSize, ...]]:
+        """The number of centers, by an estimator that has not seen the held-out rows."""
+        if y is None and self._kind != "novelty":
+            raise ValueError(
+                f"This {self._kind} requires y to be passed, but the target y is None."
+            )
+        X, y = indexable(X, y)
+        kept, held_out = self._split(X, y, check_random_state(self.random_state))
+        shape = (_num_samples(X),)
+        kept_params = {
+            name: _safe_indexing(value, kept) if np.shape(value)[:1] == shape else value
+            for name, value in params.items()
+        }
+        with progress.task("trial estimator"):
+            kept_rows = _safe_indexing(X, kept)
+            kept_labels = None if y is None else _safe_indexing(y, kept)
+            trial = _fitted(self.estimator, kept_rows, kept_labels, kept_params)
+        model = _machine(trial, self._kind)
+        weights, may_refit = params.get("sample_weight"), not has_class_weight(self.estimator)
+        rows = model.rows(X, trial)
+        data = ValidationData.of(model, rows, y, weights, held_out, may_refit, self.scoring)
+        return choose_size(model, data, progress, **self._search)
+
+    def _split(self, X: Any, y: Any, random: np.random.RandomState) -> tuple[Indices, Indices]:
+        """Rows to fit a trial estimator to, and held-out rows."""
+        n_rows = _num_samples(X)
+        order = random.permutation(n_rows)
+        n_held_out = min(max(1, round(self.validation_fraction * n_rows)), n_rows - 1)
+        return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+
+    @property
+    def _search(self) -> dict[str, Any]:
+        names = ("n_starts", "max_iter", "random_state")
+        return {name: getattr(self, name) for name in names}
+
+    def _set_model(self, model: Model, compression: Compression) -> Any:
+        self.compression_ = compression
+        self.n_iter_ = compression.n_steps
+        if model.kind == "classifier":
+            self.classes_ = model.classes
+        names: Any = model.feature_names_in
+        names = None if names is None else np.array(names, dtype=object)
+        for name, value in (("n_features_in_", model.n_features_in), ("feature_names_in_", names)):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if value is not None:
+                setattr(self, name, value)
+        self.model_ = replace(model, summary=summary_of(self))
+        return self
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The smaller machine."""
+        return self.model_.expansion
+
+    @property
+    def n_centers_(self) -> int:
+        """Distinct centers: the kernel evaluations that one prediction costs."""
+        return self.model_.expansion.n_centers
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of everything that :func:`kernlet.save` stores, steps of a Pipeline included."""
+        return self.model_.nbytes
+
+    def _outputs(self, X: Any) -> Floats:
+        check_is_fitted(self, "model_")
+        return self.model_.outputs(self.model_.rows(X, self))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where metadata go: to the estimator's ``fit``."""
+        return MetadataRouter(owner=self).add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        is_file = not hasattr(self.estimator, "__sklearn_tags__")  # of LIBSVM
+        tags.input_tags.sparse = is_file or get_tags(self.estimator).input_tags.sparse
+        if not is_file:
+            tags.target_tags.multi_output = get_tags(self.estimator).target_tags.multi_output
+        return tags
+
+
+class CompressedClassifier(ClassifierMixin, _Compressed):
     """A kernel SVM rebuilt from few synthetic centers.
 
     Fits the estimator, approximates its decision functions in the kernel's feature space by
@@ -264,47 +504,7 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     (10, True)
     """
 
-    model_: Model
-    compression_: Compression
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
-        "n_centers": [
-            StrOptions({"auto"}),
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-        ],
-        "n_starts": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "scoring": SCORING_CONSTRAINTS,
-        "keep_estimator": ["boolean"],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        estimator: Any,
-        n_centers: Any = 100,
-        *,
-        n_starts: int = 1,
-        max_iter: int = 200,
-        validation_fraction: float = 0.2,
-        scoring: Any = None,
-        keep_estimator: bool = False,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_centers = n_centers
-        self.n_starts = n_starts
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.keep_estimator = keep_estimator
-        self.verbose = verbose
-        self.random_state = random_state
+    _kind = "classifier"
 
     @partial(checked_method, skip_nested_validation=False)
     def fit(self, X: Any, y: Any, **params: Any) -> CompressedClassifier:
@@ -321,118 +521,13 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self : object
         """
-        if _routing_enabled():
-            params = process_routing(self, "fit", **params).estimator.fit
-        params = {name: _checked_weights(name, value, X) for name, value in params.items()}
         check_label_types(y)
-        _warn_of_many_rows(self.estimator, X)
-        n_centers: Any = self.n_centers
-        path: tuple[TriedSize, ...] = ()
-        with Progress.start(self) as progress:
-            if n_centers == "auto":
-                n_centers, path = self._choose_size(X, y, params, progress)
-            with progress.task("estimator"):
-                fitted = _fitted(self.estimator, X, y, params)
-            small, record = self._compress(
-                fitted, n_centers, X, y, params.get("sample_weight"), _TRAINING_ROWS, progress
-            )
-        self.__dict__.pop("estimator_", None)  # of an earlier fit
-        if self.keep_estimator:
-            self.estimator_ = fitted
-        return self._set_model(small, replace(record, path=path))
+        return self._fit(X, y, params)
 
-    @single_thread()
-    def _compress(
-        self,
-        model: Any,
-        n_centers: Any,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        rows_are: str,
-        progress: Progress,
-    ) -> tuple[Model, Compression]:
-        """A fitted classifier with few centers, and a record of what was done."""
-        original, data = as_classifier(model), None
-        if is_source(X):
-            raise TypeError(
-                "X is read block by block, and compress takes an array: give some of its rows."
-            )
-        if X is not None:
-            estimator = model if hasattr(model, "n_features_in_") else None
-            is_model = isinstance(model, Model)
-            rows = original.features(X) if is_model else original.rows(X, estimator)
-            data = ValidationData.of(
-                original,
-                rows,
-                y,
-                sample_weight,
-                (self.validation_fraction, check_random_state(self.random_state)),
-                not has_class_weight(model),
-                self.scoring,
-                model.predict_proba(X) if hasattr(model, "predict_proba") else None,
-            )
-        elif any(given is not None for given in (y, sample_weight, self.scoring)):
-            raise ValueError("y, sample_weight and scoring need rows X; give X too.")
-        small, record = compress_model(original, n_centers, data, progress, **self._search)
-        return small, replace(record, rows="" if data is None else rows_are)
-
-    def _choose_size(
-        self, X: Any, y: Any, params: dict[str, Any], progress: Progress
-    ) -> tuple[int, tuple[TriedSize, ...]]:
-        """The number of centers, by an estimator that has not seen the held-out rows."""
-        if y is None:
-            raise ValueError("This classifier requires y to be passed, but the target y is None.")
-        X, y = indexable(X, y)
+    def _split(self, X: Any, y: Any, random: np.random.RandomState) -> tuple[Indices, Indices]:
         labels = column_or_1d(y)
         check_classification_targets(labels)
-        random = check_random_state(self.random_state)
-        kept, held_out = hold_out(labels, self.validation_fraction, random)
-        kept_params = {
-            name: _safe_indexing(value, kept) if np.shape(value)[:1] == labels.shape else value
-            for name, value in params.items()
-        }
-        with progress.task("trial estimator"):
-            kept_rows, kept_labels = _safe_indexing(X, kept), _safe_indexing(y, kept)
-            trial = _fitted(self.estimator, kept_rows, kept_labels, kept_params)
-        model = as_classifier(trial)
-        weights, may_refit = params.get("sample_weight"), not has_class_weight(self.estimator)
-        rows = model.rows(X, trial)
-        data = ValidationData.of(model, rows, y, weights, held_out, may_refit, self.scoring)
-        return choose_size(model, data, progress, **self._search)
-
-    @property
-    def _search(self) -> dict[str, Any]:
-        names = ("n_starts", "max_iter", "random_state")
-        return {name: getattr(self, name) for name in names}
-
-    def _set_model(self, model: Model, compression: Compression) -> CompressedClassifier:
-        self.compression_ = compression
-        self.n_iter_ = compression.n_steps
-        self.classes_ = model.classes
-        names: Any = model.feature_names_in
-        names = None if names is None else np.array(names, dtype=object)
-        for name, value in (("n_features_in_", model.n_features_in), ("feature_names_in_", names)):
-            self.__dict__.pop(name, None)  # of an earlier fit
-            if value is not None:
-                setattr(self, name, value)
-        self.model_ = replace(model, summary=summary_of(self))
-        return self
-
-    @property
-    def expansion_(self) -> KernelExpansion:
-        """The smaller machine."""
-        return self.model_.expansion
-
-    @property
-    def n_centers_(self) -> int:
-        """Distinct centers: the kernel evaluations that one prediction costs."""
-        return self.model_.expansion.n_centers
-
-    @property
-    def nbytes_(self) -> int:
-        """Bytes of everything that :func:`kernlet.save` stores, steps of a Pipeline included."""
-        return self.model_.nbytes
+        return hold_out(labels, self.validation_fraction, random)
 
     def decision_function(self, X: Any) -> Floats:
         """Decision values, of the shape that the estimator's have.
@@ -507,19 +602,150 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         outputs = self._outputs(X)
         return self.model_.probabilities(outputs, log=True)
 
-    def _outputs(self, X: Any) -> Floats:
-        check_is_fitted(self, "model_")
-        return self.model_.outputs(self.model_.rows(X, self))
 
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Where metadata go: to the estimator's ``fit``."""
-        return MetadataRouter(owner=self).add(
-            estimator=self.estimator,
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-        )
+class CompressedRegressor(RegressorMixin, _Compressed):
+    """A kernel regressor rebuilt from few synthetic centers.
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        is_file = not hasattr(self.estimator, "__sklearn_tags__")  # of LIBSVM
-        tags.input_tags.sparse = is_file or get_tags(self.estimator).input_tags.sparse
-        return tags
+    Fits the estimator, approximates its functions in the kernel's feature space by ``n_centers``
+    points that all targets share, and takes the coefficients that do best on a validation part:
+    projected, fitted to the estimator's values, or fitted to y by ridge regression.
+    :func:`compress` does the same to a regressor that is already fitted.
+
+    Parameters
+    ----------
+    estimator : SVR, NuSVR, KernelRidge, GaussianProcessRegressor, a Pipeline of one of them, or a \
+            kernlet regressor
+    n_centers : int, float or "auto", default=100
+        Centers to keep: a number, a fraction of those of the estimator, or the smallest number
+        on a geometric path whose loss in R2, on rows that neither a trial estimator nor its
+        compression has seen, is within one standard error of that loss.
+    n_starts : int, default=1
+        Searches for centers, of which the best is kept.
+    max_iter : int, default=200
+        Steps of a search.
+    validation_fraction : float, default=0.2
+        Share of the rows on which choices are made.
+    scoring : str, callable or None, default=None
+        The score by which coefficients and numbers of centers are chosen: R2, or a scorer of
+        scikit-learn such as "neg_mean_absolute_error". A callable ``(estimator, X, y)`` is given
+        row numbers as X.
+    keep_estimator : bool, default=False
+        Whether to keep the fitted original as ``estimator_``, with all its centers.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted original, with ``keep_estimator=True``.
+    model_ : Model
+        The smaller machine with its preprocessing.
+    expansion_ : KernelExpansion
+        The smaller machine, behind the preprocessing of a Pipeline.
+    n_centers_ : int
+    nbytes_ : int
+        Bytes of everything that :func:`kernlet.save` stores, steps of a Pipeline included.
+    compression_ : Compression
+        Centers, bytes and R2 before and after.
+    n_iter_ : int
+        Steps of the search for centers.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where the estimator has them.
+
+    Notes
+    -----
+    The estimator comes first: the time of an SVR grows faster than the square of the rows, that of
+    KernelRidge and GaussianProcessRegressor with their cube. Each of the at most
+    ``n_starts * max_iter`` steps of the search then takes ``n_centers`` times the centers of the
+    estimator times (features + targets) multiplications, and choosing coefficients
+    ``n_rows * n_centers ** 2``; memory is that of ``n_centers`` times the centers of the estimator.
+
+    See Also
+    --------
+    kernlet.CompactKernelRegressor : Trains few centers from the start, also on many rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.svm import SVR
+    >>> from kernlet import CompressedRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> svm = make_pipeline(StandardScaler(), SVR(C=100.0, gamma=0.01))
+    >>> small = CompressedRegressor(svm, n_centers=10, random_state=0).fit(X, y)
+    >>> small.n_centers_, small.compression_.agreement > 0.95
+    (10, True)
+    """
+
+    _kind = "regressor"
+
+    @partial(checked_method, skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, **params: Any) -> CompressedRegressor:
+        """Fit the estimator and compress it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        **params : dict
+            Passed on to the estimator's ``fit``.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._fit(X, y, params)
+
+    def predict(self, X: Any) -> Floats:
+        """Predicted numbers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            A source of rows (:mod:`kernlet.rows`) or a Dask collection is read block by block.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        """
+        if is_source(X):
+            return values_of_rows(self, X, self.predict)
+        outputs = self._outputs(X)
+        return self.model_.scores(outputs)
+
+
+class CompressedNoveltyDetector(OutlierMixin, _Compressed):
+    """A OneClassSVM rebuilt from few synthetic centers: what :func:`compress` makes of one.
+
+    Parameters are those of :class:`CompressedRegressor`; ``scoring`` has to be None.
+    """
+
+    _kind = "novelty"
+
+    @partial(checked_method, skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, **params: Any) -> CompressedNoveltyDetector:
+        """Fit the estimator to X and compress it; y is ignored."""
+        return self._fit(X, None, params)
+
+    @property
+    def offset_(self) -> float:
+        """What ``score_samples`` exceeds ``decision_function`` by."""
+        return self.model_.offset
+
+    def decision_function(self, X: Any) -> Floats:
+        """How normal rows are: negative for outliers."""
+        if is_source(X):
+            return values_of_rows(self, X, self.decision_function)
+        outputs = self._outputs(X)
+        return self.model_.scores(outputs)
+
+    def score_samples(self, X: Any) -> Floats:
+        """The same before the threshold ``offset_`` was subtracted."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> Any:
+        """1 for inliers, where ``decision_function`` is at least 0, and -1 for outliers."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)

@@ -10,7 +10,7 @@ Coefficients = Literal["projected", "matched", "refit"]
 
 _ORIGINS = {
     "projected": "projected in feature space",
-    "matched": "fitted to the decision values of the original",
+    "matched": "fitted to the values of the original",
     "refit": "fitted to y",
 }
 
@@ -26,7 +26,8 @@ class TriedSize:
     loss : float
         What it lost against the original on the same rows.
     standard_error : float
-        Of the loss. A size is accepted if its loss is not larger.
+        Of the loss. A size is accepted if its loss is not larger or, where the original itself
+        is what the rows are compared with, at most 0.01.
     """
 
     n_centers: int
@@ -54,22 +55,24 @@ class Compression:
         Whether the search ended by itself, and not at ``max_iter`` steps.
     coefficients : {"projected", "matched", "refit"}
         Origin of the coefficients: the projection in feature space, least squares onto the
-        decision values of the original on X, or a squared-hinge fit to y, one class against the
-        rest.
+        decision values of the original on X, or a fit to y: squared hinge, one class against
+        the rest, or ridge regression.
     n_rows : int or None
         Rows that agreement, accuracies and scores were measured on.
     rows : str
         What these rows are. Accuracies are optimistic on rows that the original was trained on.
     agreement : float or None
-        Share of these rows on which both predict the same.
+        Share of these rows on which both predict the same; of regressors, R2 of the smaller one
+        with the predictions of the original as targets.
     accuracy_before, accuracy_after : float or None
         Where y was given.
     scoring : str or None
-        Name of the scorer, where ``scoring`` was given.
+        Name of the scorer, where ``scoring`` was given; "r2" of regressors where y was.
     score_before, score_after : float or None
         By this scorer.
     path : tuple of TriedSize
         The numbers of centers tried by ``n_centers="auto"``.
+    kind : {"classifier", "regressor", "novelty"}
     """
 
     centers_before: int
@@ -89,6 +92,7 @@ class Compression:
     score_before: float | None = None
     score_after: float | None = None
     path: tuple[TriedSize, ...] = ()
+    kind: str = "classifier"
 
     def __repr__(self) -> str:
         lines = [f"  {name:<12} {value}" for name, value in self._lines()]
@@ -115,7 +119,11 @@ class Compression:
             after = f"{self.score_after:.4f} after"
             lines.append((self.scoring or "score", f"{self.score_before:.4f} before, {after}"))
         if self.agreement is not None:
-            lines.append(("agreement", f"same class for {100 * self.agreement:.2f} % of the rows"))
+            same = f"same class for {100 * self.agreement:.2f} % of the rows"
+            same = (
+                f"R2 {self.agreement:.4f} with the original" if self.kind == "regressor" else same
+            )
+            lines.append(("agreement", same))
             lines.append(("rows", f"{self.n_rows:,}: {self.rows}"))
         lines.append(("coefficients", _ORIGINS[self.coefficients]))
         ended = "converged" if self.converged else "stopped at max_iter"

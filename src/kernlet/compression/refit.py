@@ -46,12 +46,18 @@ def project(expansion: KernelExpansion, centers: Any) -> KernelExpansion:
 
 
 def match(
-    kernel: Kernel, centers: Any, X: Any, values: Floats, *, ridge: float = 1e-6
+    kernel: Kernel,
+    centers: Any,
+    X: Any,
+    values: Floats,
+    *,
+    ridge: float = 1e-6,
+    weights: Floats | None = None,
 ) -> KernelExpansion:
     """The machine over given centers whose decision values on X are closest to given ones.
 
-    min over W, b of |values - K(X, Z) W' - b|^2 + ridge n_rows W K(Z, Z) W'. Time is
-    n_rows * n_centers^2, memory one block of rows.
+    min over W, b of sum_i weights_i |values_i - K(x_i, Z) W' - b|^2 + ridge n_rows W K(Z, Z) W'.
+    Time is n_rows * n_centers^2, memory one block of rows.
     """
     require_mercer(kernel, "Matching decision values")
     gram = Gram(kernel, X, centers)
@@ -61,8 +67,9 @@ def match(
     for rows in row_slices(len(gram.x), 8 * max(n + 1, X.shape[1])):
         block = gram.block(rows, slice(None))
         features = np.hstack([block, np.ones((len(block), 1))])
-        normal += features.T @ features
-        right += features.T @ values[rows]
+        weighted = features if weights is None else features * weights[rows, None]
+        normal += weighted.T @ features
+        right += weighted.T @ values[rows]
     normal[:n, :n] += ridge * len(gram.x) * kernel_matrix(kernel, centers, centers)
     solved = jittered_solve(normal, right, _NORMAL_RIDGE * np.trace(normal) / n).T
     return KernelExpansion(kernel, centers, solved[:, :n], solved[:, n])

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import is_classifier, is_regressor
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.utils import get_tags
 
 import kernlet
@@ -22,7 +22,8 @@ y = (X[:, 0] > 0).astype(int)
 def make(name):
     """A quick one of its kind."""
     estimator = getattr(kernlet, name)
-    estimator = estimator(SVC(), 5) if name == "CompressedClassifier" else estimator()
+    original = {"CompressedClassifier": SVC(), "CompressedRegressor": SVR()}.get(name)
+    estimator = estimator() if original is None else estimator(original, 5)
     small = {"candidates": 10, "n_centers": 5, "n_epochs": 2, "n_runs": 1, "random_state": 0}
     return estimator.set_params(**{k: small[k] for k in small if k in estimator.get_params()})
 

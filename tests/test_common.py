@@ -14,7 +14,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernlet import (
@@ -25,6 +25,7 @@ from kernlet import (
     CompactKernelClassifier,
     CompactKernelRegressor,
     CompressedClassifier,
+    CompressedRegressor,
     CoreVectorClassifier,
     HullPerceptronClassifier,
     KernelFisherDiscriminant,
@@ -312,6 +313,7 @@ VERBOSE = [
     CompactKernelClassifier(4, n_epochs=3),
     CompactKernelRegressor(4, n_epochs=3),
     CompressedClassifier(SVC(), 5),
+    CompressedRegressor(SVR(), 5),
     CoreVectorClassifier(),
     HullPerceptronClassifier(),
     KernelFisherDiscriminant(),

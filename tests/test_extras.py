@@ -34,14 +34,15 @@ CORE = """
 import warnings
 warnings.simplefilter("ignore")
 from sklearn.datasets import load_iris
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 import kernlet
 
 X, y = load_iris(return_X_y=True)
 names = [name for name in kernlet.__all__ if hasattr(getattr(kernlet, name), "fit")]
 for name in names:
     estimator = getattr(kernlet, name)
-    estimator = estimator(SVC(), 5) if name == "CompressedClassifier" else estimator()
+    original = {"CompressedClassifier": SVC(), "CompressedRegressor": SVR()}.get(name)
+    estimator = estimator() if original is None else estimator(original, 5)
     if "n_epochs" in estimator.get_params():
         estimator.set_params(n_epochs=2, n_centers=5)
     estimator.fit(X, y)

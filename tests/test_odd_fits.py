@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.utils._param_validation import InvalidParameterError
 
 import kernlet
@@ -13,6 +13,7 @@ from kernlet import (
     CompactKernelClassifier,
     CompactKernelRegressor,
     CompressedClassifier,
+    CompressedRegressor,
     ProximalClassifier,
     compress,
 )
@@ -29,6 +30,8 @@ QUICK = [
     CompactKernelRegressor(2, n_epochs=1),
     CompressedClassifier(SVC(), 2, max_iter=5),
     CompressedClassifier(SVC(), "auto", max_iter=5),
+    CompressedRegressor(SVR(), 2, max_iter=5),
+    CompressedRegressor(SVR(), "auto", max_iter=5),
     kernlet.CoreVectorClassifier(),
     kernlet.HullPerceptronClassifier(),
     kernlet.KernelFisherDiscriminant(),
@@ -111,7 +114,7 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was(estimator):
     before = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
     rows = np.random.default_rng(1).normal(size=(20, 3))
     other = np.array(["other", "labels"])[np.arange(20) % 2]
-    if isinstance(fitted, CompactKernelRegressor):
+    if isinstance(fitted, CompactKernelRegressor | CompressedRegressor):
         other = rows[:, 0]
     for wrong in ({"weights": np.full(20, np.nan)}, {"rows": np.nan}):
         data = rows * wrong.get("rows", 1.0)

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.datasets import make_classification
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
 import kernlet
 from benchmarks.tables import Table
@@ -30,8 +30,9 @@ _GAPS = ("duality_gap_", "gap_", "residual_")
 def estimators() -> dict[str, Any]:
     """All public estimators by name, as a user makes them who gives no parameter."""
     classes = {name: getattr(kernlet, name) for name in kernlet.__all__}
+    originals = {"CompressedClassifier": SVC(), "CompressedRegressor": SVR()}
     return {
-        name: each(SVC()) if name == "CompressedClassifier" else each()
+        name: each(originals[name]) if name in originals else each()
         for name, each in classes.items()
         if inspect.isclass(each) and issubclass(each, BaseEstimator)
     }

@@ -25,7 +25,7 @@ from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 import kernlet
 from kernlet import CompactKernelClassifier
@@ -36,6 +36,7 @@ from kernlet.export.limits import DeviceLimits
 from kernlet.tables.encode import choose_scaler
 from kernlet.tables.read import read_table
 from support.exportable_models import DIGIT_LABELS, DIGITS, IRIS, IRIS_LABELS, detector
+from support.libsvm_files import file_text
 from support.mixed_tables import FRAME, LABELS, UNKNOWN, mixed
 
 NAMES = load_iris().target_names
@@ -653,6 +654,33 @@ def test_novelty_detectors(tmp_path):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     said = kernlet_command(*words, "--target", "kind", status=1)
     assert "The labels have 3 different values, and a novelty detector has two" in said
+
+
+@pytest.mark.parametrize("kind", ["kernlet", "skops", "libsvm"])
+def test_compress_takes_regressors_and_novelty_detectors(kind, tmp_path):
+    path, table = tmp_path / "model", tmp_path / "rows.csv"
+    rows, numbers = IRIS[:, :3], IRIS[:, 3]
+    frame = pd.DataFrame(rows, columns=list("abc"))
+    frame["size"] = numbers
+    frame.to_csv(table, index=False)
+    frame.drop(columns="size").to_csv(tmp_path / "bare.csv", index=False)
+    for machine in (SVR(C=10.0).fit(rows, numbers), OneClassSVM(nu=0.2).fit(rows)):
+        if kind == "kernlet":
+            kernlet.save(machine, path)
+        elif kind == "skops":
+            skops.io.dump(machine, path)
+        else:
+            path.write_text(file_text(machine))
+        words = ("compress", path, tmp_path / "bare.csv", "--centers", 5, "-o", tmp_path / "small")
+        said = kernlet_command(*words)
+        assert "before, 5 after" in said
+        is_regressor = isinstance(machine, SVR)
+        assert ("with the original" if is_regressor else "same class for") in said
+        small = kernlet.load(tmp_path / "small")
+        assert np.corrcoef(small.predict(rows), machine.predict(rows))[0, 1] > 0.8
+        if is_regressor:
+            said = kernlet_command(*words[:2], table, *words[3:], "--target", "size")
+            assert "r2 0.9" in said
 
 
 def test_compress_keeps_the_encoding(iris, tmp_path):

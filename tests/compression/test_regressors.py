@@ -253,7 +253,7 @@ def test_what_makes_no_sense_gets_one_sentence():
         CompressedRegressor(SVC(), 5).fit(X, Y > 10)
     with pytest.raises(TypeError, match="IsolationForest is not a kernel machine"):
         CompressedNoveltyDetector(IsolationForest(n_estimators=5), 5).fit(X)
-    with pytest.raises(ValueError, match="sigmoid"):
+    with pytest.raises(ValueError, match="positive semi-definite kernel, which Sigmoid"):
         compress(SVR(kernel="sigmoid").fit(X, Y), 5, X, Y)
     with pytest.raises(ValueError, match="This regressor requires y"):
         CompressedRegressor(SVR(), "auto").fit(X, None)

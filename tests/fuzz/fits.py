@@ -24,9 +24,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR, NuSVC
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
@@ -74,6 +75,7 @@ _QUICK = {
 }
 _QUICK_OF = {
     "CompressedClassifier": {"n_centers": (4, 1, 0.5), "max_iter": (10, 1)},
+    "CompressedRegressor": {"n_centers": (4, 1, 0.5), "max_iter": (10, 1)},
     "CompactKernelClassifier": {"n_centers": (3, 1, 8)},
     "CompactKernelRegressor": {"n_centers": (3, 1, 8)},
 }
@@ -108,7 +110,7 @@ def draw_estimator(source: Source, name: str, folder: Path) -> BaseEstimator:
     parameters = {key: pick(source, quick[key]) for key in quick if key in allowed}
     parameters["random_state"] = int(source.integers(0, 5))
     if "estimator" in allowed:
-        parameters["estimator"] = _original(source)
+        parameters["estimator"] = _original(source, name)
     for _ in range(pick(source, (0, 0, 1, 1, 2, 3))):
         key = pick(source, sorted(allowed))
         parameters[key] = _setting(source, cls, key, folder)
@@ -120,7 +122,7 @@ def _setting(source: Source, cls: type[BaseEstimator], key: str, folder: Path) -
     if key == "random_state":
         return pick(source, (0, None, np.random.RandomState(0), -1, 2**40, "seed"))
     if key == "estimator":
-        return _original(source)
+        return _original(source, cls.__name__)
     if key == "checkpoint":  # no other folder than this
         return pick(source, (str(folder), folder / "state", str(folder / "no" / "such"), 3, True))
     if key == "n_jobs":
@@ -154,9 +156,14 @@ def _allowed(source: Source, constraint: Any, most: int) -> Any:
     return None
 
 
-def _original(source: Source) -> Any:
+def _original(source: Source, name: str) -> Any:
     """What may be compressed, and what may not."""
+    numbers = (
+        *(SVR(), SVR(kernel="linear"), SVR(C=100.0), NuSVR(nu=0.2), KernelRidge(kernel="rbf")),
+        *(make_pipeline(StandardScaler(), SVR()), SVR(gamma=1e9)),
+    )
     originals = (
+        *(numbers if name == "CompressedRegressor" else ()),
         *(SVC(), SVC(kernel="linear"), SVC(kernel="poly", degree=2), SVC(C=100.0), NuSVC(nu=0.2)),
         *(make_pipeline(StandardScaler(), SVC()), SVC(class_weight="balanced"), SVC(gamma=1e-9)),
         *(
@@ -170,7 +177,7 @@ def _original(source: Source) -> Any:
         *(kernlet.L1KernelClassifier(), kernlet.MMDA(), StandardScaler(), None, "SVC", SVC),
     )
     original = pick(source, originals if happens(source, 30) else originals[:7])
-    if isinstance(original, SVC | NuSVC | SVR):
+    if isinstance(original, SVC | NuSVC | SVR | NuSVR):
         original.set_params(max_iter=_MAX_SVC_STEPS)
     return original
 
@@ -230,7 +237,7 @@ def fit_and_check(source: Source, folder: Path, name: str) -> str:
         weights = draw_weights(source, n_rows)
         data += [] if weights is None else [weights]
     # An SVC has its own warnings of NumPy.
-    only_in = "/kernlet/" if name == "CompressedClassifier" else ""
+    only_in = "/kernlet/" if name.startswith("Compressed") else ""
     outcome, told = _attempt(partial(_fit, estimator, *data), only_in)
     if isinstance(outcome, Exception):
         assert not _is_fitted(estimator), "a refused fit left a fitted estimator"

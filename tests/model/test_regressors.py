@@ -39,6 +39,7 @@ from kernlet import CompactKernelRegressor, to_c, to_onnx
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.model.convert import unwrapped
 from kernlet.model.model import as_classifier, as_model
+from support.libsvm_files import file_text
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y = 10 * X[:160], (Y[:160] - 150) / 75
@@ -277,27 +278,6 @@ def test_adopted_regressors_are_saved_and_exported(name, tmp_path):
 
 
 # -- LIBSVM's files --------------------------------------------------------------------------------
-
-
-def file_text(machine, more=""):
-    """A fitted SVR, NuSVR or OneClassSVM as svm-train would save it."""
-    names = {"poly": "polynomial"}
-    fields = {
-        "poly": ("degree", "gamma", "coef0"),
-        "rbf": ("gamma",),
-        "sigmoid": ("gamma", "coef0"),
-    }
-    kernel = machine.kernel
-    values = {"gamma": float(machine._gamma), "degree": machine.degree, "coef0": machine.coef0}
-    header = [f"svm_type {machine._impl}", f"kernel_type {names.get(kernel, kernel)}"]
-    header += [f"{field} {values[field]!r}" for field in fields.get(kernel, ())]
-    rho = -float(machine.intercept_[0])
-    header += ["nr_class 2", f"total_sv {len(machine.support_)}", f"rho {rho!r}"]
-    lines = [
-        f"{float(coef)!r} " + " ".join(f"{i + 1}:{float(v)!r}" for i, v in enumerate(row))
-        for coef, row in zip(machine.dual_coef_[0], machine.support_vectors_, strict=True)
-    ]
-    return "\n".join([*header, *([more] if more else []), "SV", *lines, ""])
 
 
 @pytest.mark.parametrize("parameters", KERNELS, ids=str)

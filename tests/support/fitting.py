@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
 import kernlet
 
 _QUICK = {"n_epochs": 3, "n_runs": 2, "n_points": 3, "random_state": 0}
 _QUICK_OF: dict[str, dict[str, Any]] = {
     "CompressedClassifier": {"estimator": SVC(), "n_centers": 4, "max_iter": 20},
+    "CompressedRegressor": {"estimator": SVR(), "n_centers": 4, "max_iter": 20},
     "CompactKernelClassifier": {"max_bytes": 300},
     "CompactKernelRegressor": {"n_centers": "auto"},
 }

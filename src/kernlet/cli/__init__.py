@@ -349,9 +349,9 @@ def run_predict(**options: Any) -> None:
 def run_compress(**options: Any) -> None:
     """Rebuild a machine from few centers.
 
-    MODEL is a LIBSVM model file, a skops file or a kernlet file. The rows of TABLE, preferably not
-    those it was trained on, determine the coefficients, calibrate the probabilities and measure the
-    loss in accuracy.
+    MODEL is a LIBSVM model file, a skops file or a kernlet file: a classifier, a regressor or a
+    novelty detector. The rows of TABLE, preferably not those it was trained on, determine the
+    coefficients, calibrate the probabilities and measure the loss in accuracy or R2.
     """
     from kernlet.cli.compress import run
 

@@ -17,7 +17,7 @@ from kernlet.export.file import save
 if TYPE_CHECKING:
     from kernlet.tables.read import TableFile
 
-_LARGEST_LOSS = 0.01  # of accuracy, without a remark
+_LARGEST_LOSS = 0.01  # of accuracy or R2, without a remark
 
 
 def run(
@@ -31,10 +31,8 @@ def run(
     seed: int,
     output: Path,
 ) -> None:
-    """Compress, save, and print sizes and accuracies."""
+    """Compress, save, and print sizes and what was lost."""
     machine = read_model(model)
-    if machine.kind != "classifier":
-        raise ValueError(f"{model} is not a classifier; train a smaller machine with kernlet fit.")
     size = _size(centers)
     check_metric(metric)
     if metric is not None and table is None:
@@ -43,7 +41,10 @@ def run(
     if table is not None:
         from kernlet.cli.rows import labelled_rows
 
-        X, y = labelled_rows(machine, table, target)
+        # a regressor is compared with itself where its table has no targets
+        required = machine.kind == "classifier"
+        X, y = labelled_rows(machine, table, target, required=required)
+        y = None if machine.kind == "novelty" else y
     say(f"compressing {machine.expansion.n_centers:,} centers")
     with plain_warnings():
         small = compress(machine, size, X, y, scoring=metric, random_state=seed)
@@ -73,11 +74,15 @@ def _print_record(facts: Compression, remedy: str) -> None:
     _, *lines = str(facts).splitlines()
     for line in lines:
         click.echo(" ".join(line.split()))
-    if facts.accuracy_before is None or facts.accuracy_after is None:
+    name, before, after = "accuracy", facts.accuracy_before, facts.accuracy_after
+    if facts.kind == "regressor" and facts.scoring == "r2":
+        name, before, after = "R2", facts.score_before, facts.score_after
+    if before is None or after is None:
         return
-    lost = facts.accuracy_before - facts.accuracy_after
+    lost = before - after
     if lost > _LARGEST_LOSS:
+        by = f"{lost:.3f}" if name == "R2" else f"{100 * lost:.1f} points"
         click.echo(
-            f"accuracy falls by {100 * lost:.1f} points: give {remedy}, or train a small machine "
-            "with kernlet fit, which often does better"
+            f"{name} falls by {by}: give {remedy}, or train a small machine with kernlet fit, "
+            "which often does better"
         )

@@ -322,7 +322,7 @@ def _report(machine: Any, model: Any, rows: Any, folder: Path) -> None:
 def _compress(machine: Any, model: Any, rows: Any, folder: Path) -> None:
     import kernlet
 
-    if model.kind == "classifier":
+    if model.kind in ("classifier", "regressor", "novelty"):
         kernlet.compress(machine, 2, random_state=0)
 
 

@@ -85,7 +85,7 @@ class ValidationData:
     original predicts and ``probabilities`` those that it gives, ``codes`` the classes of y where
     it is given, ``is_held_out`` a mask, ``scorer`` replaces the accuracy, ``held_out_only``
     whether other rows have trained the original and may not judge it. Of a regressor,
-    ``original`` are its outputs, ``targets`` those of y where it is given, and ``variances`` those
+    ``original`` are its outputs, ``targets`` those of y where it is given, and ``deviations`` those
     of what it is compared with, which R2 is relative to.
     """
 
@@ -99,7 +99,7 @@ class ValidationData:
     probabilities: Floats | None = None
     held_out_only: bool = False
     targets: Floats | None = None
-    variances: Floats | None = None
+    deviations: Floats | None = None
 
     @classmethod
     def of(
@@ -143,9 +143,9 @@ class ValidationData:
         if probabilities is None and model.temperature is not None:
             probabilities = model.probabilities(outputs)
         original: Any = outputs
-        variances, labels = None, targets
+        deviations, labels = None, targets
         if model.kind == "regressor":
-            variances = _variances(outputs if targets is None else targets, weights)
+            deviations = _deviations(outputs if targets is None else targets, weights)
             labels = targets[:, 0] if targets is not None and model.is_flat else targets
         else:
             original = model.codes(outputs)
@@ -161,7 +161,7 @@ class ValidationData:
             probabilities,
             held_out_only,
             targets,
-            variances,
+            deviations,
         )
         scorer = data.scorer
         return data if scorer is None else data._with_defined_scorer(model, scorer.name)
@@ -179,7 +179,7 @@ class ValidationData:
             return self
         warn_user(
             f"The score {name} is not defined on the held-out rows, which may lack a class; the "
-            f"{'R2' if self.variances is not None else 'accuracy'} chooses instead. Give more "
+            f"{'R2' if self.deviations is not None else 'accuracy'} chooses instead. Give more "
             "rows, of every class.",
             UserWarning,
         )
@@ -197,9 +197,10 @@ class ValidationData:
         self, model: Model, outputs: Floats, rows: Indices, with_error: bool
     ) -> Quality:
         weights = self.weights[rows]
-        if self.variances is not None:
+        if self.deviations is not None:
             if self.scorer is None:
-                return row_mean(self._shares_explained(outputs, rows), weights)
+                shares = self._shares_explained(outputs, rows)
+                return row_mean(shares, weights / (weights.max() or 1.0))
             numbers = NumberPredictions(model.scores(outputs))
             return self.scorer.quality(numbers, rows, with_error=with_error)
         codes = model.codes(outputs)
@@ -217,8 +218,8 @@ class ValidationData:
     def _shares_explained(self, outputs: Floats, rows: Indices) -> Floats:
         """1 - (f - t)^2 / variance of each row, the mean of the outputs: R2 is the mean of rows."""
         truth = self.original if self.targets is None else self.targets
-        assert self.variances is not None
-        return 1.0 - np.mean((outputs - truth[rows]) ** 2 / self.variances, axis=1)
+        assert self.deviations is not None
+        return 1.0 - np.mean(_squares(outputs - truth[rows], self.deviations), axis=1)
 
     @property
     def accepted_loss(self) -> float:
@@ -284,11 +285,19 @@ def _checked_targets(model: Model, y: Any) -> Floats:
     return values
 
 
-def _variances(values: Floats, weights: Floats) -> Floats:
-    """Of each column; 1 where it is constant."""
-    mean = weights @ values / weights.sum()
-    variances = weights @ (values - mean) ** 2 / weights.sum()
-    return np.where(variances > 0, variances, 1.0)
+def _deviations(values: Floats, weights: Floats) -> Floats:
+    """Of each column; 1 where it is constant. Squares of large numbers would overflow."""
+    shares, sizes = weights / weights.sum(), np.abs(values).max(axis=0)
+    units = np.where(sizes > 0, sizes, 1.0)
+    scaled = values / units
+    deviations = units * np.sqrt(shares @ (scaled - shares @ scaled) ** 2)
+    return np.where(deviations > 0, deviations, 1.0)
+
+
+def _squares(errors: Floats, units: Floats) -> Floats:
+    """Squares of errors in given units, at most 1e100: rows that overflow must not be NaN."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.fmin(np.abs(errors / units), 1e50) ** 2
 
 
 # -- The algorithm -----------------------------------------------------------------------------
@@ -375,8 +384,8 @@ def _measured(model: Model, small: Model, data: ValidationData) -> dict[str, Any
 def _measured_numbers(model: Model, small: Model, data: ValidationData) -> dict[str, Any]:
     every = np.arange(len(data.weights))
     outputs = data.outputs(small, every)
-    errors = np.mean((outputs - data.original) ** 2, axis=0)
-    same = 1 - np.mean(errors / _variances(data.original, np.ones(len(every))))
+    deviations = _deviations(data.original, np.ones(len(every)))
+    same = 1 - np.mean(_squares(outputs - data.original, deviations))
     measured: dict[str, Any] = {"n_rows": len(every), "agreement": float(same)}
     if data.targets is not None:
         measured["scoring"] = "r2" if data.scorer is None else data.scorer.name

@@ -19,7 +19,7 @@ from sklearn.base import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils import _safe_indexing, check_array, check_random_state, indexable
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -36,7 +36,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.compression.choice import ValidationData, choose_size, compress_model
 from kernlet.compression.record import Compression, TriedSize
 from kernlet.expansion import KernelExpansion
-from kernlet.input_errors import check_number_types, explained
+from kernlet.input_errors import check_number_types, explained, numeric_targets
 from kernlet.model.convert import summary_of, unwrapped
 from kernlet.model.model import Kind, Model, as_classifier, probability_method
 from kernlet.model.scoring import SCORING_CONSTRAINTS
@@ -217,6 +217,19 @@ def _checked_weights(name: str, value: Any, X: Any) -> Any:
     """Weights of rows, which SVC takes even if negative; other parameters of a fit as they are."""
     is_weight = name.rpartition("__")[2] == "sample_weight" and value is not None
     return check_weights(value, X) if is_weight else value
+
+
+def _check_numbers(y: Any) -> None:
+    """Refuse targets that are not finite numbers."""
+    values = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    if values.dtype.kind == "O":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "y holds values that are not numbers, and a regression needs numbers."
+            ) from None
+    numeric_targets(values)
 
 
 def _warn_of_many_rows(estimator: Any, X: Any) -> None:
@@ -697,6 +710,8 @@ class CompressedRegressor(RegressorMixin, _Compressed):
         -------
         self : object
         """
+        if y is not None:  # else the estimator says what it needs
+            _check_numbers(y)
         return self._fit(X, y, params)
 
     def predict(self, X: Any) -> Floats:

@@ -60,6 +60,9 @@ def match(
     Time is n_rows * n_centers^2, memory one block of rows.
     """
     require_mercer(kernel, "Matching decision values")
+    # Sums over the rows would overflow before the values do. A power of 2 changes no digit.
+    unit = 2.0 ** np.floor(np.log2(np.abs(values).max(initial=0.0) or 1.0))
+    values = values / unit
     gram = Gram(kernel, X, centers)
     n = centers.shape[0]
     normal, right = np.zeros((n + 1, n + 1)), np.zeros((n + 1, values.shape[1]))
@@ -72,7 +75,7 @@ def match(
         right += weighted.T @ values[rows]
     normal[:n, :n] += ridge * len(gram.x) * kernel_matrix(kernel, centers, centers)
     solved = jittered_solve(normal, right, _NORMAL_RIDGE * np.trace(normal) / n).T
-    return KernelExpansion(kernel, centers, solved[:, :n], solved[:, n])
+    return KernelExpansion(kernel, centers, unit * solved[:, :n], unit * solved[:, n])
 
 
 def refit(

@@ -64,8 +64,9 @@ def save(model: Any, path: str | PathLike[str], X: Any = None, y: Any = None) ->
     Parameters
     ----------
     model : fitted estimator, KernelExpansion or the path of a LIBSVM model file
-        A kernlet estimator, an SVC or NuSVC, a OneVsRestClassifier or OneVsOneClassifier of
-        them, or a Pipeline that ends in one of these. Its imputers, one-hot and ordinal encoders,
+        A kernlet estimator, an SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge or
+        GaussianProcessRegressor (its mean), a OneVsRestClassifier or OneVsOneClassifier, or a
+        Pipeline that ends in one of these. Its imputers, one-hot and ordinal encoders,
         scalers, selectors and linear maps such as PCA are saved too, also from a
         ColumnTransformer.
     path : str or path

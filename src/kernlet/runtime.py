@@ -39,9 +39,9 @@ class Machine:
 
     Attributes
     ----------
-    kind : {"classifier", "regressor", "transformer", "expansion"}
+    kind : {"classifier", "regressor", "novelty", "transformer", "expansion"}
     classes : ndarray of shape (n_classes,) or None
-        Of a classifier, in ascending order.
+        Of a classifier, in ascending order; [-1, 1] of a novelty detector.
     feature_names : tuple of str or None
         Names of the columns, where they are known.
     n_features : int
@@ -59,6 +59,8 @@ class Machine:
     def predict(self, X: Any) -> Any:
         """Labels of a classifier, targets of a regressor; decision values of other machines.
 
+        Of a novelty detector, 1 for inliers and -1 for outliers.
+
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features), or a table
@@ -68,7 +70,7 @@ class Machine:
         answers : ndarray of shape (n_rows,) or (n_rows, n_outputs)
         """
         outputs = self._outputs(X)
-        if self.kind == "classifier":
+        if self.classes is not None:
             return self.classes[self.model_.codes(outputs)]
         return self.model_.scores(outputs)
 
@@ -84,6 +86,12 @@ class Machine:
         values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
         """
         return self.model_.scores(self._outputs(X))
+
+    def score_samples(self, X: Any) -> Floats:
+        """Decision values of a novelty detector before its threshold was subtracted."""
+        if self.kind != "novelty":
+            raise AttributeError(f"A {self.kind} has no score_samples; a novelty detector does.")
+        return self.decision_function(X) + self.model_.offset
 
     @probability_method
     def predict_proba(self, X: Any) -> Floats:
@@ -168,7 +176,7 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Machine:
     Returns
     -------
     machine : Machine
-        Which has ``predict``, ``decision_function`` and ``predict_proba``.
+        Which has ``predict``, ``decision_function``, ``score_samples`` and ``predict_proba``.
 
     Raises
     ------

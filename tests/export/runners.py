@@ -22,7 +22,7 @@ from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
 from support.build_systems import sketch_answers
 from support.c_programs import compiled, run
-from support.exportable_models import classifier, regressor
+from support.exportable_models import classifier, detector, regressor
 from support.micropython_programs import run_micropython
 from support.node_programs import run_modules, values
 from support.rust_programs import rust_answers
@@ -42,8 +42,8 @@ class Case:
     def expected(self) -> np.ndarray:
         """What Python predicts: class numbers, or values of a regressor."""
         outputs = self.model.outputs(self.rows)
-        is_classifier = self.model.kind == "classifier"
-        return self.model.codes(outputs) if is_classifier else self.model.scores(outputs)
+        has_classes = self.model.classes is not None
+        return self.model.codes(outputs) if has_classes else self.model.scores(outputs)
 
 
 def require(*tools: str) -> None:
@@ -88,6 +88,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "binary": lambda: _case(classifier("compact two classes")),
     "svc": lambda: _case(classifier("svc")),
     "regressor": lambda: _case(regressor("unlike columns")),
+    "novelty": lambda: _case(detector("one class unlike columns")),
     "table": _table,
 }
 
@@ -107,9 +108,11 @@ def _c(arithmetic: str) -> Callable[[Case, Path], np.ndarray]:
     def predict(case: Case, folder: Path) -> np.ndarray:
         require("gcc")
         source = to_c(case.model, folder, X=case.rows, arithmetic=arithmetic)
-        is_classifier = case.model.kind == "classifier"
-        result = run(compiled(source), case.rows, is_classifier)
-        if is_classifier:
+        has_classes = case.model.classes is not None
+        result = run(compiled(source), case.rows, has_classes)
+        if case.model.kind == "novelty":  # 1 and -1, and not numbers of classes
+            return np.searchsorted(case.model.classes, result[0])
+        if has_classes:
             return result[0]
         header = source.files[0].read_text("utf-8")
         step = re.search(r"#define MODEL_SCORE_STEP (\S+)f", header)
@@ -126,7 +129,7 @@ def _onnx(case: Case, folder: Path) -> np.ndarray:
     )
     names = [output.name for output in session.get_outputs()]
     answer = dict(zip(names, session.run(None, {"X": np.float32(case.rows)}), strict=True))
-    if case.model.kind == "classifier":
+    if case.model.classes is not None:
         return np.searchsorted(case.model.classes, answer["label"])
     return answer["values"]
 
@@ -154,7 +157,7 @@ def _javascript(case: Case, folder: Path) -> np.ndarray:
         rows = np.array(values(run_modules(folder, [(path, [], cells)])[0]["encode"]))
     (result,) = run_modules(folder, [(path, rows, [])])
     predicted = values(result["predict"])
-    if case.model.kind == "classifier":
+    if case.model.classes is not None:
         return np.array([result["classes"].index(label) for label in predicted])
     return np.array(predicted)
 
@@ -163,8 +166,12 @@ def _rust(case: Case, folder: Path) -> np.ndarray:
     require("rustc")
     name = to_package(case.model, folder, "rust", X=case.rows).name
     answers = rust_answers(folder, [name], {name: case.rows[:0]}, {name: case.rows})
-    is_classifier = case.model.kind == "classifier"
-    return answers[f"{name}.float_class"][:, 0] if is_classifier else answers[f"{name}.values"]
+    has_classes = case.model.classes is not None
+    if not has_classes:
+        return answers[f"{name}.values"]
+    predicted = answers[f"{name}.float_class"][:, 0]
+    is_novelty = case.model.kind == "novelty"  # 1 and -1, and not numbers of classes
+    return np.searchsorted(case.model.classes, predicted) if is_novelty else predicted
 
 
 def _micropython(case: Case, folder: Path) -> np.ndarray:
@@ -181,7 +188,7 @@ def _micropython(case: Case, folder: Path) -> np.ndarray:
         "print(json.dumps([machine.predict(row) for row in json.load(open('rows.json'))]))\n"
     )
     predicted = json.loads(run_micropython(folder, "script.py"))
-    if case.model.kind == "classifier":
+    if case.model.classes is not None:
         classes = case.model.classes.tolist()
         return np.array([classes.index(label) for label in predicted])
     return np.array(predicted)
@@ -191,8 +198,8 @@ def _runtime(case: Case, folder: Path) -> np.ndarray:
     save(case.model, folder / "model.kernlet")
     rows = case.rows if case.table is None else case.table
     predicted = runtime.load(folder / "model.kernlet").predict(rows)
-    is_classifier = case.model.kind == "classifier"
-    return np.searchsorted(case.model.classes, predicted) if is_classifier else predicted
+    has_classes = case.model.classes is not None
+    return np.searchsorted(case.model.classes, predicted) if has_classes else predicted
 
 
 #: name -> a function that predicts, and its arithmetic

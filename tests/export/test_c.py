@@ -42,12 +42,14 @@ from support.c_programs import (
 )
 from support.exportable_models import (
     CLASSIFIERS,
+    DETECTORS,
     DIGITS,
     IRIS,
     IRIS_LABELS,
     REGRESSORS,
     TRANSFORMERS,
     classifier,
+    detector,
     regressor,
     transformer,
 )
@@ -155,6 +157,48 @@ def test_regressors(name, tmp_path):
     )
     assert source.rounding.agreement is None
     assert source.rounding.accuracy_after > 0.9999
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", DETECTORS)
+@pytest.mark.parametrize("arithmetic", ["float", "integer"])
+def test_novelty_detectors(name, arithmetic, tmp_path):
+    model, X = detector(name)
+    source = to_c(model, tmp_path, X=X, y=model.predict(X), arithmetic=arithmetic)
+    program = compiled(source)
+    assert (
+        "rows agree with Python" in subprocess.run([program], capture_output=True).stdout.decode()
+    )
+    labels, scores = run(program, X[:60], 1)
+    assert_array_equal(labels, np.where(scores[:, 0] >= 0, 1, -1))
+    assert set(labels) == {-1, 1}
+    expected = model.predict(X[:60])
+    if arithmetic == "float":
+        clear = np.abs(model.decision_function(X[:60])) > 2 * source.tolerance
+        assert_array_equal(labels[clear], expected[clear])
+    assert np.mean(labels == expected) > 0.9
+    header = source.files[0].read_text("utf-8")
+    assert "MODEL_CLASS_OUTLIER = -1" in header
+    assert "class_names" not in header
+    example = ["gcc", *STRICT, "example_model.c", "model.c", "-o", "example", "-lm"]
+    subprocess.run(example, cwd=tmp_path, check=True)
+    said = subprocess.run([tmp_path / "example"], capture_output=True, check=True).stdout
+    assert said.split()[0] in (b"inlier", b"outlier")
+
+
+@needs_gcc
+def test_nan_is_an_outlier(tmp_path):
+    model, X = detector("one class")
+    program = compiled(to_c(model, tmp_path, X=X))
+    labels, _ = run(program, np.full((1, 4), np.nan), 1)
+    assert labels == [-1]
+    assert "makes every score NaN and the class -1" in (tmp_path / "model.h").read_text()
+
+
+def test_labels_of_novelties_are_signs(tmp_path):
+    model, X = detector("one class")
+    with pytest.raises(ValueError, match="1 for inliers and -1 for outliers"):
+        to_c(model, tmp_path, X=X, y=np.zeros(len(X)))
 
 
 @needs_gcc

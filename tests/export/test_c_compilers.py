@@ -100,7 +100,7 @@ def shapes():
     for scheme in SCHEMES:
         for _ in range(4):
             yield random_model(rng, kind="classifier", scheme=scheme, scaler="columns"), "auto"
-    for kind in ("regressor", "transformer", "expansion"):
+    for kind in ("regressor", "transformer", "expansion", "novelty"):
         yield random_model(rng, kind=kind), "auto"
     yield table_model(), "auto"
     same = ColumnEncoding((OrdinalColumn("x", ("a",), (0.0,), 0.0, 0.0),))  # whatever the cell

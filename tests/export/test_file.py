@@ -5,10 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
+from sklearn.base import clone, is_outlier_detector
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
@@ -21,6 +21,7 @@ from kernlet.model.model import Model, as_model
 from kernlet.tables.encode import ColumnEncoding
 from support.exportable_models import (
     CLASSIFIERS,
+    DETECTORS,
     DIGITS,
     IRIS,
     IRIS_LABELS,
@@ -28,6 +29,7 @@ from support.exportable_models import (
     REGRESSORS,
     TRANSFORMERS,
     classifier,
+    detector,
     regressor,
     transformer,
 )
@@ -59,6 +61,19 @@ def test_a_regressor_comes_back_as_it_was(name, tmp_path):
     loaded = again(model, tmp_path)
     assert_allclose(loaded.predict(X), model.predict(X), rtol=1e-9)
     assert loaded.score(X, model.predict(X)) > 0.999
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_a_novelty_detector_comes_back_as_it_was(name, tmp_path):
+    model, X = detector(name)
+    loaded = again(model, tmp_path)
+    assert_array_equal(loaded.predict(X), model.predict(X))
+    assert_allclose(loaded.decision_function(X), model.decision_function(X), rtol=1e-9, atol=1e-9)
+    assert_allclose(loaded.score_samples(X), model.score_samples(X), rtol=1e-9, atol=1e-9)
+    assert loaded.offset_ == (model[-1] if isinstance(model, Pipeline) else model).offset_
+    assert is_outlier_detector(loaded)
+    with pytest.raises(ValueError, match="only a classifier"):
+        kernlet.save(loaded, tmp_path / "other.kernlet", X, np.ones(len(X)))
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)

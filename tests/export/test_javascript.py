@@ -18,9 +18,11 @@ from kernlet.tables.dates import DATE_ORDERS, DATE_PARTS, DateColumn
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn, OrdinalColumn
 from support.exportable_models import (
     CLASSIFIERS,
+    DETECTORS,
     REGRESSORS,
     TRANSFORMERS,
     classifier,
+    detector,
     regressor,
     transformer,
 )
@@ -30,6 +32,7 @@ from support.random_machines import KERNELS, MAPS, SCHEMES, SHAPES, random_compa
 
 pytestmark = needs_node
 MADE = [*((classifier, name) for name in CLASSIFIERS), *((regressor, name) for name in REGRESSORS)]
+MADE += [(detector, name) for name in DETECTORS]
 MADE += [(transformer, name) for name in TRANSFORMERS]
 
 
@@ -72,7 +75,7 @@ def agree(model, rows, outputs, result):
     if not model.votes:
         assert_allclose(scores[clear], python[clear], rtol=share, atol=share * size)
     predicted = values(result["predict"])
-    if model.kind != "classifier":
+    if model.classes is None:
         flat = model.kind == "regressor" and model.is_flat
         assert np.array_equal(predicted, scores[:, 0] if flat else scores)
         assert {a["error"] for a in result["probabilities"]} == {
@@ -118,6 +121,7 @@ def test_random_machines(tmp_path):
     fixed = [{"kernel": kernel, "formats": ()} for kernel in dict.fromkeys(KERNELS)]
     fixed += [{"map": map} for map in MAPS]
     fixed += [{"kind": "classifier", "scheme": scheme} for scheme in SCHEMES for _ in range(12)]
+    fixed += [{"kind": "novelty"}] * 6
     fixed += [{"scaler": "matrix", "formats": ()}] + [{}] * 90
     models = filter(keeps_digits, [random_model(rng, **options) for options in fixed])
     exportable = [(model, likely_rows(model, 12)) for model in models]

@@ -35,12 +35,14 @@ from kernlet.tables.encode import ColumnEncoding
 from support.exportable_models import (
     CLASSIFIERS,
     COMPACT,
+    DETECTORS,
     IRIS,
     IRIS_LABELS,
     IRIS_NAMES,
     REGRESSORS,
     TRANSFORMERS,
     classifier,
+    detector,
     regressor,
     transformer,
 )
@@ -90,6 +92,17 @@ def test_regressors(name):
     model, X = regressor(name)
     found = run(to_onnx(model, X=X), X)
     assert_allclose(found["values"], model.predict(X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_novelty_detectors(name):
+    model, X = detector(name)
+    found = run(to_onnx(model, X=X), X)
+    values = model.decision_function(X)
+    assert found["label"].dtype == np.int64
+    assert_allclose(found["scores"], values, atol=1e-4 * np.abs(values).max())
+    clear = clear_rows(as_model(model), as_model(model).outputs(X))
+    assert_array_equal(found["label"][clear], model.predict(X)[clear])
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)

@@ -29,6 +29,7 @@ struct SerialPort {
     int read() { const int letter = next; next = getchar(); return letter; }
     void print(const char *text) { printf("%s", text); }
     void print(char letter) { printf("%c", letter); }
+    void print(int number) { printf("%d", number); }
     void print(double value, int digits) { printf("%.*f", digits, value); }
     void println() { printf("\n"); }
     void println(const char *text) { printf("%s\n", text); }
@@ -151,7 +152,7 @@ def sketch_answers(package, case):
     sent = "".join(f"{line}\n" for line in _serial_lines(case))
     first, *answers = sketch_lines(package, sent)
     assert first in answers  # that of the row in the sketch
-    if case.model.kind != "classifier":
+    if case.model.classes is None:
         return np.array([line.split() for line in answers], dtype=float)
     # a class may have spaces in its name; scores have none
     n_scores = np.size(case.model.scores(case.model.outputs(case.rows[:1])))

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
-from sklearn.svm import SVC, NuSVC
+from sklearn.svm import SVC, NuSVC, OneClassSVM
 
 from kernlet import (
     MMDA,
@@ -143,6 +143,18 @@ REGRESSORS = {
     ),
 }
 
+DETECTORS = {
+    "one class": lambda: (OneClassSVM(nu=0.2, gamma=0.5).fit(IRIS), IRIS),
+    "one class unlike columns": lambda: (
+        make_pipeline(StandardScaler(), OneClassSVM(nu=0.2)).fit(UNLIKE),
+        UNLIKE,
+    ),
+    "one class sparse": lambda: (
+        OneClassSVM(nu=0.3, kernel="poly", gamma=0.001).fit(sparse.csr_array(DIGITS[::4])),
+        DIGITS,
+    ),
+}
+
 TRANSFORMERS = {
     "margin": lambda: (MMDA(2, n_landmarks=40, random_state=0).fit(IRIS, IRIS_NAMES), IRIS),
     "fisher": lambda: (
@@ -166,6 +178,13 @@ def regressor(name):
     if ("r", name) not in _made:
         _made["r", name] = REGRESSORS[name]()
     return _made["r", name]
+
+
+def detector(name):
+    """A fitted novelty detector and its rows, made once a process."""
+    if ("n", name) not in _made:
+        _made["n", name] = DETECTORS[name]()
+    return _made["n", name]
 
 
 def transformer(name):

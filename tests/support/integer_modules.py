@@ -98,9 +98,10 @@ def expected_answers(module: Any, inputs: Any, floats: Any) -> dict[str, Any]:
     answers = {"scores": scores, "from_floats": machine.quantized(floats)}
     if machine.counts is not None:
         answers["from_counts"] = machine.counted(inputs)
-    if model.kind != "classifier":
+    if model.classes is None:
         return answers
-    answers["class_of"] = module.codes(scores)[:, None]
+    codes = module.codes(scores)[:, None]
+    answers["class_of"] = model.classes[codes] if model.kind == "novelty" else codes
     if module.probabilities is not None:
         is_pairs, is_two = model.scheme == "one vs one", len(model.classes) == 2
         values = pair_sums(scores, len(model.classes)) if is_pairs else scores

@@ -64,6 +64,8 @@ def random_model(rng, *, formats=None, **fixed):
 
 def _sizes(rng, kind, scheme):
     """Numbers of classes and of outputs."""
+    if kind == "novelty":
+        return 2, 1
     if kind != "classifier":
         return 0, int(rng.choice([1, 1, 2, 5, 30]))
     n_classes = 2 if scheme == "one output" else int(rng.choice([2, 3, 3, 4, 7, 12, 50]))

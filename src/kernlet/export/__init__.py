@@ -9,7 +9,12 @@ if TYPE_CHECKING:
     from kernlet.export.file import ModelFileError, load, save
     from kernlet.export.limits import DeviceCost, DeviceLimits
     from kernlet.export.onnx import to_onnx
-    from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
+    from kernlet.export.predictors import (
+        LoadedClassifier,
+        LoadedNoveltyDetector,
+        LoadedRegressor,
+        LoadedTransformer,
+    )
     from kernlet.export.skl2onnx import register_skl2onnx
     from kernlet.export.targets import Package, to_package
     from kernlet.model.model import Model, as_model
@@ -20,6 +25,7 @@ __all__ = [
     "DeviceCost",
     "DeviceLimits",
     "LoadedClassifier",
+    "LoadedNoveltyDetector",
     "LoadedRegressor",
     "LoadedTransformer",
     "Model",
@@ -43,6 +49,7 @@ _HOMES = {
     "DeviceCost": "kernlet.export.limits",
     "DeviceLimits": "kernlet.export.limits",
     "LoadedClassifier": "kernlet.export.predictors",
+    "LoadedNoveltyDetector": "kernlet.export.predictors",
     "LoadedRegressor": "kernlet.export.predictors",
     "LoadedTransformer": "kernlet.export.predictors",
     "Model": "kernlet.model.model",

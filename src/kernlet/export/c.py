@@ -295,7 +295,7 @@ def require_float32(rounded: Model, tables: Tables, rows: Floats) -> tuple[Float
     sample = sample[clear_of_thresholds(rounded, sample)]
     exact = rounded.outputs(sample.astype(np.float64))
     outputs, sizes = tables.outputs(sample)
-    same = rounded.kind != "classifier" or same_classes(
+    same = rounded.classes is None or same_classes(
         rounded, exact, rounded.codes(outputs), rounded.codes(exact)
     )
     error = require_close("code", outputs.astype(np.float64), exact, same, FLOAT32_TOLERANCE)
@@ -420,7 +420,7 @@ class _FloatCode(Interface):
         text = "A feature that is NaN makes every score NaN"
         if self.model.classes is not None:
             outputs = np.full((1, self.expansion.n_outputs), np.nan)
-            text += f" and the class {self.model.codes(outputs)[0]}"
+            text += f" and the class {self.returned(self.model.codes(outputs))[0]}"
         if self.is_bounded:
             return f"{text}; all other features, infinite ones too, give finite scores."
         return f"{text}. Scores that do not fit in a float are infinite or NaN."
@@ -497,7 +497,7 @@ class _FloatCode(Interface):
         """Rows of the test program, and what Python computes for them."""
         outputs = self._exact(self.sample)
         chosen = np.arange(len(outputs))
-        if self.model.kind == "classifier":  # rows whose class float arithmetic cannot change
+        if self.model.classes is not None:  # rows whose class float arithmetic cannot change
             clear = clear_rows(self.model, outputs, 2 * self.tolerance)
             chosen = clear if len(clear) else chosen
         spaced = np.linspace(0, len(chosen) - 1, min(_TEST_ROWS, len(chosen)))
@@ -508,7 +508,7 @@ class _FloatCode(Interface):
         """Scores and classes of rows of features, as constants."""
         outputs = self._exact(rows)
         scores = self.model.scores(outputs).reshape(len(rows), -1)
-        codes = [] if self.model.classes is None else self.model.codes(outputs).tolist()
+        codes = [] if self.model.classes is None else self.returned(self.model.codes(outputs))
         return {
             "scores": [", ".join(map(c_float, row)) for row in scores],
             "classes": ", ".join(map(str, codes)),
@@ -523,7 +523,7 @@ class _FloatCode(Interface):
         clear = np.intersect1d(
             np.flatnonzero(tolerances <= self.tolerance), clear_of_thresholds(self.rounded, rows)
         )
-        if self.model.kind == "classifier":
+        if self.model.classes is not None:
             clear = np.intersect1d(clear, clear_rows(self.model, exact, 2 * self.tolerance))
         return clear
 

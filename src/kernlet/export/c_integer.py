@@ -281,7 +281,7 @@ class IntegerCode(Interface):
         return self._answers(self.machine.scores(self.machine.quantized(rows)))
 
     def _answers(self, scores: Any) -> dict[str, Any]:
-        codes = self.module.codes(scores).tolist() if self.module.is_classifier else []
+        codes = self.returned(self.module.codes(scores)) if self.module.has_classes else []
         return {
             "scores": [", ".join(_entries("int32_t", row)) for row in scores],
             "classes": ", ".join(map(str, codes)),

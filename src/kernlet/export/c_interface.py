@@ -148,6 +148,8 @@ class Interface:
     @property
     def classes(self) -> list[tuple[str, str]]:
         """Constants and names of the classes."""
+        if self.is_novelty:
+            return [(f"{self.macro}_CLASS_OUTLIER", "-1"), (f"{self.macro}_CLASS_INLIER", "1")]
         return self._constants("CLASS", self.class_names)
 
     def _constants(self, kind: str, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -230,8 +232,17 @@ class Interface:
         raise NotImplementedError
 
     @property
+    def is_novelty(self) -> bool:
+        """Whether it predicts 1 or -1 instead of the number of a class."""
+        return self.model.kind == "novelty"
+
+    def returned(self, codes: Indices) -> list[int]:
+        """What the code returns for rows of these class numbers."""
+        return (self.model.classes[codes] if self.is_novelty else codes).tolist()
+
+    @property
     def class_names(self) -> list[str]:
-        """Names of the classes; none unless it is a classifier."""
+        """Names of the classes; none unless it predicts one."""
         return [] if self.model.classes is None else [str(c) for c in self.model.classes.tolist()]
 
     @property
@@ -249,6 +260,8 @@ class Interface:
             return "The features of a row."
         if model.kind == "expansion":
             return "The outputs of the machine."
+        if self.is_novelty:
+            return "There is one score, how normal the row is: negative for outliers."
         if self.n_scores == 1:
             return "There is one score, positive for class 1."
         if model.scheme == "one vs one" and not model.votes:

@@ -285,7 +285,8 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
 
     Returns
     -------
-    machine : LoadedClassifier, LoadedRegressor, LoadedTransformer or KernelExpansion
+    machine : LoadedClassifier, LoadedRegressor, LoadedNoveltyDetector, LoadedTransformer or \
+            KernelExpansion
         A fitted predictor; a bare expansion is returned as one.
 
     Raises

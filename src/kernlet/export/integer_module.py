@@ -20,6 +20,7 @@ from kernlet.integer.machine import (
     bound_lines,
     integer_codes,
 )
+from kernlet.model.describe import kind_in_words
 from kernlet.model.model import Model
 
 _TEST_ROWS = 8
@@ -83,9 +84,14 @@ class IntegerModule:
         return cls(name, model, tables, machine, rounding, rows, rounded, storage)
 
     @property
-    def is_classifier(self) -> bool:
-        """Whether it predicts a class."""
-        return self.model.kind == "classifier"
+    def has_classes(self) -> bool:
+        """Whether it predicts a class, or 1 or -1 as novelty detectors do."""
+        return self.model.classes is not None
+
+    @property
+    def is_novelty(self) -> bool:
+        """Whether it predicts 1 or -1."""
+        return self.model.kind == "novelty"
 
     @property
     def class_names(self) -> list[str]:
@@ -95,10 +101,9 @@ class IntegerModule:
     @property
     def sentence(self) -> str:
         """What the machine is."""
-        what = f"{len(self.model.classes)} classes" if self.is_classifier else self.model.kind
         return (
             f"A kernel machine of {self.machine.centers.shape[0]} centers for "
-            f"{self.machine.n_features} features ({what}), in integers."
+            f"{self.machine.n_features} features ({kind_in_words(self.model)}), in integers."
         )
 
     @property
@@ -118,7 +123,7 @@ class IntegerModule:
     def probabilities(self) -> Probabilities | None:
         """How scores become probabilities, where the model has them."""
         model = self.model
-        if not self.is_classifier or not model.temperature:
+        if not self.has_classes or not model.temperature:
             return None
         return Probabilities.of(self.machine.score_step, model.temperature, model.offset)
 
@@ -157,8 +162,9 @@ class IntegerModule:
 
     @property
     def test_classes(self) -> list[int]:
-        """The numbers of their classes."""
-        return self.codes(np.array(self.test_scores)).tolist()
+        """The numbers of their classes, or 1 and -1."""
+        codes = self.codes(np.array(self.test_scores))
+        return (self.model.classes[codes] if self.is_novelty else codes).tolist()
 
     def codes(self, scores: Any) -> Any:
         """The numbers of the classes of rows of scores."""

@@ -61,7 +61,9 @@ class _MicroPython(IntegerModule):
     @property
     def example_answer(self) -> str:
         """What it is for."""
-        return "a class" if self.is_classifier else "a value"
+        if self.is_novelty:
+            return "1, or -1 for an outlier"
+        return "a class" if self.has_classes else "a value"
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -73,7 +75,7 @@ class _MicroPython(IntegerModule):
             "n_centers": machine.centers.shape[0],
             "rank": machine.centers.shape[1],
             "n_entries": machine.coef.shape[1],
-            "classes": model.classes.tolist() if self.is_classifier else None,
+            "classes": model.classes.tolist() if self.has_classes else None,
             "scheme": model.scheme,
             "break_ties": bool(model.break_ties),
             "is_flat": bool(model.is_flat) and model.kind == "regressor",

@@ -131,6 +131,7 @@ _CHECKED_ROWS = 2000
 OUTPUT_NAMES = {
     "classifier": "scores",
     "expansion": "scores",
+    "novelty": "scores",
     "regressor": "values",
     "transformer": "features",
 }
@@ -157,7 +158,8 @@ def to_onnx(model: Any, *, X: Any = None, check: bool = True) -> Any:
     graph : onnx.ModelProto
         Input ``X``: float32, (n_rows, n_features). Outputs of a classifier: ``label``, ``scores``
         as ``decision_function`` gives them and, where the machine has them, ``probabilities``. Of a
-        regressor: ``values``; of an expansion: ``scores``.
+        novelty detector: ``label``, 1 or -1, and ``scores``. Of a regressor: ``values``; of an
+        expansion: ``scores``.
 
     Raises
     ------
@@ -208,7 +210,7 @@ def check_graph(proto: Any, model: Model, X: Any = None) -> float:
     results = dict(zip(names, session.run(None, {"X": rows}), strict=True))
     outputs = model.outputs(rows.astype(np.float64))
     expected, scores = model.scores(outputs), results[OUTPUT_NAMES[model.kind]]
-    same = model.kind != "classifier" or same_classes(
+    same = model.classes is None or same_classes(
         model, outputs, results["label"], model.classes[model.codes(outputs)]
     )
     if not np.isfinite(results.get("probabilities", 0.0)).all():
@@ -217,14 +219,14 @@ def check_graph(proto: Any, model: Model, X: Any = None) -> float:
             "with a StandardScaler in front."
         )
     # A vote jumps by 1 where an output changes its sign, so that votes cannot be compared.
-    tolerance = np.inf if model.kind == "classifier" and model.votes else FLOAT32_TOLERANCE
+    tolerance = np.inf if model.classes is not None and model.votes else FLOAT32_TOLERANCE
     return require_close("graph", scores, expected, same, tolerance)
 
 
 def add_model(graph: Graph, model: Model, x: str) -> None:
     """Everything from rows to predictions."""
     outputs = add_outputs(graph, model, x)
-    if model.kind != "classifier":
+    if model.classes is None:
         is_flat, name = model.kind == "regressor" and model.is_flat, OUTPUT_NAMES[model.kind]
         width = None if is_flat else model.expansion.n_outputs
         graph.output(name, graph.flat(outputs) if is_flat else outputs, width)

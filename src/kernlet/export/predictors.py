@@ -9,6 +9,7 @@ from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
+    OutlierMixin,
     RegressorMixin,
     TransformerMixin,
 )
@@ -147,6 +148,27 @@ class LoadedRegressor(RegressorMixin, LoadedPredictor):
         return self.model.scores(self._outputs(X))
 
 
+class LoadedNoveltyDetector(OutlierMixin, LoadedPredictor):
+    """A novelty detector from a file; see :class:`LoadedPredictor`."""
+
+    @property
+    def offset_(self) -> float:
+        """What ``score_samples`` exceeds ``decision_function`` by."""
+        return self.model.offset
+
+    def decision_function(self, X: Any) -> Floats:
+        """How normal rows are: negative for outliers."""
+        return self.model.scores(self._outputs(X))
+
+    def score_samples(self, X: Any) -> Floats:
+        """The same before the threshold ``offset_`` was subtracted."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> Any:
+        """1 for inliers, where ``decision_function`` is at least 0, and -1 for outliers."""
+        return self.model.classes[self.model.codes(self._outputs(X))]
+
+
 class LoadedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadedPredictor):
     """A transformer from a file; see :class:`LoadedPredictor`."""
 
@@ -163,5 +185,6 @@ class LoadedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Loade
 PREDICTORS = {
     "classifier": LoadedClassifier,
     "regressor": LoadedRegressor,
+    "novelty": LoadedNoveltyDetector,
     "transformer": LoadedTransformer,
 }

@@ -82,7 +82,9 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
     targets = None if y is None else np.asarray(y)[:_LARGEST_COMPARISON]
     if targets is not None and len(targets) != len(rows):
         raise ValueError(f"y has {len(targets)} labels for {len(rows)} rows of X.")
-    if model.kind == "classifier":
+    if model.kind == "novelty" and targets is not None and not np.isin(targets, (-1, 1)).all():
+        raise ValueError("y of a novelty detector is 1 for inliers and -1 for outliers.")
+    if model.classes is not None:
         codes = model.codes(before), model.codes(after)
         agreement = float(np.mean(codes[0] == codes[1]))
         if targets is not None:

@@ -7,15 +7,15 @@ from typing import Any
 
 import kernlet
 from kernlet.export.onnx import OUTPUT_NAMES, Graph, add_model, label_array, require
-from kernlet.export.predictors import LoadedClassifier, LoadedRegressor, LoadedTransformer
+from kernlet.export.predictors import PREDICTORS
 from kernlet.model.model import as_model
 
 
 def register_skl2onnx() -> None:
     """Register a converter for every kernlet estimator with skl2onnx.
 
-    A classifier gives ``label`` and ``probabilities`` or, where it has none, ``scores``; a
-    regressor gives ``values``. Calling it twice does no harm.
+    A classifier gives ``label`` and ``probabilities`` or, where it has none, ``scores``, as a
+    novelty detector does; a regressor gives ``values``. Calling it twice does no harm.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def register_skl2onnx() -> None:
     names = [name for name in kernlet.__all__ if name[0].isupper()]
     kinds = [getattr(kernlet, name) for name in names]
     kinds = [kind for kind in kinds if hasattr(kind, "predict") or hasattr(kind, "transform")]
-    for kind in [*kinds, LoadedClassifier, LoadedRegressor, LoadedTransformer]:
+    for kind in [*kinds, *PREDICTORS.values()]:
         skl2onnx.update_registered_converter(
             kind, f"Kernlet{kind.__name__}", _shapes, _convert, parser=_parse, overwrite=True
         )
@@ -53,7 +53,7 @@ def _output_types(model: Any) -> dict[str, Any]:
     from skl2onnx.common import data_types
 
     model, several = as_model(model), data_types.FloatTensorType([None, None])
-    if model.kind != "classifier":
+    if model.classes is None:
         is_wide = model.kind == "transformer"
         return {OUTPUT_NAMES[model.kind]: several if is_wide else data_types.FloatTensorType()}
     label_types = {
@@ -79,7 +79,7 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     if steps:
         for _, step in steps:
             inputs = _parse._parse_sklearn(scope, step, inputs, custom_parsers)
-        model = LoadedClassifier(replace(model.model_, steps=()))
+        model = PREDICTORS[model.model_.kind](replace(model.model_, steps=()))
     operator = scope.declare_local_operator(f"Kernlet{type(model).__name__}", model)
     operator.inputs.extend(inputs)
     for name, kind in _output_types(model).items():

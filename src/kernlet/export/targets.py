@@ -27,6 +27,7 @@ from kernlet.export.rounding import clear_rows, feature_rows, has_cells, likely_
 from kernlet.export.rust import rust
 from kernlet.integer.machine import bound_lines
 from kernlet.kernels.base import as_float32, c_float
+from kernlet.model.describe import kind_in_words
 from kernlet.model.model import Model, as_model
 
 # A target is one entry of TARGETS: what it writes, in which arithmetic, and the function that makes
@@ -255,17 +256,22 @@ class _Contents:
         return self.source.arithmetic == "integer"
 
     @property
-    def is_classifier(self) -> bool:
-        """Whether it predicts a class."""
-        return self.model.kind == "classifier"
+    def has_classes(self) -> bool:
+        """Whether it predicts a class, or 1 or -1 as novelty detectors do."""
+        return self.model.classes is not None
+
+    @property
+    def is_novelty(self) -> bool:
+        """Whether it predicts 1 or -1."""
+        return self.model.kind == "novelty"
 
     @property
     def sentence(self) -> str:
         """What the package is, for its manifest."""
-        what = f"{len(self.model.classes)} classes" if self.is_classifier else self.model.kind
         return (
             f"A kernel machine of {self.model.expansion.n_centers} centers for "
-            f"{self.model.n_features} features ({what}), written by kernlet {__version__}."
+            f"{self.model.n_features} features ({kind_in_words(self.model)}), written by kernlet "
+            f"{__version__}."
         )
 
     @property
@@ -298,7 +304,7 @@ class _Contents:
     @cached_property
     def _number(self) -> int:
         """The first row whose class no rounding changes, of those to choose from."""
-        if not self.is_classifier:
+        if not self.has_classes:
             return 0
         clear = clear_rows(self.model, self._outputs(as_float32(self.rows)), 2 * self.tolerance)
         return int(clear[0]) if len(clear) else 0
@@ -308,8 +314,9 @@ class _Contents:
 
     @property
     def code(self) -> int:
-        """The number of its class in Python."""
-        return int(self.model.codes(self._outputs(self.features))[0])
+        """The number of its class in Python; of a novelty detector 1 or -1."""
+        number = self.model.codes(self._outputs(self.features))[0]
+        return int(self.model.classes[number] if self.is_novelty else number)
 
     @property
     def value(self) -> float:
@@ -324,7 +331,9 @@ class _Contents:
     @property
     def about_row(self) -> str:
         """What Python makes of the row, as a comment."""
-        if not self.is_classifier:
+        if self.is_novelty:
+            return f"An {'inlier' if self.code > 0 else 'outlier'}, by Python."
+        if not self.has_classes:
             return f"A row for which Python computes {self.value:.6g}."
         return c_comment(f"A row of the class {self.model.classes[self.code]}, by Python.", 200)
 
@@ -347,7 +356,8 @@ class _Contents:
     @property
     def about_serial(self) -> str:
         """What to send to the example, and what comes back."""
-        answer = "the class and its scores" if self.is_classifier else "what is predicted"
+        answer = "the class and its scores" if self.has_classes else "what is predicted"
+        answer = "1 or, for an outlier, -1, and the score" if self.is_novelty else answer
         row = f"lines of {self.model.n_features} numbers, with spaces or commas between them"
         if self.fields:
             row = (

@@ -22,7 +22,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC, NuSVC
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
@@ -119,6 +119,22 @@ def _of_svc(model: Any) -> Model:
         break_ties=has_votes and bool(model.break_ties),
     )
     return with_probabilities_of(adopted, model) if len(model._probA) else adopted
+
+
+def _of_svr(model: Any) -> Model:
+    check_is_fitted(model)
+    return _of_estimator(model, _one_output(model), "regressor")
+
+
+def _of_one_class(model: Any) -> Model:
+    check_is_fitted(model)
+    return _of_estimator(model, _one_output(model), "novelty", offset=float(model.offset_[0]))
+
+
+def _one_output(model: Any) -> KernelExpansion:
+    """The expansion of a machine of LIBSVM without classes."""
+    kernel, vectors = _kernel_and_vectors(model)
+    return _merge_centers(kernel, vectors, as_dense(model.dual_coef_), model.intercept_)
 
 
 def svc_expansion(
@@ -299,6 +315,8 @@ _CONVERTERS: tuple[tuple[Any, Callable[[Any], Model]], ...] = (
     (FrozenEstimator, lambda model: _of_fitted(model.estimator)),
     (LibsvmModel, _of_libsvm),
     ((SVC, NuSVC), _of_svc),
+    ((SVR, NuSVR), _of_svr),
+    (OneClassSVM, _of_one_class),
     (CalibratedClassifierCV, _of_calibrated),
     (ExpansionClassifier, _of_kernlet_classifier),
     (ExpansionTransformer, lambda model: _of_outputs(model, "transformer")),

@@ -11,7 +11,15 @@ from kernlet.expansion import KernelExpansion
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rational_quadratic import RationalQuadratic
+from kernlet.model.model import Model
 from kernlet.quantization import QuantizedExpansion
+
+
+def kind_in_words(model: Model) -> str:
+    """What a model predicts, in a word or two."""
+    if model.kind == "classifier":
+        return f"{len(model.classes)} classes"
+    return "novelty detector" if model.kind == "novelty" else model.kind
 
 
 def describe(expansion: KernelExpansion, digits: int = 4) -> dict[str, str]:

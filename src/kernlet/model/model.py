@@ -43,12 +43,16 @@ from kernlet.warn import warn_caller
 # `votes` and `break_ties` say which of these the original did, so that a Model predicts what the
 # original predicts to the last bit, ties and zeros included.
 #
+# A novelty detector is "one output" with the classes -1 (outlier) and 1 (inlier): it predicts 1
+# where f >= 0, and -1 elsewhere, also where a feature is NaN. `offset` is scikit-learn's offset_:
+# score_samples = decision_function + offset.
+#
 # A prediction needs NumPy alone. What trains or converts a model imports scikit-learn and SciPy
 # in the functions that use them, so that kernlet.runtime can do without.
 
 #: What the outputs of an expansion mean (see above).
 Scheme = Literal["one output", "one vs rest", "one vs one"]
-Kind = Literal["classifier", "regressor", "transformer", "expansion"]
+Kind = Literal["classifier", "regressor", "novelty", "transformer", "expansion"]
 
 _LARGEST_SUM = 1e300  # three times this is finite
 
@@ -164,9 +168,11 @@ class Model:
     ----------
     expansion : KernelExpansion
         Over distinct centers.
-    kind : {"classifier", "regressor", "transformer", "expansion"}
+    kind : {"classifier", "regressor", "novelty", "transformer", "expansion"}
+        A novelty detector has one output f: its classes are -1 and 1, for f >= 0. The rule is
+        fixed: classes, scheme, votes, break_ties and temperature are set here.
     classes : ndarray of shape (n_classes,) or None
-        Of a classifier, in ascending order.
+        Of a classifier, in ascending order; [-1, 1] of a novelty detector.
     scheme : {"one output", "one vs rest", "one vs one"}
         What the outputs are: one for two classes, positive for ``classes[1]``; one per class;
         or one per pair i < j, positive for ``classes[i]``.
@@ -177,7 +183,8 @@ class Model:
     temperature : float or None
         Probabilities, where there are any, are those of (class scores - offset) / temperature.
     offset : float
-        Of two classes; see there.
+        Of two classes; see there. Of a novelty detector, what ``score_samples`` exceeds
+        ``decision_function`` by.
     scaler : AffineMap or None
         A shift and a scale per feature before the expansion and, behind PCA and the like, a matrix.
     encoding : ColumnEncoding or None
@@ -206,6 +213,15 @@ class Model:
     feature_names: tuple[str, ...] | None = None
     is_flat: bool = True
     summary: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind != "novelty":
+            return
+        if self.expansion.n_outputs != 1:
+            raise ValueError(f"A novelty detector has one output, not {self.expansion.n_outputs}.")
+        rule = {"classes": np.array([-1, 1]), "scheme": "one output", "votes": False}
+        for name, value in (rule | {"break_ties": False, "temperature": None}).items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"Model({self.kind}, {self.expansion!r})"
@@ -329,7 +345,7 @@ class Model:
 
     def scores(self, outputs: Floats) -> Floats:
         """What ``decision_function``, ``predict`` of a regressor or ``transform`` returns."""
-        if self.kind == "classifier":
+        if self.classes is not None:
             return decision_values(outputs, self.scheme, len(self.classes), self.votes)
         return outputs[:, 0] if self.kind == "regressor" and self.is_flat else outputs
 

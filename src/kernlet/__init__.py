@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernlet.squared.core_vector import CoreVectorClassifier
     from kernlet.squared.hull import HullPerceptronClassifier, Removal
     from kernlet.squared.mmda import MMDA
+    from kernlet.squared.novelty import CoreVectorNovelty
 
 __version__ = "0.1.0.dev0"
 
@@ -36,6 +37,7 @@ __all__ = [
     "CompactKernelRegressor",
     "CompressedClassifier",
     "CoreVectorClassifier",
+    "CoreVectorNovelty",
     "HullPerceptronClassifier",
     "KernelExpansion",
     "KernelFisherDiscriminant",
@@ -64,6 +66,7 @@ _HOMES = {
     "CompactKernelRegressor": "kernlet.compact.regressor",
     "CompressedClassifier": "kernlet.compression.compress",
     "CoreVectorClassifier": "kernlet.squared.core_vector",
+    "CoreVectorNovelty": "kernlet.squared.novelty",
     "HullPerceptronClassifier": "kernlet.squared.hull",
     "KernelExpansion": "kernlet.expansion",
     "KernelFisherDiscriminant": "kernlet.least_squares.fisher",

@@ -30,6 +30,7 @@ QUICK = [
     CompressedClassifier(SVC(), 2, max_iter=5),
     CompressedClassifier(SVC(), "auto", max_iter=5),
     kernlet.CoreVectorClassifier(),
+    kernlet.CoreVectorNovelty(),
     kernlet.HullPerceptronClassifier(),
     kernlet.KernelFisherDiscriminant(),
     kernlet.L1KernelClassifier(),

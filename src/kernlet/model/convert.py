@@ -35,7 +35,7 @@ from kernlet.kernels.laplacian import Laplacian
 from kernlet.model.calibration import with_probabilities_of
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.model.model import Kind, Model, as_classifier
-from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer
+from kernlet.sklearn_base import ExpansionClassifier, ExpansionDetector, ExpansionTransformer
 
 # LIBSVM stores, per support vector of class i, its n_classes - 1 duals against the other classes.
 # Here all pairs share one set of centers, and coef has one row per pair: n_classes / 2 times as
@@ -129,6 +129,11 @@ def _of_svr(model: Any) -> Model:
 def _of_one_class(model: Any) -> Model:
     check_is_fitted(model)
     return _of_estimator(model, _one_output(model), "novelty", offset=float(model.offset_[0]))
+
+
+def _of_detector(model: Any) -> Model:
+    check_is_fitted(model)
+    return _of_estimator(model, model.expansion_, "novelty", offset=float(model.offset_))
 
 
 def _one_output(model: Any) -> KernelExpansion:
@@ -319,6 +324,7 @@ _CONVERTERS: tuple[tuple[Any, Callable[[Any], Model]], ...] = (
     (OneClassSVM, _of_one_class),
     (CalibratedClassifierCV, _of_calibrated),
     (ExpansionClassifier, _of_kernlet_classifier),
+    (ExpansionDetector, _of_detector),
     (ExpansionTransformer, lambda model: _of_outputs(model, "transformer")),
     (OneVsRestClassifier, _of_one_vs_rest),
     (OneVsOneClassifier, _of_one_vs_one),

@@ -22,10 +22,10 @@ _MARGIN_ROUNDING = 1e-12  # a margin this near to 1 counts as 1
 #           such rows leave, and the smaller system is solved again
 #
 # Each round lowers the objective, and there are finitely many sets: the answer is exact. The first
-# five rounds of a call skip the ratio test: all rows with a_i <= 0 leave at once, which may take the
-# objective up but needs fewer factors (3 times faster with 2,500 rows inside). What makes
-# it fast is the Cholesky factor of Q_II, which is kept between rounds and calls: rows that enter
-# append lines to it, rows that leave make only the lines below the first of them wrong. Each call
+# five rounds of a call skip the ratio test: all rows with a_i <= 0 leave at once, which may raise
+# the objective but needs fewer factors (3 times faster with 2,500 rows inside). What makes it fast
+# is the Cholesky factor of Q_II, which is kept between rounds and calls: rows that enter append
+# lines to it, rows that leave make only the lines below the first of them wrong. Each call
 # starts from the last answer. (scipy.optimize.nnls on the Cholesky factor of Q gives the same
 # weights, and was measured 5.7 times slower at 1,500 rows.)
 

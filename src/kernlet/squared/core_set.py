@@ -173,8 +173,8 @@ class _Growth:
         if not len(sample):
             return None
         problem, (rows, coef) = self.problem, self._support()
-        values = problem.gram.block(sample, rows) @ coef + problem.intercept(coef)
-        values = problem.deflate(values, sample, rows, coef)
+        sums: Floats = problem.gram.block(sample, rows) @ coef + problem.intercept(coef)
+        values = problem.deflate(sums, sample, rows, coef)
         margins = problem.signs[sample] * values + self.own_margin[sample]
         return int(sample[margins.argmin()]) if self._is_outside(margins, sample) else None
 

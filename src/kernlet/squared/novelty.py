@@ -34,8 +34,8 @@ from kernlet.squared.problem import Report, Solution, SquaredMargin
 # How this works
 # --------------
 # The smallest ball around f(x_i), with squared slacks, is the smallest ball around the points
-# X_i = (f(x_i), e_i / sqrt(c_i)). If k(x, x) is constant, all |X_i|^2 are equal (or are made so, see
-# SquaredMargin.ball_gap), and its center W = sum alpha_i X_i is the point of their convex hull
+# X_i = (f(x_i), e_i / sqrt(c_i)). If k(x, x) is constant, all |X_i|^2 are equal (or are made so,
+# see SquaredMargin.ball_gap), and its center W = sum alpha_i X_i is the point of their convex hull
 # nearest the origin: the problem of this folder with d_i = 1 and without intercept. So core sets
 # solve it. With a the solution of that, alpha = a / sum a, and
 #
@@ -60,11 +60,12 @@ from kernlet.squared.problem import Report, Solution, SquaredMargin
 #
 # The width "support". A narrow kernel follows the density of the rows and detects more outliers,
 # but makes more rows support vectors, until all are. So it is as narrow as a number of support
-# vectors allows: half of a sample of 1,000 rows or, for more than 16,000 rows, as many as let expect
-# about 2,000 among all rows, whose number was seen to grow with the square root of the rows.
+# vectors allows: half of a sample of 1,000 rows or, for more than 4,000 rows, a share with which
+# about 1,000 of all rows are expected; their number was seen to grow with the square root of the
+# rows.
 
 _WIDTH_ROWS = 1000
-_LARGEST_SHARE, _EXPECTED_SUPPORT = 0.5, 2000
+_LARGEST_SHARE, _EXPECTED_SUPPORT = 0.5, 1000
 # Factors on gamma="mean_distance" between which the width is searched; each step halves their log.
 _WIDTHS, _WIDTH_STEPS = (1e-2, 1e4), 8
 _WIDTH_TOL = 1e-6
@@ -97,7 +98,7 @@ class CoreVectorNovelty(ExpansionDetector):
         A positive semi-definite kernel with constant k(x, x).
     gamma : {"support", "scale", "auto", "mean_distance"} or float, default="support"
         Width of the kernel. "support" takes the narrowest with which at most half of 1,000
-        random rows are support vectors, and fewer for more than 16,000 rows, see Notes; the others
+        random rows are support vectors, and fewer for more than 4,000 rows, see Notes; the others
         are as in L1KernelClassifier.
     contamination : float in (0, 0.5] or "auto", default=0.1
         The share of new rows like the training rows that may be outliers: the threshold is this
@@ -161,7 +162,7 @@ class CoreVectorNovelty(ExpansionDetector):
     kernel makes a coarse border of tens of rows, for millions. A narrow one follows the density,
     detects more, and makes most rows support vectors; some thousands are the limit, and a fit of
     more ends at ``cache_size`` with a warning. "support" is as narrow as allows for half of 1,000
-    rows or, of m > 16,000 rows, a share of 2 / sqrt(m / 1000) of them, which makes about 2,000
+    rows or, of m > 4,000 rows, for a share of 1 / sqrt(m / 1000) of them, which makes about 1,000
     support vectors of all rows. A few thousand rows afford 10 to 30 times ``gamma="scale"``.
 
     As in :class:`CoreVectorClassifier`, ``eps`` is relative to a radius that holds the constant

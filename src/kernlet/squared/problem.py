@@ -169,7 +169,7 @@ class SquaredMargin:
     def value_errors(self, support: Indices, coef: Floats) -> Floats:
         """Bounds on the round-off of sum_j coef_j (k(x_i, x_j) + bias) at all rows.
 
-        |k(x_i, x_j) + 1|, say, is at most the product of the lengths of (f(x_i), 1) and (f(x_j), 1).
+        |k(x_i, x_j) + 1| is at most the product of the lengths of (f(x_i), 1) and (f(x_j), 1).
         """
         lengths = np.sqrt(self.squared_lengths)
         return np.asarray(_ROUND_OFF * float(np.abs(coef) @ lengths[support]) * lengths)

@@ -99,6 +99,7 @@ def _calls(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "the same, 6,000 rows and 50 candidates (streaming)", streamed
     yield "HullPerceptronClassifier.fit", fit("HullPerceptronClassifier")
     yield "CoreVectorClassifier.fit", fit("CoreVectorClassifier")
+    yield "CoreVectorNovelty.fit", fit("CoreVectorNovelty")
     yield "ProximalClassifier.fit", fit("ProximalClassifier")
     yield "CompactKernelClassifier(5).fit", fit("CompactKernelClassifier", 5)
     yield "MMDA.fit", fit("MMDA")

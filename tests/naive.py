@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.optimize import linprog, nnls
+from scipy.optimize import linprog, minimize, nnls
 
 # Kernels
 
@@ -518,6 +518,33 @@ def margin_feature(K, signs, costs, images):
     R = np.linalg.cholesky(Q).T
     a, _ = nnls(R, np.linalg.solve(R.T, np.ones(len(K))), maxiter=100 * len(K))
     return a
+
+
+def enclosing_ball(Q):
+    """Center (in the span's coordinates) and radius of the smallest ball, by its definition.
+
+    Q are the inner products of the points; the furthest of them is minimised by SLSQP.
+    """
+    points = np.linalg.cholesky(Q)
+    start = np.append(points.mean(axis=0), 4.0 * np.trace(Q))
+
+    def room(variables):  # R^2 - |X_i - center|^2
+        return variables[-1] - np.square(points - variables[:-1]).sum(axis=1)
+
+    def room_slopes(variables):
+        return np.c_[2.0 * (points - variables[:-1]), np.ones(len(points))]
+
+    last = np.append(np.zeros(len(points)), 1.0)
+    found = minimize(
+        lambda variables: variables[-1],
+        start,
+        jac=lambda variables: last,
+        constraints={"type": "ineq", "fun": room, "jac": room_slopes},
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )
+    assert found.success, found.message
+    return found.x[:-1], math.sqrt(found.x[-1])
 
 
 def fisher(Phi, labels, alpha, n_directions):

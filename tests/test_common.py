@@ -27,6 +27,7 @@ from kernlet import (
     CompressedClassifier,
     CompressedRegressor,
     CoreVectorClassifier,
+    CoreVectorNovelty,
     HullPerceptronClassifier,
     KernelFisherDiscriminant,
     L1KernelClassifier,
@@ -72,6 +73,8 @@ def gap(machine):
         CoreVectorClassifier(tol=1e-12),
         CoreVectorClassifier(kernel="poly", degree=2, coef0=1.0, tol=1e-12),
         CoreVectorClassifier(kernel="laplacian", tol=1e-12),
+        # fewer support vectors than outliers, with which training rows are as those left out
+        CoreVectorNovelty(100.0, gamma="scale", tol=1e-12),
         MMDA(2, tol=1e-18),
         MMDA(solver="core", eps=None, sample_size=None, tol=1e-12),
         MMDA(2, solver="exact", tol=1e-14),
@@ -103,6 +106,28 @@ _WITHIN_THE_GAP = (
     },
 )
 def test_scikit_learn_checks_of_steps_that_end_early(estimator, check):
+    check(estimator)
+
+
+_LEFT_OUT_ROWS = (
+    "contamination is the share of outliers among new rows: of the training rows there are fewer, "
+    "where more than that are support vectors"
+)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        CoreVectorNovelty(),
+        CoreVectorNovelty(contamination="auto"),
+        CoreVectorNovelty(kernel="laplacian", tol=1e-12),
+    ],
+    expected_failed_checks=lambda estimator: {
+        "check_outliers_train": _LEFT_OUT_ROWS,
+        "check_outliers_fit_predict": _LEFT_OUT_ROWS,
+    },
+)
+def test_scikit_learn_checks_of_many_support_vectors(estimator, check):
     check(estimator)
 
 
@@ -315,6 +340,7 @@ VERBOSE = [
     CompressedClassifier(SVC(), 5),
     CompressedRegressor(SVR(), 5),
     CoreVectorClassifier(),
+    CoreVectorNovelty(),
     HullPerceptronClassifier(),
     KernelFisherDiscriminant(),
     L1KernelClassifier(),

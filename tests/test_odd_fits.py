@@ -33,6 +33,7 @@ QUICK = [
     CompressedRegressor(SVR(), 2, max_iter=5),
     CompressedRegressor(SVR(), "auto", max_iter=5),
     kernlet.CoreVectorClassifier(),
+    kernlet.CoreVectorNovelty(),
     kernlet.HullPerceptronClassifier(),
     kernlet.KernelFisherDiscriminant(),
     kernlet.L1KernelClassifier(),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernlet.squared.core_vector import CoreVectorClassifier
     from kernlet.squared.hull import HullPerceptronClassifier, Removal
     from kernlet.squared.mmda import MMDA
+    from kernlet.squared.novelty import CoreVectorNovelty
 
 __version__ = "0.1.0.dev0"
 
@@ -37,6 +38,7 @@ __all__ = [
     "CompressedClassifier",
     "CompressedRegressor",
     "CoreVectorClassifier",
+    "CoreVectorNovelty",
     "HullPerceptronClassifier",
     "KernelExpansion",
     "KernelFisherDiscriminant",
@@ -66,6 +68,7 @@ _HOMES = {
     "CompressedClassifier": "kernlet.compression.compress",
     "CompressedRegressor": "kernlet.compression.compress",
     "CoreVectorClassifier": "kernlet.squared.core_vector",
+    "CoreVectorNovelty": "kernlet.squared.novelty",
     "HullPerceptronClassifier": "kernlet.squared.hull",
     "KernelExpansion": "kernlet.expansion",
     "KernelFisherDiscriminant": "kernlet.least_squares.fisher",

@@ -13,6 +13,7 @@ from kernlet import (
     CompactKernelClassifier,
     CompactKernelRegressor,
     CoreVectorClassifier,
+    CoreVectorNovelty,
     HullPerceptronClassifier,
     KernelFisherDiscriminant,
     L1KernelClassifier,
@@ -149,6 +150,7 @@ DETECTORS = {
         make_pipeline(StandardScaler(), OneClassSVM(nu=0.2)).fit(UNLIKE),
         UNLIKE,
     ),
+    "core novelty": lambda: (CoreVectorNovelty(random_state=0).fit(IRIS), IRIS),
     "one class sparse": lambda: (
         OneClassSVM(nu=0.3, kernel="poly", gamma=0.001).fit(sparse.csr_array(DIGITS[::4])),
         DIGITS,

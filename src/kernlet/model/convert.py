@@ -40,7 +40,7 @@ from kernlet.model.foreign_kernels import ForeignKernel, of_function, of_name, o
 from kernlet.model.libsvm import LibsvmModel, read_libsvm
 from kernlet.model.model import Kind, Model, as_classifier
 from kernlet.quantization import QuantizedExpansion
-from kernlet.sklearn_base import ExpansionClassifier, ExpansionTransformer
+from kernlet.sklearn_base import ExpansionClassifier, ExpansionDetector, ExpansionTransformer
 
 # LIBSVM stores, per support vector of class i, its n_classes - 1 duals against the other classes.
 # Here all pairs share one set of centers, and coef has one row per pair: n_classes / 2 times as
@@ -138,6 +138,11 @@ def _of_svr(model: Any) -> Model:
 def _of_one_class(model: Any) -> Model:
     check_is_fitted(model)
     return _of_estimator(model, _one_output(model), "novelty", offset=float(model.offset_[0]))
+
+
+def _of_detector(model: Any) -> Model:
+    check_is_fitted(model)
+    return _of_estimator(model, model.expansion_, "novelty", offset=float(model.offset_))
 
 
 def _one_output(model: Any) -> KernelExpansion:
@@ -408,6 +413,7 @@ _CONVERTERS: tuple[tuple[Any, Callable[[Any], Model]], ...] = (
     (TransformedTargetRegressor, _of_transformed_target),
     (CalibratedClassifierCV, _of_calibrated),
     (ExpansionClassifier, _of_kernlet_classifier),
+    (ExpansionDetector, _of_detector),
     (ExpansionTransformer, lambda model: _of_outputs(model, "transformer")),
     (OneVsRestClassifier, _of_one_vs_rest),
     (OneVsOneClassifier, _of_one_vs_one),

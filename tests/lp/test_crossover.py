@@ -16,7 +16,8 @@ def make(seed=0, m=120, C=1.0):
 
 
 def margin_rows(K, signs, weights, far):
-    return MarginRows(np.arange(len(K)), K, signs, weights, far, np.zeros(len(K)))
+    targets = np.ones(len(K))
+    return MarginRows(np.arange(len(K)), K, signs, weights, targets, far, np.zeros(len(K)))
 
 
 def solved(rows, coef, coef_weights, radius):

@@ -79,9 +79,9 @@ class MarginRows:
     """Rows near the margin of one output, and what all others add up to.
 
     ``numbers`` are the rows, ``K`` (n, s) their float64 kernel values, ``signs`` and ``weights``
-    their d and nu, ``targets`` their a; ``far`` (2, s + 1) sums t_i (K_i, 1) over the other rows with their t held
-    fixed, those of positive sign and those of negative; ``held`` is the t of rows on the margin
-    until they enter a program.
+    their d and nu, ``targets`` their a; ``far`` (2, s + 1) sums t_i (K_i, 1) over the other rows
+    with their t held fixed, those of positive sign and those of negative; ``held`` is the t of
+    rows on the margin until they enter a program.
     """
 
     numbers: Indices
@@ -422,7 +422,8 @@ def exact_pass_of_block(
         values[rows, outputs] = K @ coef[:-1, outputs] + coef[-1, outputs]
         for number in outputs:
             d, nu, a, t, is_crossing = (
-                array[rows, :, number].ravel() for array in (signs, weights, targets, duals, crossed)
+                array[rows, :, number].ravel()
+                for array in (signs, weights, targets, duals, crossed)
             )
             band = bands[number]
             r = a - d * repeat_rows(values[rows, number], n_sides)

@@ -23,9 +23,9 @@ from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, so
 # 1. Solve the program over a small working set of rows and centers (RestrictedLP). It is
 #    solved in its dual form: t_i is a boxed column and each center a ranged row, so that a new row
 #    or center is one line more and the last basis stays usable.
-# 2. Price everything outside. The margin a_i - d_i f(x_i) of a row is the reduced cost of t_i: a row
-#    short of the margin wants to enter. The excess |sum_i K_ij d_i t_i| - c_j of a candidate is the
-#    violation of a missing constraint: so does the candidate.
+# 2. Price everything outside. The margin a_i - d_i f(x_i) of a row is the reduced cost of t_i: a
+#    row short of the margin wants to enter. The excess |sum_i K_ij d_i t_i| - c_j of a candidate
+#    is the violation of a missing constraint: so does the candidate.
 # 3. Where nothing is violated, the optimum of the working set is that of the whole program.
 #    Otherwise the most violated rows and centers enter, those long inactive leave (_Aging), and
 #    the dual simplex method restarts from the basis at hand.
@@ -79,8 +79,8 @@ class RestrictedLP:
 
     Each t_i is a boxed column and each center a ranged row; the row duals are beta and, first,
     the intercept. ``rows`` are numbers of constraints. After :meth:`solve`, ``duals`` t, ``coef``
-    beta, ``intercept``, ``margins`` a_i - d_i f(x_i) and ``correlations`` sum_i K_ij d_i t_i are those of the working set, exactly
-    zero where not in use.
+    beta, ``intercept``, ``margins`` a_i - d_i f(x_i) and ``correlations`` sum_i K_ij d_i t_i are
+    those of the working set, exactly zero where not in use.
     """
 
     def __init__(self, gram: Gram, costs: L1Margin) -> None:

@@ -232,9 +232,9 @@ class Solution(PrimalDual):
     """A primal-dual pair with its certificate.
 
     ``slacks`` are the errors y of all constraints. ``objective`` counts every one of them, and
-    ``bound``, a lower bound on the optimum, every candidate. ``n_iter`` counts simplex iterations. ``status`` says
-    how the solver ended: "stopped" by a report, "failed" after numerical trouble, "stalled" where
-    rounds stopped narrowing the gap. The gap holds in every case.
+    ``bound``, a lower bound on the optimum, every candidate. ``n_iter`` counts simplex iterations.
+    ``status`` says how the solver ended: "stopped" by a report, "failed" after numerical trouble,
+    "stalled" where rounds stopped narrowing the gap. The gap holds in every case.
     """
 
     slacks: Floats

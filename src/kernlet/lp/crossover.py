@@ -199,6 +199,8 @@ class MarginLP:
             if status != "optimal" or not len(wrong):
                 self._polish()
                 return status
+            # Thousands of rows on the margin (equal targets) would take hundreds of small batches.
+            batch = max(batch, len(self.working) // 8)
             if len(wrong) > batch:
                 moves = np.maximum(np.abs(there - residuals)[wrong], 1e-300)
                 is_ahead = (residuals[wrong] > 0) == self.at_limit[wrong]

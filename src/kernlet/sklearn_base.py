@@ -412,7 +412,7 @@ def _check_source(
     """The same for rows that are read block by block, of one target."""
     rows, y = labelled_rows(X, y)
     if is_regression:
-        y = numeric_targets(y)
+        y = numeric_targets(y.astype(np.float64) if y.dtype.kind == "O" else y)
     else:
         check_label_types(y)
         check_classification_targets(y)

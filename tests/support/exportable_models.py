@@ -129,7 +129,10 @@ CLASSIFIERS = {
 }
 
 REGRESSORS = {
-    "l1": lambda: (L1KernelRegressor(epsilon=0.2).fit(IRIS[:, :3], 100.0 * IRIS[:, 3]), IRIS[:, :3]),
+    "l1": lambda: (
+        L1KernelRegressor(epsilon=0.2).fit(IRIS[:, :3], 100.0 * IRIS[:, 3]),
+        IRIS[:, :3],
+    ),
     "minimal two outputs": lambda: (
         MinimalKernelRegressor().fit(IRIS[:, :2], IRIS[:, 2:]),
         IRIS[:, :2],

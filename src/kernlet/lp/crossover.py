@@ -289,7 +289,7 @@ def merge_equal_rows(rows: MarginRows) -> tuple[MarginRows, Indices]:
     groups = _groups_of_equal_rows(rows)
     numbers, first = np.unique(groups, return_index=True)
     if len(numbers) == len(groups):
-        return rows, groups
+        return rows, np.arange(len(groups))
 
     def total(values: Floats) -> Floats:
         return np.bincount(groups, values, minlength=len(numbers)).astype(np.float64)

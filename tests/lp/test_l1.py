@@ -379,7 +379,7 @@ def test_the_union_from_rows_sorted_by_class():
 
 
 def test_a_union_of_nothing_is_refused(monkeypatch):
-    monkeypatch.setattr(l1, "_SAMPLE_ROWS", 1)
+    monkeypatch.setattr("kernlet.lp.l1._SAMPLE_ROWS", 1)
     with pytest.raises(ValueError, match="candidates as a number"):
         make_machine(candidates="union").fit(*make_data(500))
 

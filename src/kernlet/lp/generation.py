@@ -270,7 +270,7 @@ class Pricer:
         if self._n_sides == 1:
             return pair.rows, signed_duals
         rows, inverse = np.unique(pair.rows // self._n_sides, return_inverse=True)
-        return rows, np.bincount(inverse, signed_duals, minlength=len(rows))
+        return rows, np.bincount(inverse, signed_duals, len(rows)).astype(np.float64)
 
     def exact(
         self, pair: PrimalDual, rows: Indices | None = None, candidates: Indices | None = None

@@ -100,9 +100,7 @@ class LPRegressor(L1Machine, ExpansionRegressor):
         """Half the width of the tube, in the units of y."""
         raise NotImplementedError
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, method: Method
-    ) -> list[LinearizationPath]:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, method: Method) -> list[LinearizationPath]:
         """Solve the linear programs of all targets by ``method``."""
         data = check_training_data(
             self, X, y, sample_weight, takes_sources=True, is_regression=True, order="C"
@@ -161,7 +159,7 @@ class L1KernelRegressor(LPRegressor):
 
         minimise  sum_j |beta_j| + C sum_i loss(y_i - f(x_i))
 
-    with the loss max(0, \\|r\\| - epsilon) of a support vector regressor, or the quantile loss
+    with the loss max(0, abs(r) - epsilon) of a support vector regressor, or the quantile loss
     q max(0, r) + (1 - q) max(0, -r). It is solved exactly, as by :class:`L1KernelClassifier`
     ([1]_, [2]_): the answer is a vertex with a duality gap of about 1e-12. The 1-norm makes most
     beta_j zero. The kernel need not be positive definite: the sigmoid kernel is allowed.

@@ -28,8 +28,12 @@ WIDTHS = (0.1, 0.3, 1.0)  # gamma is one of these divided by the number of featu
 FOLDS = KFold(3, shuffle=True, random_state=0)
 MACHINES = {
     "SVR": SVR(epsilon=EPSILON),
-    "L1KernelRegressor": L1KernelRegressor(epsilon=EPSILON, random_state=0),
-    "MinimalKernelRegressor": MinimalKernelRegressor(epsilon=EPSILON, random_state=0),
+    "L1KernelRegressor, 200 candidates": L1KernelRegressor(
+        epsilon=EPSILON, candidates=200, random_state=0
+    ),
+    "MinimalKernelRegressor, 200 candidates": MinimalKernelRegressor(
+        epsilon=EPSILON, candidates=200, random_state=0
+    ),
 }
 QUANTILE, CANDIDATES, COST = 0.9, 100, 0.05
 ROWS, ROWS_OF_THE_PEER = (1_000, 4_000, 40_000, 400_000), 4_000

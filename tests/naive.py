@@ -72,6 +72,48 @@ def l1_margin_primal(K, signs, error_weights, coef_weights):
     return answer.fun, answer.x[:s], answer.x[2 * s]
 
 
+def l1_regression(K, y, below, above, epsilon, coef_weights=None):
+    """The 1-norm regressor: variables beta, v >= |beta|, intercept, and what f is off by.
+
+    ``below`` and ``above`` are the costs of f(x_i) being below y_i - epsilon and above
+    y_i + epsilon, by as much as the variables in the end say.
+    """
+    m, s = K.shape
+    eye, one, none = np.eye(s), np.ones((m, 1)), np.zeros((m, m))
+    too_low = np.hstack([-K, np.zeros((m, s)), -one, -np.eye(m), none])
+    too_high = np.hstack([K, np.zeros((m, s)), one, none, -np.eye(m)])
+    rest = np.zeros((s, 1 + 2 * m))
+    c = np.ones(s) if coef_weights is None else coef_weights
+    answer = linprog(
+        np.concatenate([np.zeros(s), c, [0.0], below, above]),
+        A_ub=np.vstack(
+            [too_low, too_high, np.hstack([eye, -eye, rest]), np.hstack([-eye, -eye, rest])]
+        ),
+        b_ub=np.concatenate([epsilon - y, epsilon + y, np.zeros(2 * s)]),
+        bounds=[(None, None)] * s + [(0, None)] * s + [(None, None)] + [(0, None)] * (2 * m),
+        method="highs",
+    )
+    return answer.fun, answer.x[:s], answer.x[2 * s]
+
+
+def pound_regression(K, y, C, epsilon, mu, alpha, n_lps=50):
+    """Algorithm 4.2 on the 1-norm regressor, every linear program from scratch."""
+    m, s = K.shape
+    below, above, c = np.full(m, C), np.full(m, C), np.ones(s)
+    objective = np.inf
+    for _ in range(n_lps):
+        _, beta, intercept = l1_regression(K, y, below, above, epsilon, c)
+        r = y - K @ beta - intercept
+        low, high = np.maximum(0.0, r - epsilon), np.maximum(0.0, -r - epsilon)
+        values = [x + mu * (1.0 - np.exp(-alpha * x)) for x in (low, high, np.abs(beta))]
+        before, objective = objective, C * (values[0] + values[1]).sum() + values[2].sum()
+        if before - objective <= 1e-9 * objective:
+            break
+        slopes = [1.0 + mu * alpha * np.exp(-alpha * x) for x in (low, high, np.abs(beta))]
+        below, above, c = C * slopes[0], C * slopes[1], slopes[2]
+    return objective
+
+
 def l1_quadratic(H, q, c, rounds=20_000):
     """Minimise z'Hz / 2 + q'z + sum c |z|, one coordinate at a time."""
     z = np.zeros(len(q))

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.svm import SVC, SVR
 from sklearn.utils._param_validation import InvalidParameterError
 
@@ -37,7 +37,9 @@ QUICK = [
     kernlet.HullPerceptronClassifier(),
     kernlet.KernelFisherDiscriminant(),
     kernlet.L1KernelClassifier(),
+    kernlet.L1KernelRegressor(),
     kernlet.MinimalKernelClassifier(),
+    kernlet.MinimalKernelRegressor(),
     ProximalClassifier(),
 ]
 for each in QUICK:
@@ -115,7 +117,7 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was(estimator):
     before = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
     rows = np.random.default_rng(1).normal(size=(20, 3))
     other = np.array(["other", "labels"])[np.arange(20) % 2]
-    if isinstance(fitted, CompactKernelRegressor | CompressedRegressor):
+    if is_regressor(fitted):
         other = rows[:, 0]
     for wrong in ({"weights": np.full(20, np.nan)}, {"rows": np.nan}):
         data = rows * wrong.get("rows", 1.0)
@@ -150,8 +152,9 @@ TARGETS = [
 
 @pytest.mark.parametrize(("targets", "sentence"), TARGETS)
 def test_targets_that_are_not_numbers(targets, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        CompactKernelRegressor(2, n_epochs=1).fit(X, targets)
+    for estimator in filter(is_regressor, QUICK):
+        with pytest.raises(ValueError, match=sentence):
+            clone(estimator).fit(X, targets)
 
 
 def test_the_remedy_for_dates_works():

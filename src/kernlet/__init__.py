@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernlet.least_squares.proximal import ProximalClassifier
     from kernlet.lp.l1 import L1KernelClassifier
     from kernlet.lp.minimal import MinimalKernelClassifier
+    from kernlet.lp.regressor import L1KernelRegressor, MinimalKernelRegressor
     from kernlet.quantization import QuantizedExpansion
     from kernlet.squared.core_vector import CoreVectorClassifier
     from kernlet.squared.hull import HullPerceptronClassifier, Removal
@@ -43,7 +44,9 @@ __all__ = [
     "KernelExpansion",
     "KernelFisherDiscriminant",
     "L1KernelClassifier",
+    "L1KernelRegressor",
     "MinimalKernelClassifier",
+    "MinimalKernelRegressor",
     "ProximalClassifier",
     "QuantizedExpansion",
     "Removal",
@@ -73,8 +76,10 @@ _HOMES = {
     "KernelExpansion": "kernlet.expansion",
     "KernelFisherDiscriminant": "kernlet.least_squares.fisher",
     "L1KernelClassifier": "kernlet.lp.l1",
+    "L1KernelRegressor": "kernlet.lp.regressor",
     "MMDA": "kernlet.squared.mmda",
     "MinimalKernelClassifier": "kernlet.lp.minimal",
+    "MinimalKernelRegressor": "kernlet.lp.regressor",
     "ProximalClassifier": "kernlet.least_squares.proximal",
     "QuantizedExpansion": "kernlet.quantization",
     "Removal": "kernlet.squared.hull",

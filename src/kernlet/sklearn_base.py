@@ -16,6 +16,7 @@ from sklearn.base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     OutlierMixin,
+    RegressorMixin,
     TransformerMixin,
     _fit_context,
 )
@@ -358,7 +359,7 @@ def check_training_data(
     if is_source(X):
         if not takes_sources:
             require_memory(estimator, X)
-        return _check_source(estimator, X, y, sample_weight)
+        return _check_source(estimator, X, y, sample_weight, is_regression)
     if not is_regression:
         check_label_types(y)
     X, y = _validate(
@@ -423,11 +424,16 @@ def check_weights(sample_weight: Any, X: Any, allow_no_weight: bool = False) -> 
     return weights
 
 
-def _check_source(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-    """The same for rows that are read block by block."""
+def _check_source(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, is_regression: bool
+) -> TrainingData:
+    """The same for rows that are read block by block, of one target."""
     rows, y = labelled_rows(X, y)
-    check_label_types(y)
-    check_classification_targets(y)
+    if is_regression:
+        y = numeric_targets(y.astype(np.float64) if y.dtype.kind == "O" else y)
+    else:
+        check_label_types(y)
+        check_classification_targets(y)
     weights: Floats = np.broadcast_to(np.float64(1.0), y.shape)
     if sample_weight is not None:
         weights = check_weights(sample_weight, y[:, None])
@@ -734,6 +740,47 @@ class ExpansionDetector(CallbackSupportMixin, OutlierMixin, KernelTrainer, BaseE
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        return tags
+
+
+class ExpansionRegressor(CallbackSupportMixin, RegressorMixin, KernelTrainer, BaseEstimator):
+    """A regressor that predicts with a :class:`~kernlet.KernelExpansion`."""
+
+    expansion_: KernelExpansion
+    _is_flat: bool  # whether the targets had one dimension
+
+    @property
+    def n_centers_(self) -> int:
+        """Distinct centers: kernel evaluations per prediction."""
+        return self.expansion_.n_centers
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of everything that a prediction needs."""
+        return self.expansion_.nbytes
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the targets of the rows of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A source of rows (:mod:`kernlet.rows`) or a Dask collection is read block by block.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        values = expansion_values(self, X)
+        return values[:, 0] if self._is_flat else values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
         return tags
 
 

@@ -1,5 +1,7 @@
 """The program over margin rows against one plain call, alone and with rows summed up."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,8 @@ def make(seed=0, m=120, C=1.0):
 
 
 def margin_rows(K, signs, weights, far):
-    return MarginRows(np.arange(len(K)), K, signs, weights, far, np.zeros(len(K)))
+    targets = np.ones(len(K))
+    return MarginRows(np.arange(len(K)), K, signs, weights, targets, far, np.zeros(len(K)))
 
 
 def solved(rows, coef, coef_weights, radius):
@@ -93,6 +96,22 @@ def test_without_an_answer_of_the_simplex_method_it_stays_where_it_is(monkeypatc
     monkeypatch.setattr(program.simplex, "run", lambda max_iter: "failed")  # HiGHS is never asked
     assert program.solve() == "failed"
     np.testing.assert_array_equal(program.coef, np.zeros(16))
+
+
+def test_rows_that_share_one_kernel_value_keep_their_duals():
+    near = margin_rows(np.array([[1.0, 3.0], [1.0, 2.0]]), np.ones(2), np.ones(2), np.zeros((2, 3)))
+    merged, groups = merge_equal_rows(near)
+    np.testing.assert_array_equal(
+        split_duals(np.array([0.2, 0.7]), near, merged, groups), [0.2, 0.7]
+    )
+
+
+def test_equal_rows_of_other_targets_stay_two():
+    near = margin_rows(np.ones((4, 2)), np.ones(4), np.ones(4), np.zeros((2, 3)))
+    merged, groups = merge_equal_rows(replace(near, targets=np.array([1.0, 2.0, 1.0, 2.0])))
+    assert merged.targets.tolist() == [1.0, 2.0]
+    assert groups.tolist() == [0, 1, 0, 1]
+    assert merged.weights.tolist() == [2.0, 2.0]
 
 
 def test_equal_rows_of_both_signs_stay_two():

@@ -14,8 +14,9 @@ from kernlet import L1KernelClassifier, MinimalKernelClassifier
 from kernlet.datasets import make_checkerboard
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.rbf import RBF
-from kernlet.lp import crossover, l1
-from kernlet.lp.l1 import join_duals, loo_error_bound
+from kernlet.lp import crossover
+from kernlet.lp.l1 import loo_error_bound
+from kernlet.lp.machine import CHECKPOINT_NAME, join_duals
 from kernlet.lp.problem import Solution
 from kernlet.rows.npy import open_npy
 from kernlet.sampling import spread_candidates
@@ -297,16 +298,16 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(tmp_path):
         make_machine(checkpoint=tmp_path, gamma=0.7).fit(X, y)
     with pytest.raises(ValueError, match="belongs to another fit"):
         make_machine(checkpoint=tmp_path).fit(X, y, np.where(y == 1, 2.0, 1.0))
-    whole = (tmp_path / l1.CHECKPOINT_NAME).read_bytes()
+    whole = (tmp_path / CHECKPOINT_NAME).read_bytes()
     for damaged in (b"no", whole[: len(whole) // 2]):
-        (tmp_path / l1.CHECKPOINT_NAME).write_bytes(damaged)
+        (tmp_path / CHECKPOINT_NAME).write_bytes(damaged)
         with pytest.raises(ValueError, match="corrupt"):
             make_machine(checkpoint=tmp_path).fit(X, y)
-    (tmp_path / l1.CHECKPOINT_NAME).write_bytes(whole)
-    with np.load(tmp_path / l1.CHECKPOINT_NAME) as arrays:
+    (tmp_path / CHECKPOINT_NAME).write_bytes(whole)
+    with np.load(tmp_path / CHECKPOINT_NAME) as arrays:
         header, coef = arrays["header"], arrays["coef"]
     for wrong in (np.float64(1.0), coef[:-1], coef * np.inf):
-        np.savez(tmp_path / l1.CHECKPOINT_NAME, header=header, coef=wrong)
+        np.savez(tmp_path / CHECKPOINT_NAME, header=header, coef=wrong)
         with pytest.raises(ValueError, match="does not suit this fit"):
             make_machine(checkpoint=tmp_path).fit(X, y)
 
@@ -315,7 +316,7 @@ def test_a_checkpoint_keeps_the_first_program_of_the_minimal_machine(tmp_path):
     X, y = make_data()
     make_machine(MinimalKernelClassifier, checkpoint=tmp_path, max_lps=3).fit(X, y)
     one = make_machine().fit(X, y)
-    with np.load(tmp_path / l1.CHECKPOINT_NAME) as stored:
+    with np.load(tmp_path / CHECKPOINT_NAME) as stored:
         kept = np.flatnonzero(stored["coef"][:-1, 0])
     assert len(kept) == one.n_centers_
 
@@ -378,7 +379,7 @@ def test_the_union_from_rows_sorted_by_class():
 
 
 def test_a_union_of_nothing_is_refused(monkeypatch):
-    monkeypatch.setattr(l1, "_SAMPLE_ROWS", 1)
+    monkeypatch.setattr("kernlet.lp.l1._SAMPLE_ROWS", 1)
     with pytest.raises(ValueError, match="candidates as a number"):
         make_machine(candidates="union").fit(*make_data(500))
 

@@ -17,6 +17,8 @@ from kernlet import (
     HullPerceptronClassifier,
     KernelFisherDiscriminant,
     L1KernelClassifier,
+    L1KernelRegressor,
+    MinimalKernelRegressor,
     ProximalClassifier,
     compress,
 )
@@ -128,6 +130,14 @@ CLASSIFIERS = {
 }
 
 REGRESSORS = {
+    "l1": lambda: (
+        L1KernelRegressor(epsilon=0.2).fit(IRIS[:, :3], 100.0 * IRIS[:, 3]),
+        IRIS[:, :3],
+    ),
+    "minimal two outputs": lambda: (
+        MinimalKernelRegressor().fit(IRIS[:, :2], IRIS[:, 2:]),
+        IRIS[:, :2],
+    ),
     "flat": lambda: (
         CompactKernelRegressor(20, **COMPACT).fit(DIGITS, DIGIT_LABELS + 100.0),
         DIGITS,

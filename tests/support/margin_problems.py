@@ -55,4 +55,5 @@ def together(*problems):
         signs=np.hstack([p.signs for p in problems]).astype(np.int8),
         error_weights=np.hstack([p.error_weights for p in problems]),
         coef_weights=np.hstack([p.coef_weights for p in problems]),
+        targets=np.hstack([p.targets for p in problems]),
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernlet._typing import Floats, Indices
 from kernlet.kernels.gram import KernelTiles, TileMaker, as_indices
-from kernlet.lp.problem import L1Margin, Solution, Status, relative_gap
+from kernlet.lp.problem import L1Margin, Solution, Status, relative_gap, repeat_rows
 from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, solve_basis
 from kernlet.lp.smoothed import SmoothedHinge, line_search
 
@@ -24,7 +24,7 @@ from kernlet.lp.smoothed import SmoothedHinge, line_search
 # as columns of a linear program and adds up all others, whose side is taken as known:
 #
 # 1. A float64 pass (exact_pass_of_block) computes f(x_i) for all rows, collects the kernel values
-#    of those with |1 - d_i f(x_i)| within a band (MarginBand), and sums t_i (K_i, 1) over the
+#    of those with |a_i - d_i f(x_i)| within a band (MarginBand), and sums t_i (K_i, 1) over the
 #    others, for each sign apart: two vectors of s + 1 numbers in place of millions of rows.
 # 2. The dual of the program over the margin rows (MarginLP) has s + 1 equations. It is solved by
 #    the dual simplex method from the machine at hand, again by generation: rows enter as the
@@ -45,6 +45,10 @@ from kernlet.lp.smoothed import SmoothedHinge, line_search
 # Equal rows (one-hot columns have thousands) enter a program as the sum of their t only, whose
 # limit is the sum of theirs: merge_equal_rows makes one column of them, and split_duals fills one
 # row after the other up to its nu, so that few t lie strictly between 0 and nu, as at a vertex.
+#
+# Rows of two sides (regression) are two margin rows of the same kernel values: all numbers of rows
+# in this file are those of constraints, and constraint i belongs to row i // n_sides. Decision
+# values alone are kept per row.
 #
 # Sources: R. E. Bixby and M. J. Saltzman, "Recovering an optimal LP basis from an interior point
 # solution", Operations Research Letters 15 (1994), and N. Megiddo, "On finding primal- and
@@ -75,15 +79,16 @@ class MarginRows:
     """Rows near the margin of one output, and what all others add up to.
 
     ``numbers`` are the rows, ``K`` (n, s) their float64 kernel values, ``signs`` and ``weights``
-    their d and nu; ``far`` (2, s + 1) sums t_i (K_i, 1) over the other rows with their t held
-    fixed, those of positive sign and those of negative; ``held`` is the t of rows on the margin
-    until they enter a program.
+    their d and nu, ``targets`` their a; ``far`` (2, s + 1) sums t_i (K_i, 1) over the other rows
+    with their t held fixed, those of positive sign and those of negative; ``held`` is the t of
+    rows on the margin until they enter a program.
     """
 
     numbers: Indices
     K: Floats
     signs: Floats
     weights: Floats
+    targets: Floats
     far: Floats
     held: Floats
 
@@ -93,8 +98,8 @@ class MarginRows:
         return self.far[0] - self.far[1]
 
     def residuals(self, coef: Floats) -> Floats:
-        """1 - d_i f(x_i)."""
-        return 1.0 - self.signs * (self.K @ coef[:-1] + coef[-1])
+        """a_i - d_i f(x_i)."""
+        return self.targets - self.signs * (self.K @ coef[:-1] + coef[-1])
 
 
 class MarginLP:
@@ -107,7 +112,7 @@ class MarginLP:
         maximise    sum_i r_i t_i + sum_j beta0_j v_j - sum_j Delta_j (a_j + b_j)
         subject to  sum_i d_i K_ij t_i - v_j - a_j + b_j = -far_j,   0 <= t <= nu,  |v| <= c
 
-    with r_i = 1 - d_i f0(x_i) at the point beta0 (``coef``) from which the simplex method starts,
+    with r_i = a_i - d_i f0(x_i) at the point beta0 (``coef``) from which the simplex method starts,
     and a, b >= 0 the price of a trust region of ``radius`` Delta: the program is feasible
     whatever the margin rows are. These enter as they change sides: most never do. After
     :meth:`solve`, ``coef`` (beta and, last, the intercept) and ``duals`` t are the optimum.
@@ -194,6 +199,8 @@ class MarginLP:
             if status != "optimal" or not len(wrong):
                 self._polish()
                 return status
+            # Thousands of rows on the margin (equal targets) would take hundreds of small batches.
+            batch = max(batch, len(self.working) // 8)
             if len(wrong) > batch:
                 moves = np.maximum(np.abs(there - residuals)[wrong], 1e-300)
                 is_ahead = (residuals[wrong] > 0) == self.at_limit[wrong]
@@ -251,7 +258,8 @@ class MarginLP:
         rest = rows.far_correlations + np.append(signed @ rows.K, signed.sum())
         limits = np.where(of_v == UPPER, self.limits, -self.limits)
         lines = np.hstack([rows.K[free], np.ones((len(free), 1))])[:, used]
-        polished = solve_basis(lines, rows.signs[free], (limits - rest)[used])
+        values = rows.signs[free] * rows.targets[free]  # f at the margin
+        polished = solve_basis(lines, values, (limits - rest)[used])
         if polished is None:
             return
         coef = np.zeros(n)
@@ -272,14 +280,16 @@ _COMPARED_ROWS = 1024  # at a time: a comparison copies them
 
 
 def merge_equal_rows(rows: MarginRows) -> tuple[MarginRows, Indices]:
-    """One row in place of those with equal kernel values and sign, with the sum of their weights.
+    """One row in place of those that are equal, with the sum of their weights.
+
+    Equal rows have the same kernel values, sign and target.
 
     Also returns which merged row each row became. A merged row has the number of its first.
     """
     groups = _groups_of_equal_rows(rows)
     numbers, first = np.unique(groups, return_index=True)
     if len(numbers) == len(groups):
-        return rows, groups
+        return rows, np.arange(len(groups))
 
     def total(values: Floats) -> Floats:
         return np.bincount(groups, values, minlength=len(numbers)).astype(np.float64)
@@ -289,6 +299,7 @@ def merge_equal_rows(rows: MarginRows) -> tuple[MarginRows, Indices]:
         numbers=rows.numbers[first],
         K=rows.K[first],
         signs=rows.signs[first],
+        targets=rows.targets[first],
         weights=total(rows.weights),
         held=total(rows.held),
     )
@@ -313,7 +324,9 @@ def split_duals(duals: Floats, rows: MarginRows, merged: MarginRows, groups: Ind
 
 def _groups_of_equal_rows(rows: MarginRows) -> Indices:
     n_rows = len(rows.numbers)
-    if not rows.K.shape[1] or len(np.unique(rows.K[:, 0])) == n_rows:
+    targets, sides = np.unique(rows.targets, return_inverse=True)
+    sides = 2 * sides + (rows.signs > 0)
+    if not rows.K.shape[1] or len(np.unique(rows.K[:, 0] + 1j * sides)) == n_rows:
         return np.arange(n_rows)
     # Sort rows by their bytes as one key, then compare neighbours.
     lines = np.ascontiguousarray(rows.K)
@@ -326,7 +339,7 @@ def _groups_of_equal_rows(rows: MarginRows) -> Indices:
         is_new[block] = keys[here] != keys[order[start - 1 :][: len(here)]]
     equal = np.empty(n_rows, dtype=np.intp)
     equal[order] = np.cumsum(is_new)
-    return np.unique(2 * equal + (rows.signs > 0), return_inverse=True)[1]
+    return np.unique(2 * len(targets) * equal + sides, return_inverse=True)[1]
 
 
 # -- One pass over all rows --------------------------------------------------------------------
@@ -336,7 +349,7 @@ def _groups_of_equal_rows(rows: MarginRows) -> Indices:
 class MarginBand:
     """Which rows of an output are margin rows.
 
-    ``reach`` is the |1 - d f| up to which they are, negative to skip the output. ``kept`` is the
+    ``reach`` is the |a - d f| up to which they are, negative to skip the output. ``kept`` is the
     share of the margin rows that is taken, evenly spread: 1 unless too many are equal.
     ``max_share`` limits margin rows as a share of the rows of a tile.
     """
@@ -353,16 +366,22 @@ class PassResult:
     numbers and kernel values of margin rows per block; ``far`` is (n_outputs, 2, s + 1).
     """
 
-    def __init__(self, values: Floats, margin: list[list[tuple[Indices, Floats]]], far: Floats):
+    def __init__(
+        self,
+        values: Floats,
+        margin: list[list[tuple[Indices, Floats]]],
+        far: Floats,
+        n_constraints: int,
+    ):
         self.values, self.margin, self.far = [values], margin, far
-        self.n_rows = len(values)
+        self.n_constraints = n_constraints
 
     def __add__(self, other: PassResult) -> PassResult:
         for mine, theirs in zip(self.margin, other.margin, strict=True):
-            mine += [(numbers + self.n_rows, K) for numbers, K in theirs]
+            mine += [(numbers + self.n_constraints, K) for numbers, K in theirs]
         self.values += other.values
         self.far += other.far
-        self.n_rows += other.n_rows
+        self.n_constraints += other.n_constraints
         return self
 
     def margin_rows(self, problem: L1Margin, number: int, duals: Floats) -> MarginRows:
@@ -373,6 +392,7 @@ class PassResult:
             np.concatenate([K for _, K in self.margin[number]]),
             problem.signs[numbers, number].astype(np.float64),
             problem.error_weights[numbers, number],
+            problem.targets[numbers, number].astype(np.float64),
             self.far[number],
             duals[numbers],
         )
@@ -385,6 +405,7 @@ def exact_pass_of_block(
     duals: Floats,
     signs: Any,
     weights: Floats,
+    targets: Floats,
     coef: Floats,
     bands: list[MarginBand],
     width: float,
@@ -392,9 +413,9 @@ def exact_pass_of_block(
     """Decision values of ``coef`` in float64, margin rows, and sums over the others.
 
     Rows that changed sides since the decision values ``before``, or earlier (``crossed``), are
-    margin rows too.
+    margin rows too. Arrays of constraints have an axis of sides after that of rows.
     """
-    s, n_outputs = tiles.n_centers, len(bands)
+    s, n_outputs, n_sides = tiles.n_centers, len(bands), signs.shape[1]
     values = np.array(before, dtype=np.float64)
     far = np.zeros((n_outputs, 2, s + 1))
     margin: list[list[tuple[Indices, Floats]]] = [[] for _ in bands]
@@ -402,20 +423,24 @@ def exact_pass_of_block(
     for rows, K in tiles:
         values[rows, outputs] = K @ coef[:-1, outputs] + coef[-1, outputs]
         for number in outputs:
-            d, nu, band = signs[rows, number], weights[rows, number], bands[number]
-            r = 1.0 - d * values[rows, number]
-            r_before = 1.0 - d * before[rows, number]
-            is_crossing = crossed[rows, number] | changed_sides(r_before, r)
+            d, nu, a, t, is_crossing = (
+                array[rows, :, number].ravel()
+                for array in (signs, weights, targets, duals, crossed)
+            )
+            band = bands[number]
+            r = a - d * repeat_rows(values[rows, number], n_sides)
+            r_before = a - d * repeat_rows(before[rows, number], n_sides)
+            is_crossing = is_crossing | changed_sides(r_before, r)
             numbers = np.flatnonzero(((np.abs(r) <= band.reach) | is_crossing) & (nu > 0))
             numbers = _evenly_spread(numbers, band.kept, band.max_share * len(r))
-            margin[number].append((numbers + rows.start, K[numbers]))
-            t = far_duals(nu, r, width, duals[rows, number])
+            margin[number].append((numbers + n_sides * rows.start, K[numbers // n_sides]))
+            t = far_duals(nu, r, width, t)
             t[numbers] = 0.0
             for side, sign in enumerate((1, -1)):
-                t_of_sign = np.where(d == sign, t, 0.0)
+                t_of_sign = np.where(d == sign, t, 0.0).reshape(-1, n_sides).sum(axis=1)
                 far[number, side, :-1] += t_of_sign @ K
                 far[number, side, -1] += t_of_sign.sum()
-    return PassResult(values, margin, far)
+    return PassResult(values, margin, far, signs.shape[0] * n_sides)
 
 
 def changed_sides(before: Floats, after: Floats) -> Any:
@@ -502,6 +527,7 @@ class Crossover:
 
     def run(self, tol: float, max_iter: int | None, *, stopped: bool) -> list[Solution]:
         """Rounds until all gaps are below ``tol``; if ``stopped``, a certificate and no more."""
+        self._close_constant()
         here = self._coef()
         self.values, result = self._exact_pass(here)
         for number, output in enumerate(self.outputs):
@@ -530,27 +556,40 @@ class Crossover:
                 output.status = "stalled"
         return [self._solution(number) for number in range(len(self.outputs))]
 
+    def _close_constant(self) -> None:
+        """Take the machine 0 where it has no errors: its objective of 0 is the least."""
+        for number, output in enumerate(self.outputs):
+            zeros = np.zeros(self.problem.shape[0])
+            if not output.costs.error_weights @ output.costs.slacks(zeros) > 0:
+                output.coef, output.bound = np.zeros_like(output.coef), 0.0
+                output.objective, output.duals = 0.0, np.zeros(self.problem.n_constraints)
+                self.values[:, number] = 0.0
+                self._open.remove(number)
+
     def _coef(self) -> Floats:
         return np.stack([output.coef for output in self.outputs], axis=1)
 
     def _exact_pass(self, coef: Floats) -> tuple[Floats, PassResult]:
         """A pass over all rows in float64: the decision values of ``coef``, and the other sums."""
-        problem, signs = self.problem, self.problem.signs
-        duals = np.broadcast_to(0.0, self.values.shape)
+        problem = self.problem
+        duals = np.broadcast_to(0.0, problem.signs.shape)
         if self._width == 0:
             duals = np.stack([output.duals for output in self.outputs], axis=1)
         bands = [self._band(number) for number in range(len(self.outputs))]
+        costs = problem.signs, problem.error_weights, problem.targets
+        of_constraints = self._crossed, duals, *costs
         result: PassResult = problem.rows.map_reduce(
             exact_pass_of_block,
             operator.add,
-            by_row=(self.values, self._crossed, duals, signs, problem.error_weights),
+            by_row=(self.values, *map(problem.by_row, of_constraints)),
             shared=(coef, bands, self._width),
             prepare=TileMaker(problem.kernel, problem.points, np.float64),
         )
         values, result.values = np.concatenate(result.values), []
         check_finite(values)
         if self._width == 0:  # not in the first pass, whose values before are rounded
-            self._crossed |= changed_sides(1.0 - signs * self.values, 1.0 - signs * values)
+            before, after = problem.residuals(self.values), problem.residuals(values)
+            self._crossed |= changed_sides(before, after)
         return values, result
 
     def _band(self, number: int) -> MarginBand:
@@ -562,14 +601,15 @@ class Crossover:
         expected *= self.outputs[number].crowd
         room = _MAX_BYTES // (8 * (s + 1) * self.problem.n_outputs)
         expected = int(min(expected, room))
-        if expected >= n_rows:
+        n_constraints = self.problem.n_constraints
+        if expected >= n_constraints:
             return MarginBand(np.inf)
-        residuals = np.abs(1.0 - self.problem.signs[:, number] * self.values[:, number])
+        residuals = np.abs(self.outputs[number].costs.residuals(self.values[:, number]))
         # A little wider than the quantile: values before are float32.
         reach = 1.001 * float(np.partition(residuals, expected)[expected]) + 1e-6
         count = int(np.count_nonzero(residuals <= reach))
         kept = 1.0 if count < 2 * expected else expected / count
-        return MarginBand(reach, kept, min(1.0, _MAX_CROWDING * expected / n_rows))
+        return MarginBand(reach, kept, min(1.0, _MAX_CROWDING * expected / n_constraints))
 
     def _solve(
         self, number: int, result: PassResult, max_iter: int | None, stopped: bool
@@ -577,7 +617,7 @@ class Crossover:
         """Solve the program over the margin rows; take its bound and return its machine."""
         output = self.outputs[number]
         # What the last pass gave far rows, and margin rows before the program.
-        residuals = 1.0 - output.costs.signs * self.values[:, number]
+        residuals = output.costs.residuals(self.values[:, number])
         t = far_duals(output.costs.error_weights, residuals, self._width, output.duals)
         rows = result.margin_rows(self.problem, number, t)
         if stopped:
@@ -585,7 +625,7 @@ class Crossover:
             return output.coef
         largest = float(np.abs(rows.K).max(initial=0.0)) or 1.0
         radius = output.trust * max(float(np.abs(output.coef).max()), 1.0 / largest)
-        if len(rows.numbers) == self.problem.shape[0]:
+        if len(rows.numbers) == self.problem.n_constraints:
             radius *= _ALL_ROWS_TRUST
         merged, groups = merge_equal_rows(rows)
         program = self._solve_program(output, merged, radius, max_iter)

@@ -23,9 +23,9 @@ from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, so
 # 1. Solve the program over a small working set of rows and centers (RestrictedLP). It is
 #    solved in its dual form: t_i is a boxed column and each center a ranged row, so that a new row
 #    or center is one line more and the last basis stays usable.
-# 2. Price everything outside. The margin 1 - d_i f(x_i) of a row is the reduced cost of t_i: a row
-#    short of the margin wants to enter. The excess |sum_i K_ij d_i t_i| - c_j of a candidate is the
-#    violation of a missing constraint: so does the candidate.
+# 2. Price everything outside. The margin a_i - d_i f(x_i) of a row is the reduced cost of t_i: a
+#    row short of the margin wants to enter. The excess |sum_i K_ij d_i t_i| - c_j of a candidate
+#    is the violation of a missing constraint: so does the candidate.
 # 3. Where nothing is violated, the optimum of the working set is that of the whole program.
 #    Otherwise the most violated rows and centers enter, those long inactive leave (_Aging), and
 #    the dual simplex method restarts from the basis at hand.
@@ -40,6 +40,9 @@ from kernlet.lp.simplex import BASIC, LOWER, UPPER, HotSimplex, check_finite, so
 # worked for long and the kernel matrix is small enough, an interior point method finds the
 # partition of rows and centers instead (interior.py), and the programs after that one (other
 # costs) are solved in the same way over the centers still in use.
+#
+# A row of two sides (regression) is two columns of the program and one line of kernel values:
+# constraint i belongs to row i // n_sides.
 #
 # The certificate does not depend on any of this. At the end the vertex is polished by an LU
 # factorisation of its basis, everything is priced in float64, t is made feasible by shrinking, and
@@ -75,9 +78,9 @@ class RestrictedLP:
     """The dual of one output of an :class:`L1Margin` over a working set of rows and centers.
 
     Each t_i is a boxed column and each center a ranged row; the row duals are beta and, first,
-    the intercept. After :meth:`solve`, ``duals`` t, ``coef`` beta, ``intercept``, ``margins``
-    1 - d_i f(x_i) and ``correlations`` sum_i K_ij d_i t_i are those of the working set, exactly
-    zero where not in use.
+    the intercept. ``rows`` are numbers of constraints. After :meth:`solve`, ``duals`` t, ``coef``
+    beta, ``intercept``, ``margins`` a_i - d_i f(x_i) and ``correlations`` sum_i K_ij d_i t_i are
+    those of the working set, exactly zero where not in use.
     """
 
     def __init__(self, gram: Gram, costs: L1Margin) -> None:
@@ -107,7 +110,8 @@ class RestrictedLP:
         entries[:, 0] = signs
         entries[:, 1:] = self._kernel(rows, self.centers) * signs[:, None]
         upper = self.costs.error_weights[rows] / self._unit
-        _check(self.simplex.add_columns(np.full(n, -1.0), np.zeros(n), upper, entries))
+        costs = -self.costs.targets[rows].astype(np.float64)
+        _check(self.simplex.add_columns(costs, np.zeros(n), upper, entries))
         self.rows = np.concatenate([self.rows, rows])
 
     def _add_centers(self, centers: Indices) -> None:
@@ -125,7 +129,7 @@ class RestrictedLP:
         return block / self._scale if self._scale != 1.0 else block
 
     def _block(self, rows: Indices, centers: Indices) -> Floats:
-        block = self.gram.block(rows, centers)
+        block = self.gram.block(rows // self.costs.n_sides, centers)
         check_finite(block)
         return block
 
@@ -190,10 +194,10 @@ class RestrictedLP:
         limits = np.append(0.0, self.costs.coef_weights[self.centers])
         limits[row_status == LOWER] *= -1
         signs = self.costs.signs[self.rows][:, None]
-        kernel = self.gram.block(self.rows, self.centers[active[1:]])
+        kernel = self.gram.block(self.rows // self.costs.n_sides, self.centers[active[1:]])
         entries = np.hstack([signs, kernel * signs])[:, 0 if active[0] else 1 :]
         right = limits[active] - duals[~free] @ entries[~free]
-        solved = solve_basis(entries[free], np.ones(free.sum()), right)
+        solved = solve_basis(entries[free], self.costs.targets[self.rows][free], right)
         if solved is None:
             return None
         coef = np.zeros(len(active))
@@ -240,6 +244,7 @@ class Pricer:
 
     def __init__(self, gram: Gram, signs: Floats, max_bytes: int = CACHE_BYTES) -> None:
         self.gram, self.signs = gram, signs
+        self._n_sides = len(signs) // gram.shape[0]
         Z = None if gram.is_square else gram.z.X
         fast = Gram(gram.kernel, gram.x.X, Z, dtype=np.float32, hold=True)
         self._columns = ColumnCache(fast, max_bytes if gram.is_square else max_bytes // 2)
@@ -247,25 +252,33 @@ class Pricer:
 
     def fast(self, pair: PrimalDual) -> tuple[Floats, Floats]:
         """Decision values of all rows and correlations of all candidates, nearly."""
-        signed_duals = self.signs[pair.rows] * pair.duals
+        rows, signed_duals = self._signed_duals(pair)
         if self._rows is None:
-            points = np.union1d(pair.centers, pair.rows)
+            points = np.union1d(pair.centers, rows)
             weights = np.zeros((len(points), 2))
             weights[np.searchsorted(points, pair.centers), 0] = pair.coef
-            weights[np.searchsorted(points, pair.rows), 1] = signed_duals
+            weights[np.searchsorted(points, rows), 1] = signed_duals
             values, correlations = self._columns.combine(points, weights)
         else:
             (values,) = self._columns.combine(pair.centers, pair.coef[:, None])
-            (correlations,) = self._rows.combine(pair.rows, signed_duals[:, None])
+            (correlations,) = self._rows.combine(rows, signed_duals[:, None])
         return values + pair.intercept, correlations
+
+    def _signed_duals(self, pair: PrimalDual) -> tuple[Indices, Floats]:
+        """The rows with a positive t, ascending, and the sums of d_i t_i over their sides."""
+        signed_duals = self.signs[pair.rows] * pair.duals
+        if self._n_sides == 1:
+            return pair.rows, signed_duals
+        rows, inverse = np.unique(pair.rows // self._n_sides, return_inverse=True)
+        return rows, np.bincount(inverse, signed_duals, len(rows)).astype(np.float64)
 
     def exact(
         self, pair: PrimalDual, rows: Indices | None = None, candidates: Indices | None = None
     ) -> tuple[Floats, Floats]:
         """The same in float64 from fresh kernel values, of all rows and candidates or a few."""
-        signed_duals = self.signs[pair.rows] * pair.duals
+        active, signed_duals = self._signed_duals(pair)
         values = self.gram.dot(pair.coef, pair.centers, rows) + pair.intercept
-        return values, self.gram.T.dot(signed_duals, pair.rows, candidates)
+        return values, self.gram.T.dot(signed_duals, active, candidates)
 
 
 class _Prices:
@@ -277,9 +290,9 @@ class _Prices:
         check_finite(values)
         check_finite(correlations)
         self.costs, self.correlations = costs, correlations
-        self.margins = 1.0 - costs.signs * values
+        self.margins = costs.residuals(values)
         self.excesses = np.abs(correlations) - costs.coef_weights
-        slacks = costs.slacks(values)
+        slacks = np.maximum(0.0, self.margins)
         penalty = costs.coef_weights[pair.centers] @ np.abs(pair.coef)
         self.solution = Solution(
             centers=pair.centers,
@@ -289,7 +302,7 @@ class _Prices:
             duals=pair.duals,
             slacks=slacks,
             objective=float(costs.error_weights @ slacks + penalty),
-            bound=costs.bound(pair.duals, correlations),
+            bound=costs.bound(pair.duals, correlations, pair.rows),
             n_iter=0,
             status="optimal",
         )
@@ -322,11 +335,15 @@ class ColumnGeneration:
         self.pricer = Pricer(gram, self.costs.signs, max_bytes)
         self.lp = RestrictedLP(gram, self.costs)
         self.row_batch, self.center_batch = row_batch, center_batch
-        n_rows, n_candidates = problem.shape
-        self._row_ages, self._center_ages = _Aging(n_rows), _Aging(n_candidates)
+        n_candidates = problem.shape[1]
+        self._row_ages, self._center_ages = _Aging(problem.n_constraints), _Aging(n_candidates)
         self._dense_centers: Indices | None = None  # None while the simplex method is in use
         rows = _draw_both_signs(self.costs.signs, row_batch, random_state)
-        centers = rows if gram.is_square else random_state.permutation(n_candidates)
+        if gram.is_square:
+            drawn = rows // problem.n_sides
+            centers = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+        else:
+            centers = random_state.permutation(n_candidates)
         self.lp.add(rows, centers[:center_batch])
 
     def reweight(self, problem: L1Margin) -> None:
@@ -383,10 +400,10 @@ class ColumnGeneration:
         """Whether the interior point method is likely to be faster from here on."""
         if self._dense_centers is not None:
             return True
-        n_rows, n_candidates = self.problem.shape
-        if max_iter is not None or n_rows * n_candidates > _DENSE_ENTRIES:
+        n_lines, n_candidates = self.problem.n_constraints, self.problem.shape[1]
+        if max_iter is not None or n_lines * n_candidates > _DENSE_ENTRIES:
             return False
-        limit = max(_MIN_WORK, _WORK_PER_OPERATION * n_rows * float(n_candidates) ** 2)
+        limit = max(_MIN_WORK, _WORK_PER_OPERATION * n_lines * float(n_candidates) ** 2)
         if self.lp.simplex.work <= limit:
             return False
         self._dense_centers = np.arange(n_candidates)
@@ -421,20 +438,24 @@ class ColumnGeneration:
     def _find_vertex(self, centers: Indices) -> int:
         """Make the vertex that an interior point shows the answer of the program; its steps."""
         rows = np.flatnonzero(self.costs.error_weights > 0)
-        gram, nu = self.lp.gram, self.costs.error_weights[rows]
-        K = gram.block(rows, centers)
+        gram, costs = self.lp.gram, self.costs
+        nu, targets = costs.error_weights[rows], costs.targets[rows]
+        K = gram.block(rows // costs.n_sides, centers)
         check_finite(K)
-        point = solve_dense(K, self.costs.signs[rows], nu, self.costs.coef_weights[centers])
-        self.lp = RestrictedLP(gram, self.costs)
+        point = solve_dense(K, costs.signs[rows], nu, costs.coef_weights[centers], targets)
+        self.lp = RestrictedLP(gram, costs)
         if point is None:
             self.lp.add(rows, centers)
             return 0
+        if costs.n_sides > 1:
+            point = _one_side(point, rows // costs.n_sides)
         used = np.flatnonzero(point.use > 1.0)
         by_betweenness = np.argsort(-point.betweenness, kind="stable")
         is_free = np.zeros(len(rows), dtype=bool)
         is_free[by_betweenness[: len(used) + 1]] = True
         kept = np.flatnonzero(is_free | (point.duals > 0.5 * nu))
-        spread = _over_all(point, self.problem.shape, rows, centers)
+        shape = costs.n_constraints, self.problem.shape[1]
+        spread = _over_all(point, shape, rows, centers)
         self.lp.start_from(rows[kept], is_free[kept], centers[used], spread)
         vertex = self.lp.vertex()
         if vertex is not None:
@@ -451,7 +472,7 @@ class ColumnGeneration:
 
     def _pair(self, duals: Floats, coef: Floats, intercept: float) -> PrimalDual:
         """An answer of the restricted program over all rows and candidates, t balanced."""
-        all_duals = np.zeros(self.problem.shape[0])
+        all_duals = np.zeros(self.problem.n_constraints)
         all_duals[self.lp.rows] = duals
         balanced = self.costs.balanced(all_duals)
         rows = np.flatnonzero(balanced)
@@ -472,14 +493,16 @@ class ColumnGeneration:
         if len(rows) or len(centers):
             return rows, centers
         rows, centers = self._outside(*prices.violated(-row_error, -center_error))
-        values, correlations = self.pricer.exact(prices.solution, rows, centers)
-        margins = 1.0 - self.costs.signs[rows] * values
-        excesses = np.abs(correlations) - self.costs.coef_weights[centers]
+        costs = self.costs
+        values, correlations = self.pricer.exact(prices.solution, rows // costs.n_sides, centers)
+        margins = costs.targets[rows] - costs.signs[rows] * values
+        excesses = np.abs(correlations) - costs.coef_weights[centers]
         return rows[margins > _VIOLATION], centers[excesses > _VIOLATION]
 
     def _outside(self, rows: Indices, centers: Indices) -> tuple[Indices, Indices]:
         """Those that are not in the working set."""
-        is_new_row, is_new_center = (np.ones(n, dtype=bool) for n in self.problem.shape)
+        is_new_row = np.ones(self.problem.n_constraints, dtype=bool)
+        is_new_center = np.ones(self.problem.shape[1], dtype=bool)
         is_new_row[self.lp.rows], is_new_center[self.lp.centers] = False, False
         return rows[is_new_row[rows]], centers[is_new_center[centers]]
 
@@ -509,6 +532,23 @@ def _over_all(
     duals, coef = np.zeros(shape[0]), np.zeros(shape[1])
     duals[rows], coef[centers] = point.duals, point.coef
     return replace(point, duals=duals, coef=coef)
+
+
+def _one_side(point: InteriorPoint, rows: Indices) -> InteriorPoint:
+    """A point whose rows have a t on one side at most; ``rows`` are those of the constraints.
+
+    A tube of no width leaves the sum of d t alone determined, and interior points lie in the
+    middle: both sides positive, and both between their bounds.
+    """
+    first = np.flatnonzero(rows[:-1] == rows[1:])
+    second = first + 1
+    common = np.minimum(point.duals[first], point.duals[second])
+    duals, betweenness = point.duals.copy(), point.betweenness.copy()
+    duals[first] -= common
+    duals[second] -= common
+    is_second = duals[first] < duals[second]
+    betweenness[np.where(is_second, first, second)] = 0.0
+    return replace(point, duals=duals, betweenness=betweenness)
 
 
 class _Aging:

@@ -21,7 +21,7 @@ from kernlet._typing import Floats
 #
 # With E = (D K, d) (problem.py) the dual of one output is, c = 1 by scaling the columns of K,
 #
-#     maximise sum t   subject to  E't = (s, 0),   0 <= t <= nu,   -1 <= s <= 1
+#     maximise a't   subject to  E't = (s, 0),   0 <= t <= nu,   -1 <= s <= 1
 #
 # and z = (beta, intercept) are the multipliers of its equations. Each of the four bounds has a
 # multiplier: their products with the distances from the bounds are driven to zero together,
@@ -43,7 +43,7 @@ from kernlet._typing import Floats
 
 _MAX_STEPS = 60  # about 20 are usual
 _COMPLEMENTARITY = 1e-11  # of all bounds together, relative to the objective: the end
-_RESIDUAL = 1e-8  # of the margins 1 - d f, at the end
+_RESIDUAL = 1e-8  # of the margins a - d f, at the end
 _TO_BOUNDARY = 0.9995  # how far towards a bound a step goes
 _SHORT_STEP = 0.1  # below this share of a step, the corrector has misled it
 _IDLE_STEP, _MAX_IDLE_STEPS = 1e-3, 3  # in a row: round-off prevents any progress
@@ -67,9 +67,15 @@ class InteriorPoint:
 
 
 def solve_dense(
-    K: Floats, signs: Floats, error_weights: Floats, coef_weights: Floats
+    K: Floats,
+    signs: Floats,
+    error_weights: Floats,
+    coef_weights: Floats,
+    targets: Floats | float = 1.0,
 ) -> InteriorPoint | None:
     """Solve one output over kernel values K (n_rows, n_centers); None where arithmetic fails.
+
+    The lines of K belong to constraints: rows of two sides are in it twice.
 
     ``error_weights`` are positive. Time is about 20 n_rows n_centers^2 operations, memory two
     copies of K and two matrices of n_centers^2.
@@ -82,7 +88,7 @@ def solve_dense(
     np.multiply(K, (1.0 / size)[None, :], out=E[:, :-1])
     E[:, -1] = 1.0
     E *= signs[:, None]
-    path = _CentralPath(E, error_weights / unit)
+    path = _CentralPath(E, error_weights / unit, targets)
     if not path.follow():
         return None
     z = path.z
@@ -106,9 +112,9 @@ _Move = tuple[Floats, ...]  # steps of z, t, s and the four multipliers
 class _CentralPath:
     """The central path: t and s with their distances from bounds, z, and four multipliers."""
 
-    def __init__(self, E: Floats, nu: Floats) -> None:
+    def __init__(self, E: Floats, nu: Floats, targets: Floats | float) -> None:
         n_rows, n_centers = E.shape[0], E.shape[1] - 1
-        self.E, self.nu = E, nu
+        self.E, self.nu, self.targets = E, nu, targets
         self.t = np.minimum(0.5 * nu, 0.5)
         self.below_nu = nu - self.t
         self.s = np.zeros(n_centers)
@@ -123,7 +129,7 @@ class _CentralPath:
         """Follow the path to its end, or as far as round-off allows; false for no answer."""
         n_idle = 0
         while self.n_iter < _MAX_STEPS and n_idle < _MAX_IDLE_STEPS:
-            margins = 1.0 - self.E @ self.z
+            margins = self.targets - self.E @ self.z
             residual = margins + self.above_zero - self.at_nu
             gap = float(
                 self.t @ self.above_zero

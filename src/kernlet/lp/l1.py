@@ -2,69 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from numbers import Integral, Real
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
 from kernlet._typing import Floats, Indices
-from kernlet.atomic import Checkpoint, stored_numbers
-from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
 from kernlet.kernels.gram import Gram
 from kernlet.lp.generation import ColumnGeneration
-from kernlet.lp.linearization import LinearizationPath, solve_once
-from kernlet.lp.problem import L1Margin, PrimalDual, Solution
-from kernlet.lp.streaming import StreamingL1Solver, StreamingPass, is_tall
-from kernlet.progress import Progress
-from kernlet.rows import as_rows
-from kernlet.rows.source import RowSource
-from kernlet.sampling import (
-    Candidates,
-    choose_candidates,
-    spread_candidates,
-    stratified_sample,
+from kernlet.lp.linearization import solve_once
+from kernlet.lp.machine import (
+    SAMPLE_SEED,
+    SAMPLE_TOL,
+    L1Machine,
+    Method,
+    is_any,
+    join_duals,
 )
+from kernlet.lp.problem import L1Margin, Solution
+from kernlet.rows import as_rows
+from kernlet.sampling import Candidates
 from kernlet.sklearn_base import (
     GAP_WORTH_WARNING,
-    KERNEL_CONSTRAINTS,
     ExpansionClassifier,
     TrainingData,
     error_weights,
     fit_method,
     fit_task,
-    is_unconverged,
     join_centers,
-    warn_unconverged,
-    warn_user,
 )
-
-#: ``method(solver, tol=..., start=..., report=...)`` solves the outputs of ``solver.problem``:
-#: :func:`solve_once` or :func:`linearize` with its settings.
-Method = Callable[..., list[LinearizationPath]]
-
-_MAX_FALLBACK_ROWS = 100_000  # that generation solves where streaming ends without a certificate
-#: The file in the folder ``checkpoint``.
-CHECKPOINT_NAME = "streaming.npz"
-# Parameters that do not change the first linear program; candidates are compared as points.
-_NOT_IN_CHECKPOINT = (
-    *("candidates", "checkpoint", "n_jobs", "cache_size"),
-    *("tol", "max_iter", "solver", "verbose"),
-)
-_REASONS = {
-    "iteration limit": "the simplex method reached max_iter. Raise it.",
-    "stalled": "programs over more rows near the margin came no closer. Lower C, or give fewer "
-    "candidates.",
-    "failed": "the simplex method failed. Scale the features, or lower C.",
-    "optimal": "kernel values times C leave no more digits. Scale the features, or lower C.",
-}
 
 
 def margin_problem(
@@ -79,98 +48,9 @@ def margin_problem(
     return L1Margin.of_rows(data.X, kernel, points, signs, costs)
 
 
-# -- Generation: one output per task ---------------------------------------------------------
-
-
-def solve_by_generation(
-    problem: L1Margin,
-    method: Method,
-    progress: Progress,
-    *,
-    seed: int,
-    max_bytes: int,
-    n_jobs: int | None,
-) -> list[LinearizationPath]:
-    """Solve the linear programs of all outputs, each apart."""
-    tasks = [progress.task("output", number) for number in range(problem.n_outputs)]
-    paths: list[LinearizationPath] = Parallel(n_jobs=n_jobs)(
-        delayed(solve_output)(problem.outputs([number]), method, task, seed, max_bytes, len(tasks))
-        for number, task in enumerate(tasks)
-    )
-    return paths
-
-
-@fit_task
-def solve_output(
-    problem: L1Margin, method: Method, task: Progress, seed: int, max_bytes: int, n_outputs: int
-) -> LinearizationPath:
-    """Solve one of the outputs, in the process of a worker; each round is a step of the task."""
-
-    def report(pair: PrimalDual) -> bool:
-        arrays = pair.centers, pair.coef[None, :], np.array([pair.intercept])
-        # One output of several is not a machine that could predict.
-        attributes = partial(_attributes, problem, *arrays) if n_outputs == 1 else None
-        return task.step("round", attributes)
-
-    with task:
-        solver = ColumnGeneration(problem, np.random.RandomState(seed), max_bytes=max_bytes)
-        (path,) = method(solver, report=report)
-    return path
-
-
-def _attributes(
-    problem: L1Margin, centers: Indices, coef: Floats, intercept: Floats
-) -> dict[str, Any]:
-    """What a copy of the estimator needs to predict with the machine so far."""
-    return {"expansion_": KernelExpansion(problem.kernel, problem.points[centers], coef, intercept)}
-
-
-# -- Streaming: all outputs in one task ------------------------------------------------------
-
-
-def solve_by_streaming(
-    problem: L1Margin,
-    method: Method,
-    progress: Progress,
-    *,
-    seed: int,
-    max_bytes: int,
-    checkpoint: Checkpoint | None,
-) -> tuple[list[LinearizationPath], float]:
-    """Solve all outputs over shared passes, and count these; each pass is a step of the task.
-
-    After every pass over all rows of the first linear program its machine is written to the
-    checkpoint, and a later fit starts from it.
-    """
-    solver = StreamingL1Solver(problem, seed, max_bytes=max_bytes)
-
-    def report(state: StreamingPass) -> bool:
-        """Write the checkpoint and report the pass; true where a callback asks to stop."""
-        is_first = solver.problem is problem  # later programs have other costs
-        if checkpoint is not None and is_first and not state.is_sample:
-            checkpoint.save({}, coef=state.coef)
-        name = f"pass {state.passes:.1f}, gap {state.gap:.1e}, {state.rows_per_second:.2g} rows/s"
-        used, coef = np.flatnonzero(state.coef[:-1].any(axis=1)), state.coef
-        # Stationary outputs take no part in later programs.
-        is_whole = coef.shape[1] == problem.n_outputs
-        attributes = partial(_attributes, problem, used, coef[used].T, coef[-1])
-        return progress.step(name, attributes if is_whole else None)
-
-    start = None
-    if checkpoint is not None:
-        shape = (problem.shape[1] + 1, problem.n_outputs)
-        start = checkpoint.load(lambda _, arrays: stored_numbers(arrays["coef"], *shape))
-    try:
-        return method(solver, start=start, report=report), solver.passes
-    finally:
-        solver.close()
-
-
 # -- Candidates that machines on samples choose ----------------------------------------------
 
 _N_SAMPLES, _SAMPLE_ROWS = 10, 1000
-_SAMPLE_TOL = 1e-3  # candidates need no exact optimum
-_SAMPLE_SEED = int(np.random.RandomState(0).randint(2**31 - 1))
 
 
 @fit_task
@@ -181,70 +61,11 @@ def _centers_of_sample(
     problem = margin_problem(sample, kernel, None, np.unique(sample.y), costs)
     solutions = []
     for number in range(problem.n_outputs):
-        random = np.random.RandomState(_SAMPLE_SEED)
+        random = np.random.RandomState(SAMPLE_SEED)
         solver = ColumnGeneration(problem.outputs([number]), random, max_bytes=max_bytes)
-        (path,) = method(solver, tol=_SAMPLE_TOL)
+        (path,) = method(solver, tol=SAMPLE_TOL)
         solutions.append(path.solution)
     return sample.rows[join_centers(Gram(kernel, sample.X), solutions)[1]]
-
-
-# -- Whether all rows can be candidates ------------------------------------------------------
-
-_ALL_ROWS = 2000  # rows up to which all of them are automatic candidates
-_LEAST_CANDIDATES, _MOST_CANDIDATES = 100, 500  # automatic ones, where there are more rows
-_TRIAL_ROWS, _MAX_TRIALS = 500, 4  # rows of the larger sample, and outputs that are tried
-_LEAST_GROWTH = 0.25  # exponent: two samples tell the growth of small numbers poorly
-# Rows with a positive dual times centers, for one output: 20 s. The square of this number is
-# proportional to time.
-_MAX_ENTRIES = 5e5
-
-
-@fit_task
-def is_quick(problem: L1Margin, max_bytes: int) -> bool:
-    """Whether all rows as candidates take seconds, judged by machines on 250 and 500 rows.
-
-    The rows with a positive dual and the centers of each grow like a power of the rows: below 1
-    on clean data, 1 on noisy data.
-    """
-    n_rows, n_outputs = problem.shape[0], problem.n_outputs
-    largest = np.argsort(-(problem.signs > 0).sum(axis=0), kind="stable")[:_MAX_TRIALS]
-    for output in largest:
-        signs, weights = problem.signs[:, output], problem.error_weights[:, output]
-        sizes = []
-        for size in (_TRIAL_ROWS // 2, _TRIAL_ROWS):
-            random = np.random.RandomState(_SAMPLE_SEED)
-            rows = stratified_sample(signs, np.arange(n_rows), size, random)
-            X, kernel = problem.X[rows], problem.kernel
-            sample = L1Margin.of_rows(X, kernel, None, signs[rows], weights[rows])
-            (solution,) = ColumnGeneration(sample, random).solve(tol=_SAMPLE_TOL)
-            sizes.append([len(solution.rows) + 1, len(solution.centers) + 1])
-        half, whole = np.array(sizes, dtype=float)
-        growth = np.clip(np.log2(whole / half), _LEAST_GROWTH, 1.0)
-        n_duals, n_centers = whole * (n_rows / _TRIAL_ROWS) ** growth
-        # The largest outputs are tried: most others are smaller (letter: 26 outputs, 23 s).
-        is_small = n_duals * n_centers <= _MAX_ENTRIES / n_outputs**0.25
-        if not is_small or 4 * n_rows * (n_duals + n_centers) > max_bytes:
-            return False
-    return True
-
-
-# -- All outputs together --------------------------------------------------------------------
-
-
-def better_of(one: LinearizationPath, two: LinearizationPath) -> LinearizationPath:
-    """Of two answers for an output the one with the smaller gap, with the iterations of both."""
-    better = min(one, two, key=lambda path: path.solution.gap)
-    n_iter = one.solution.n_iter + two.solution.n_iter
-    return replace(better, solution=replace(better.solution, n_iter=n_iter))
-
-
-def join_duals(solutions: Sequence[Solution]) -> tuple[Indices, Floats]:
-    """The rows with a positive dual in any output, and the duals (n_outputs, n_rows) there."""
-    rows = np.flatnonzero(_is_any([s.rows for s in solutions]))
-    duals = np.zeros((len(solutions), len(rows)))
-    for output, solution in zip(duals, solutions, strict=True):
-        output[np.searchsorted(rows, solution.rows)] = solution.duals
-    return rows, duals
 
 
 def loo_error_bound(
@@ -262,18 +83,10 @@ def loo_error_bound(
     moving = [s.rows for s in solutions] + [np.flatnonzero(s.slacks > 0) for s in solutions]
     if candidate_rows is not None:
         moving += [candidate_rows[s.centers] for s in solutions]
-    return np.count_nonzero(_is_any(moving)) / n_rows
+    return np.count_nonzero(is_any(moving)) / n_rows
 
 
-def _is_any(arrays: Sequence[Indices]) -> Any:
-    """Which row numbers are in any of the arrays; sorting them would take longer."""
-    mask = np.zeros(1 + max(int(numbers.max(initial=-1)) for numbers in arrays), dtype=bool)
-    for numbers in arrays:
-        mask[numbers] = True
-    return mask
-
-
-class L1KernelClassifier(ExpansionClassifier):
+class L1KernelClassifier(L1Machine, ExpansionClassifier):
     """Kernel classifier with a 1-norm penalty on its coefficients: few centers by design.
 
     Solves linear program (10) of [1]_::
@@ -416,31 +229,10 @@ class L1KernelClassifier(ExpansionClassifier):
     True
     """
 
-    n_passes_: float
-    _takes_sources = True
-    # n_rows * n_outputs^power * s^2 for s automatic candidates: 500 for 50,000 rows, 10 to 15 s.
-    # Outputs share kernel values, but each has its linear program.
-    _auto_work, _auto_power = 1.25e10, 0.5
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
-        **KERNEL_CONSTRAINTS,
-        "candidates": [
-            StrOptions({"auto", "union"}),
-            None,
-            Integral,
-            Real,
-            "array-like",
-            "sparse matrix",
-        ],
+        **L1Machine._parameter_constraints,
+        "candidates": [StrOptions({"union"}), *L1Machine._parameter_constraints["candidates"]],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "solver": [StrOptions({"auto", "generation", "streaming", "tall"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left"), Options(Integral, {-1})],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "checkpoint": [str, Path, None],
-        "verbose": ["verbose"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -499,65 +291,25 @@ class L1KernelClassifier(ExpansionClassifier):
         self._train(data, self._make_kernel(data), self.candidates, solve_once)
         return self
 
-    def _train(
-        self, data: TrainingData, kernel: Kernel, n_candidates: Any, method: Method
-    ) -> tuple[list[LinearizationPath], Candidates]:
-        """Choose candidates, solve all outputs by ``method`` and set the fitted attributes."""
-        max_iter = None if self.max_iter == -1 else int(self.max_iter)
-        method = partial(method, tol=self.tol, max_iter=max_iter)
-        random_state = check_random_state(self.random_state)
+    def _problem(self, data: TrainingData, kernel: Kernel, points: Any) -> L1Margin:
         costs = error_weights(self.C, data.y, self.classes_, self.class_weight, data.sample_weight)
-        candidates = self._candidates(n_candidates, data, kernel, costs, method, random_state)
-        seed, max_bytes = random_state.randint(2**31 - 1), int(self.cache_size * 2**20)
-        problem = margin_problem(data, kernel, candidates.points, self.classes_, costs)
-        generate = partial(
-            solve_by_generation, problem, method, seed=seed, max_bytes=max_bytes, n_jobs=self.n_jobs
-        )
-        is_streaming = self._is_streaming(data, problem)
-        checkpoint = self._open_checkpoint(problem, is_streaming)
-        n_tasks = None if is_streaming else problem.n_outputs
-        with Progress.start(self, data, n_tasks, sequential=is_streaming) as progress:
-            if is_streaming:
-                paths, self.n_passes_ = solve_by_streaming(
-                    problem, method, progress, seed=seed, max_bytes=max_bytes, checkpoint=checkpoint
-                )
-                if self._needs_generation(data, paths):
-                    with progress.task(
-                        "generation", n_tasks=problem.n_outputs, sequential=False
-                    ) as task:
-                        paths = list(map(better_of, paths, generate(task)))
-            else:
-                paths, self.n_passes_ = generate(progress), 0.0
-            solutions = [path.solution for path in paths]
-            warn_unconverged(solutions, self.tol, "linear programs", _REASONS)
-            self._set_attributes(problem, data.rows, candidates.rows, solutions)
-        return paths, candidates
+        return margin_problem(data, kernel, points, self.classes_, costs)
+
+    def _count_outputs(self, data: TrainingData) -> int:
+        return len(self.classes_) if len(self.classes_) > 2 else 1
 
     def _candidates(
         self,
         candidates: Any,
         data: TrainingData,
         kernel: Kernel,
-        costs: Floats,
         method: Method,
         random_state: np.random.RandomState,
     ) -> Candidates:
         """The points that the parameter ``candidates`` stands for."""
-        if not isinstance(candidates, str):
-            return choose_candidates(candidates, data.X, random_state)
-        if candidates == "union":
+        if isinstance(candidates, str) and candidates == "union":
             return self._union_of_centers(data, kernel, method, random_state.randint(2**31 - 1))
-        n_rows = len(data.y)
-        if not isinstance(data.X, RowSource) and n_rows <= _ALL_ROWS:
-            return choose_candidates(None, data.X, random_state)
-        if not isinstance(data.X, RowSource) and self.solver not in ("streaming", "tall"):
-            problem = margin_problem(data, kernel, None, self.classes_, costs)
-            if is_quick(problem, int(self.cache_size * 2**20)):
-                return choose_candidates(None, data.X, random_state)
-        n_outputs = len(self.classes_) if len(self.classes_) > 2 else 1
-        count = int(np.sqrt(self._auto_work / (n_rows * n_outputs**self._auto_power)))
-        count = min(n_rows, max(_LEAST_CANDIDATES, min(count, _MOST_CANDIDATES)))
-        return spread_candidates(data.X, count, random_state)
+        return super()._candidates(candidates, data, kernel, method, random_state)
 
     def _union_of_centers(
         self, data: TrainingData, kernel: Kernel, method: Method, seed: int
@@ -589,45 +341,6 @@ class L1KernelClassifier(ExpansionClassifier):
         numbers = np.unique(np.concatenate(centers))
         return Candidates(rows.take(numbers), numbers)
 
-    def _is_streaming(self, data: TrainingData, problem: L1Margin) -> bool:
-        is_source = isinstance(data.X, RowSource)
-        if self.solver == "generation" and is_source:
-            raise ValueError(
-                'solver="generation" needs the rows in memory; they are read block by block here. '
-                'Use solver="streaming" or "auto".'
-            )
-        if self.solver != "auto":
-            return self.solver != "generation"
-        return is_source or is_tall(*problem.shape)
-
-    def _open_checkpoint(self, problem: L1Margin, is_streaming: bool) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        if not is_streaming:
-            warn_user(
-                "checkpoint has no effect: it is written by the streaming solver alone, and these "
-                "rows are solved by generation.",
-                UserWarning,
-            )
-            return None
-        parameters = self.get_params(deep=False)
-        settings = {k: value for k, value in parameters.items() if k not in _NOT_IN_CHECKPOINT}
-        # A thousand rows tell one data set from another; hashing all would cost a pass.
-        sample = np.unique(np.linspace(0, len(problem.rows) - 1, 1000).astype(np.intp))
-        weights = problem.error_weights
-        costs = np.concatenate([weights[sample], weights.sum(axis=0, keepdims=True)])
-        arrays = problem.rows.take(sample), problem.points, problem.signs, costs
-        return Checkpoint.of_fit(Path(self.checkpoint) / CHECKPOINT_NAME, settings, *arrays)
-
-    def _needs_generation(self, data: TrainingData, paths: list[LinearizationPath]) -> bool:
-        """Whether streaming has no certificate, and generation can be tried."""
-        if self.solver != "auto" or isinstance(data.X, RowSource):
-            return False
-        if len(data.y) > _MAX_FALLBACK_ROWS:
-            return False
-        solutions = [p.solution for p in paths if p.solution.status != "iteration limit"]
-        return any(is_unconverged(solution, self.tol) for solution in solutions)
-
     def _set_attributes(
         self,
         problem: L1Margin,
@@ -635,16 +348,9 @@ class L1KernelClassifier(ExpansionClassifier):
         candidate_rows: Indices | None,
         solutions: list[Solution],
     ) -> None:
-        """Set the fitted attributes; ``rows`` are those of the problem in the user's data."""
-        gram = Gram(problem.kernel, problem.points[:0], problem.points)
-        self.expansion_, centers = join_centers(gram, solutions)
-        self.center_indices_ = centers if candidate_rows is None else rows[candidate_rows[centers]]
+        super()._set_attributes(problem, rows, candidate_rows, solutions)
         margin_rows, self.duals_ = join_duals(solutions)
         self.margin_indices_ = rows[margin_rows]
         self.loo_error_bound_ = loo_error_bound(
             len(rows), candidate_rows, solutions, max(self.tol, GAP_WORTH_WARNING)
         )
-        self.n_candidates_ = problem.shape[1]
-        self.objective_ = np.array([s.objective for s in solutions])
-        self.duality_gap_ = np.array([s.gap for s in solutions])
-        self.n_iter_ = sum(s.n_iter for s in solutions)

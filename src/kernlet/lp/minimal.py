@@ -16,6 +16,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.kernels.base import Kernel
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.linearization import LinearizationPath, linearize
+from kernlet.lp.machine import warn_improving
 from kernlet.lp.problem import PoundLoss
 from kernlet.sampling import Candidates
 from kernlet.sklearn_base import (
@@ -314,12 +315,7 @@ class MinimalKernelClassifier(L1KernelClassifier):
         paths, candidates = self._train(data, kernel, n_candidates, method)
         self.n_lps_ = np.array([path.n_lps for path in paths])
         self.pound_objective_ = np.array([path.step_objective for path in paths])
-        improving = sum(p.n_lps == self.max_lps and not p.is_stationary for p in paths)
-        if improving:
-            warn_user(
-                f"{improving} of {len(paths)} outputs were still improving after "
-                f"max_lps={self.max_lps} linear programs. Raise max_lps for fewer centers."
-            )
+        warn_improving(paths, self.max_lps)
         return paths, candidates
 
     def _rows_to_retain(self, paths: list[LinearizationPath], candidates: Candidates) -> Indices:

@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from kernlet._typing import Floats
 from kernlet.kernels.gram import KernelTiles, TileMaker
-from kernlet.lp.problem import L1Margin
+from kernlet.lp.problem import L1Margin, repeat_rows
 from kernlet.rows.source import BlockCache
 
 # How this works
@@ -21,10 +21,10 @@ from kernlet.rows.source import BlockCache
 # With n_rows >> s candidates the machine of each output has only s + 1 unknowns z = (beta,
 # intercept), and it minimises a sum over rows plus a 1-norm:
 #
-#     F(z) = sum_i nu_i max(0, 1 - d_i (K_i, 1) z) + sum_j c_j |beta_j|
+#     F(z) = sum_i nu_i max(0, a_i - d_i (K_i, 1) z) + sum_j c_j |beta_j|
 #
 # The hinge has no curvature, so Newton's method has nothing to use. SmoothedHinge replaces its
-# corner by a parabola of width w; rows with |1 - d_i f(x_i)| <= w/2, the band, then contribute
+# corner by a parabola of width w; rows with |a_i - d_i f(x_i)| <= w/2, the band, then contribute
 # nu_i / w (K_i, 1)'(K_i, 1) to the Hessian, and all others only to the gradient. As w shrinks, the
 # minimum tends to that of F, and after a few steps w = 0.01 is near enough for the crossover.
 #
@@ -49,8 +49,10 @@ from kernlet.rows.source import BlockCache
 # composite functions", SIAM J. Optimization 24 (2014); S. Mehrotra, "On the implementation of a
 # primal-dual interior point method", SIAM J. Optimization 2 (1992), for predictor and corrector.
 
-#: Width of the smoothed hinge at beta = 0, where all residuals are 1: in the middle of the band.
+#: Width of the smoothed hinge at beta = 0, where all residuals of a classifier are 1: in the middle
+#: of the band. Targets of a regressor have deviations of about 1.
 FIRST_WIDTH = 4.0
+_ENDLESS_WIDTH = 2.0**100  # all rows are in the band
 _MAX_WIDTH = 8.0  # no residual near the optimum is beyond half of it
 _FIRST_DAMPING, _LEAST_DAMPING = 0.01, 1e-3  # shares of the full Hessian
 _SHRINK, _SHRINK_SLOWLY = 0.3, 0.6  # factors of the width after a short step, and a longer one
@@ -222,12 +224,19 @@ class SmoothedPass:
 
 
 def smoothed_pass_of_block(
-    tiles: KernelTiles, values: Floats, signs: Any, weights: Floats, steps: Floats, widths: Floats
+    tiles: KernelTiles,
+    values: Floats,
+    signs: Any,
+    weights: Floats,
+    targets: Floats,
+    steps: Floats,
+    widths: Floats,
 ) -> SmoothedPass:
     """Gradient and Hessian of the smoothed errors at the end of ``steps``, over one block.
 
-    ``values`` are those before the steps (s + 1, n_outputs); a width of 0 skips an output.
-    Products within a tile have the precision of the tile; their sums are float64.
+    ``values`` (n_block_rows, n_outputs) are those before the steps (s + 1, n_outputs); ``signs``,
+    ``weights`` and ``targets`` have an axis of sides between these two. A width of 0 skips an
+    output. Products within a tile have the precision of the tile; their sums are float64.
     """
     n_outputs, s = len(widths), tiles.n_centers
     outputs = np.flatnonzero(widths)
@@ -239,15 +248,17 @@ def smoothed_pass_of_block(
         if not is_still:
             z = steps[:, outputs].astype(K.dtype)
             changes[rows, outputs] = K @ z[:-1] + z[-1]
-        r = 1.0 - signs[rows][:, outputs] * (values[rows] + changes[rows])[:, outputs]
-        nu = weights[rows][:, outputs]
+        d, there = signs[rows][:, :, outputs], (values[rows] + changes[rows])[:, outputs]
+        r = targets[rows][:, :, outputs] - d * there[:, None]
+        nu = weights[rows][:, :, outputs]
         slopes = np.clip(r / widths[outputs] + 0.5, 0.0, 1.0)
-        pulls = -slopes * nu * signs[rows][:, outputs]
+        pulls = -(slopes * nu * d).sum(axis=1)
+        curvatures = (((slopes > 0) & (slopes < 1)) * nu).sum(axis=1)
         gradient[outputs, :-1] += (K.T @ pulls.astype(K.dtype)).T
         gradient[outputs, -1] += pulls.sum(axis=0)
         for place, band in enumerate(bands):
-            inside = np.flatnonzero((slopes[:, place] > 0) & (slopes[:, place] < 1))
-            band.add(K, inside, nu[inside, place] / widths[outputs[place]])
+            inside = np.flatnonzero(curvatures[:, place])
+            band.add(K, inside, curvatures[inside, place] / widths[outputs[place]])
     hessian = np.zeros((n_outputs, s + 1, s + 1))
     for number, band in zip(outputs, bands, strict=True):
         hessian[number] = band.total()
@@ -312,8 +323,8 @@ class NewtonDescent:
 
     def full_hessian(self) -> Floats:
         """Sums of nu_i (K_i, 1)(K_i, 1)' over all rows: the Hessian with every row in the band."""
-        widths = np.full(self.problem.n_outputs, FIRST_WIDTH)
-        return FIRST_WIDTH * self._pass(np.zeros_like(self.coef), widths).hessian
+        widths = np.full(self.problem.n_outputs, _ENDLESS_WIDTH)
+        return _ENDLESS_WIDTH * self._pass(np.zeros_like(self.coef), widths).hessian
 
     def descend(self, first: Floats, last: float, full_hessian: Floats, max_steps: int) -> None:
         """Take steps while the hinge becomes sharper, from the widths ``first`` to ``last``."""
@@ -351,10 +362,11 @@ class NewtonDescent:
 
     def _pass(self, steps: Floats, widths: Floats) -> SmoothedPass:
         problem = self.problem
+        of_constraints = problem.signs, problem.error_weights, problem.targets
         total: SmoothedPass = problem.rows.map_reduce(
             smoothed_pass_of_block,
             operator.add,
-            by_row=(self.values, problem.signs, problem.error_weights),
+            by_row=(self.values, *map(problem.by_row, of_constraints)),
             shared=(steps, widths),
             prepare=self._make_tiles,
             cache=self._cache,
@@ -403,7 +415,7 @@ class NewtonDescent:
 
     def widths_with_band(self, least: float | Floats) -> Floats:
         """The smallest width of each output, from ``least``, with 4 rows per unknown inside."""
-        place = min(4 * len(self.coef), len(self.values) - 1)
+        place = min(4 * len(self.coef), self.problem.n_constraints - 1)
         widths = [
             2.01 * np.partition(self._residuals(k), place)[place]
             for k in range(self.problem.n_outputs)
@@ -411,7 +423,7 @@ class NewtonDescent:
         return np.clip(np.array(widths, dtype=float), least, _MAX_WIDTH)
 
     def _residuals(self, number: int) -> Floats:
-        return np.abs(1.0 - self.problem.signs[:, number] * self.values[:, number])
+        return np.abs(self._costs[number].residuals(self.values[:, number]))
 
 
 def line_search(
@@ -423,8 +435,8 @@ def line_search(
     ``changes`` by the step, but no kernel values.
     """
     hinge = SmoothedHinge(width)
-    moves = -(costs.signs * changes).astype(np.float64)
-    residuals = 1.0 - costs.signs * values.astype(np.float64)
+    moves = -(costs.signs * repeat_rows(changes, costs.n_sides)).astype(np.float64)
+    residuals = costs.residuals(values.astype(np.float64))
 
     def value(share: float) -> float:
         errors = costs.error_weights @ hinge.value(residuals + share * moves)

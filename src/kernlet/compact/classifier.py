@@ -438,25 +438,25 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         n_outputs = len(self.classes_) if len(self.classes_) > 2 else 1
         block, random = stream.block(data.X, codes, data.sample_weight, n_outputs), stream.random
         stream = stream.received(block)
-        rows = stream.rows_to_learn(block, self.batch_size, random)
+        rows = block.joined(stream.memory)
         labels = self.classes_[rows.codes]
         # Classes without rows have no weight in a balance.
         classes = np.unique(labels) if self.class_weight == "balanced" else self.classes_
         weights = error_weights(1.0, labels, classes, self.class_weight, rows.weights)
         kept = np.flatnonzero(weights > 0)
-        rows, weights = rows.subset(kept), weights[kept]
+        n_new, rows, weights = int(np.sum(kept < len(block))), rows.subset(kept), weights[kept]
         if not len(rows):
             raise ValueError(
                 "class_weight gives all rows of the block the weight 0; give one that does not."
             )
         everything = TrainingData(rows.X, labels[kept], rows.weights, np.arange(len(rows)))
         training = self._training_set(everything, weights, stream.n_seen)
-        stream = self._trained_stream(stream, training, random)
+        stream = self._trained_stream(stream, n_new, training, random)
         stream = stream.remembered(block, self.memory_size, random)
         self._set_stream(stream)
 
     def _trained_stream(
-        self, stream: Stream, training: TrainingSet, random: np.random.RandomState
+        self, stream: Stream, n_new: int, training: TrainingSet, random: np.random.RandomState
     ) -> Stream:
         """Train on the rows of a call, from the beginning where the stream has to start."""
         config = TrainingConfig(
@@ -468,7 +468,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         )
         if not stream.must_start:
             batches = self._batches(training, stream.machine.inputs)
-            return stream.learned(training, batches, config, random)
+            return stream.learned(n_new, training, batches, config, random)
         self._check_shape(training.X.shape[1], training.n_outputs)
         initial = self._initial_model(None, training.X.shape[1])
         assert not isinstance(initial, QuantizedExpansion)  # of which a stream continues

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -302,14 +303,6 @@ class Stream:
         is_small = self.n_started < _START_ROWS_PER_CENTER * self.n_wanted
         return is_small and self.n_seen >= _START_GROWTH * self.n_started
 
-    def rows_to_learn(
-        self, block: StreamRows, batch_size: int | None, random: np.random.RandomState
-    ) -> StreamRows:
-        """A block and some rows of the memory: all of them for a start."""
-        n_kept = max(_MEMORY_PER_BLOCK * len(block), (batch_size or BATCH_SIZE) - len(block))
-        kept = self.memory if self.must_start else self.memory.sample(n_kept, random)
-        return block.joined(kept)
-
     def started(
         self,
         plan: StoragePlan,
@@ -329,15 +322,25 @@ class Stream:
 
     def learned(
         self,
+        n_new: int,
         training: TrainingSet,
         batches: BatchLoader,
         config: TrainingConfig,
         random: np.random.RandomState,
     ) -> Stream:
-        """The stream after some epochs at a constant rate."""
-        rows = batches.rows(random.permutation(batches.n_rows)[:_LOOKED_AT_ROWS])
+        """The stream after some epochs at a constant rate, fewer for few new rows.
+
+        The new rows come first, those of the memory follow.
+        """
+        n_replayed = max(_MEMORY_PER_BLOCK * n_new, config.batch_size - n_new)
+        batches = batches.with_replay(n_new, n_replayed)
+        rows = batches.rows(batches.shuffled(random)[:_LOOKED_AT_ROWS])
         machine = self.machine.with_idle_centers_at(rows, random)
-        config = replace(config, learning_rate=LATER_RATE * config.learning_rate, is_constant=True)
+        rate = LATER_RATE * config.learning_rate
+        # Of a small block, a batch is mostly memory: as many steps per new row as in a large one.
+        share = min(1.0, (1 + _MEMORY_PER_BLOCK) * n_new / config.batch_size)
+        n_epochs = math.ceil(share * config.n_epochs)
+        config = replace(config, n_epochs=n_epochs, learning_rate=rate, is_constant=True)
         return replace(self, known=machine.trained(training, batches, config, random))
 
     def remembered(self, block: StreamRows, size: int, random: np.random.RandomState) -> Stream:

@@ -153,7 +153,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     warm_start : bool, default=False
         Whether to continue the last fit, with its size. That fit has seen all its rows: on the
         same rows again, scores and probabilities are validated on rows seen before.
-    memory_size : int, default=2000
+    memory_size : int, default=1000
         Rows that :meth:`partial_fit` keeps to learn again: their mean age, counted in rows. More
         of them are more accurate without drift, and slower to follow it.
     keep_history : bool, default=False
@@ -262,7 +262,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         early_stopping: bool = False,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
-        memory_size: int = 2000,
+        memory_size: int = 1000,
         keep_history: bool = False,
         device: str | None = None,
         n_jobs: int | None = None,
@@ -372,7 +372,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         -----
         Time is 16 n_epochs n_samples n_centers n_features, or with a projection of rank r
         16 n_epochs n_samples r (n_features + n_centers), at least that of 64 rows; memory
-        that of the block and of ``memory_size`` rows (fewer of more than 8,388 features: 2**24
+        that of the block and of ``memory_size`` rows (fewer of more than 16,777 features: 2**24
         numbers at most). Training is on the CPU, whatever ``device`` is.
 
         Examples
@@ -459,13 +459,12 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self, stream: Stream, n_new: int, training: TrainingSet, random: np.random.RandomState
     ) -> Stream:
         """Train on the rows of a call, from the beginning where the stream has to start."""
-        config = TrainingConfig(
-            self.n_epochs or EPOCHS,
-            self.batch_size or BATCH_SIZE,
-            self.noise,
-            self.learning_rate,
-            self._rates,
-        )
+        rate = self.learning_rate
+        if stream.n_started is None:
+            # The rows of the fit are not in the memory: slowly, until others have filled it.
+            rate *= min(1.0, stream.n_seen / self.memory_size)
+        batch_size = self.batch_size or BATCH_SIZE
+        config = TrainingConfig(self.n_epochs or EPOCHS, batch_size, self.noise, rate, self._rates)
         if not stream.must_start:
             batches = self._batches(training, stream.machine.inputs)
             return stream.learned(n_new, training, batches, config, random)

@@ -337,9 +337,9 @@ class Stream:
         rows = batches.rows(batches.shuffled(random)[:_LOOKED_AT_ROWS])
         machine = self.machine.with_idle_centers_at(rows, random)
         rate = LATER_RATE * config.learning_rate
-        # Of a small block, a batch is mostly memory: as many steps per new row as in a large one.
-        share = min(1.0, (1 + _MEMORY_PER_BLOCK) * n_new / config.batch_size)
-        n_epochs = math.ceil(share * config.n_epochs)
+        # As many steps per new row, whether a batch is mostly memory or there is hardly any.
+        n_visits = config.n_epochs * (1 + _MEMORY_PER_BLOCK) * n_new
+        n_epochs = math.ceil(n_visits / max(batches.n_rows, config.batch_size))
         config = replace(config, n_epochs=n_epochs, learning_rate=rate, is_constant=True)
         return replace(self, known=machine.trained(training, batches, config, random))
 

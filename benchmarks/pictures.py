@@ -1,7 +1,8 @@
 """Pictures of benchmarks in docs/images: ``python -m benchmarks.pictures``.
 
 condense.png and hull_removal.png show the tables condense-sets.md and hull-removal.md of
-docs/results, the latter with a curve computed here; device.png shows device.json;
+docs/results, the latter with a curve computed here; device.png shows device.json and drift.png
+drift.json;
 deleted_digits.png has the USPS digits that the condensers remove.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.device.picture import draw_device
+from benchmarks.suites.drift import draw_drift
 from benchmarks.suites.hull import folds, k_means_refit
 from kernlet import BoundaryCondenser, TypicalCondenser
 from kernlet.condense.base import DeletedImagesDisplay
@@ -160,6 +162,8 @@ def main() -> None:
     )
     device = json.loads(Path("docs/results/device.json").read_text(encoding="utf-8"))
     draw_device(device).savefig(images / "device.png", dpi=110)
+    drift = json.loads(Path("docs/results/drift.json").read_text(encoding="utf-8"))
+    draw_drift(drift).savefig(images / "drift.png", dpi=110)
     draw_removal().savefig(images / "hull_removal.png", dpi=120)
 
 

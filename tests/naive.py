@@ -754,3 +754,14 @@ def mapped_row(x, shift, scale, *, is_asinh=False, features=(), thresholds=(), b
         u.append(np.arcsinh(number) if is_asinh else number)
     steps = zip(features, thresholds, strict=True)
     return np.array(u + [float(u[d] > np.float32(t)) for d, t in steps], dtype=np.float32)
+
+
+def replaced_in_turn(kept, new, size, places):
+    """A memory of a size after new rows, one by one: into free places, then into given ones."""
+    kept, places = list(kept), list(places)
+    for row in new:
+        if len(kept) < size:
+            kept.append(row)
+        else:
+            kept[places.pop(0)] = row
+    return kept

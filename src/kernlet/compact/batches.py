@@ -58,6 +58,7 @@ class BatchLoader:
             self._targets = device.send(np.asarray(targets, dtype=np.int64), floats=False)
         self._weights = device.send(weights)
         self._numbers: Indices | None = None  # of a subset
+        self._replay: tuple[int, int] | None = None  # rows of every epoch, and of all
         self._X, self._given_inputs = X, inputs or Inputs()
         self._derived: dict[Any, BatchLoader] = {}  # of other inputs, shared among all of them
         self._set_inputs(self._given_inputs)
@@ -88,6 +89,13 @@ class BatchLoader:
         subset = copy(self)
         subset._numbers, subset.n_rows = numbers, len(numbers)
         return subset
+
+    def with_replay(self, n_new: int, n_replayed: int) -> BatchLoader:
+        """The loader whose epochs have the first rows, and others drawn at random from the rest."""
+        loader = copy(self)
+        loader.n_rows = min(self.n_rows, n_new + n_replayed)
+        loader._replay = (n_new, self.n_rows)
+        return loader
 
     def for_plan(self, plan: StoragePlan, train: Indices) -> BatchLoader:
         """The loader with the inputs of a plan: its ``is_asinh``, ``n_steps`` and ``block``.
@@ -161,6 +169,10 @@ class BatchLoader:
     def shuffled(self, random: np.random.RandomState) -> Array:
         """All rows in random order, for an epoch; block by block where read from a source."""
         self.next_epoch(random)
+        if self._replay is not None:
+            n_new, n_all = self._replay
+            drawn = n_new + random.permutation(n_all - n_new)[: self.n_rows - n_new]
+            return self.as_indices(random.permutation(np.concatenate([np.arange(n_new), drawn])))
         if isinstance(self._X, RowReader) and not self.is_cached:
             numbers = np.arange(self.n_rows) if self._numbers is None else self._numbers
             return self.as_indices(self._X.shuffled(numbers, random))

@@ -2,26 +2,53 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernlet._typing import Floats
-from kernlet.compact.batches import TrainingSet
-from kernlet.compact.initialise import InitialModel, initial_classifier
-from kernlet.compact.machine import CompactMachine
+from kernlet.compact.batches import BatchLoader, TrainingSet
+from kernlet.compact.initialise import InitialModel, InitialPoints, initial_classifier
+from kernlet.compact.inputs import Inputs
+from kernlet.compact.machine import CompactMachine, require_float32
 from kernlet.compact.network import CrossEntropy, SquaredHingeLoss
+from kernlet.compact.path import pack_path
+from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import ClassValidation
-from kernlet.compact.space import MANY_ROWS, SMOOTHINGS
+from kernlet.compact.space import MANY_ROWS, SMOOTHINGS, Space
+from kernlet.compact.stream import (
+    BATCH_SIZE,
+    EPOCHS,
+    LEAST_VALIDATION_ROWS,
+    MOST_ROWS,
+    VALIDATION_ROWS,
+    Stream,
+    StreamMachine,
+)
+from kernlet.compact.train import TrainingConfig
+from kernlet.compact.trainer import Trainer
 from kernlet.devices import to_numpy
 from kernlet.model.calibration import best_temperature
 from kernlet.model.model import link
 from kernlet.quantization import QuantizedExpansion
 from kernlet.rows.source import RowReader, RowSource
-from kernlet.sklearn_base import ExpansionClassifier, TrainingData, error_weights, fit_method
+from kernlet.sklearn_base import (
+    ExpansionClassifier,
+    TrainingData,
+    check_label_types,
+    check_training_data,
+    error_weights,
+    fit_method,
+    label_codes,
+)
 
+# Centers of a machine that learns from a stream, unless a number or a budget is given.
+_STREAM_CENTERS = 50
 # Difference between the initial outputs of the right class and of the others. Ridge regression
 # reaches about half of it, which is where cross-entropy neither saturates nor starts from nothing.
 _INITIAL_OUTPUT_GAP = 5.0
@@ -126,6 +153,9 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     warm_start : bool, default=False
         Whether to continue the last fit, with its size. That fit has seen all its rows: on the
         same rows again, scores and probabilities are validated on rows seen before.
+    memory_size : int, default=1000
+        Rows that :meth:`partial_fit` keeps to learn again: their mean age, counted in rows. More
+        of them are more accurate without drift, and slower to follow it.
     keep_history : bool, default=False
         Whether to keep ``history_``, which makes a pickled machine larger.
     device : str, default=None
@@ -187,6 +217,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     """
 
     temperature_: float
+    _stream: Stream | None = None
     _takes_sources = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -199,6 +230,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
             None,
         ],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "memory_size": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -230,6 +262,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         early_stopping: bool = False,
         n_iter_no_change: int = 10,
         warm_start: bool = False,
+        memory_size: int = 1000,
         keep_history: bool = False,
         device: str | None = None,
         n_jobs: int | None = None,
@@ -262,6 +295,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
+        self.memory_size = memory_size
         self.keep_history = keep_history
         self.device = device
         self.n_jobs = n_jobs
@@ -284,6 +318,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         -------
         self : object
         """
+        self._stream = None
         is_warm = self.warm_start and hasattr(self, "expansion_")
         previous = (self.classes_, self.expansion_) if is_warm else None
         data = self._check_training_data(X, y, sample_weight)
@@ -298,6 +333,200 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         codes, weights = training.targets[trial.rows], weights[trial.rows]
         self.temperature_ = best_temperature(trial.outputs, codes, weights)
         return self
+
+    @fit_method
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> CompactKernelClassifier:
+        """Learn a block of a stream, with some of the rows before it.
+
+        Each call makes ``n_epochs`` passes (10 unless given) over the block and three times as
+        many rows of a memory, at constant rates, so that the machine follows drift. A new row
+        takes the place of a random one of the ``memory_size`` in the memory; where the errors of
+        the newest rows show abrupt drift, the older rows are forgotten. The memory is part of a
+        pickle, and not of ``nbytes_``.
+
+        After ``fit``, calls continue that machine. Otherwise the first block makes a machine of
+        ``n_centers`` ("auto" is 50, or as many as fit in ``max_bytes`` with 8 bits), and the
+        blocks that follow make it again until there are ten rows per center. Scaling, shape
+        and storage are fixed from then on; rates, noise, smoothing, ``n_epochs`` and
+        ``memory_size`` may be changed between calls.
+
+        ``n_iter_`` counts the epochs of all calls. ``validation_score_`` and ``temperature_`` are
+        those of the newest rows, at most 500, from the outputs they had before they were learned.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A block becomes dense.
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All labels that may ever come. Needed at the first call, unless there was a ``fit``.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : object
+
+        Notes
+        -----
+        Time is 16 n_epochs n_samples n_centers n_features, or with a projection of rank r
+        16 n_epochs n_samples r (n_features + n_centers), at least that of 64 rows; memory
+        that of the block and of ``memory_size`` rows (fewer of more than 16,777 features: 2**24
+        numbers at most). Training is on the CPU, whatever ``device`` is.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from kernlet import CompactKernelClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> machine = CompactKernelClassifier(40, storage="int8", random_state=0)
+        >>> for first in range(0, 1500, 300):
+        ...     rows = slice(first, first + 300)
+        ...     machine = machine.partial_fit(X[rows], y[rows], classes=range(10))
+        >>> machine.score(X[1500:], y[1500:]) > 0.9
+        True
+        """
+        self._validate_params()  # scikit-learn does so at the first call only
+        is_first = not hasattr(self, "expansion_")
+        data = check_training_data(
+            self, X, y, sample_weight, order="C", reset=is_first, allow_no_weight=not is_first
+        )
+        self._learn_classes(classes, is_first=is_first)
+        codes = label_codes(self.classes_, data.y)
+        if len(codes):
+            self._learn_block(self._open_stream(data.X.shape[1]), data, codes)
+        return self
+
+    def _learn_classes(self, classes: Any, *, is_first: bool) -> None:
+        """Take the classes of the first call, and refuse others later."""
+        if is_first:
+            if classes is None:
+                raise ValueError(
+                    "The first call of partial_fit needs classes, all labels that may come, since "
+                    "the first block may lack some: give classes=[...]."
+                )
+            check_label_types(classes)
+            self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    f"classes={self.classes_.tolist()} holds fewer than two labels; give all that "
+                    "may come."
+                )
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes={np.unique(classes).tolist()} differ from those of the first call, "
+                f"{self.classes_.tolist()}; leave them out, or use a new estimator."
+            )
+
+    def _open_stream(self, n_features: int) -> Stream:
+        """The stream so far, or one that continues what was fitted or given."""
+        if self._stream is not None:
+            return self._stream
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        start: Any = getattr(self, "expansion_", None)
+        if start is None:
+            start = self._initial_model(None, n_features)
+        if isinstance(start, QuantizedExpansion):
+            machine = StreamMachine.of(start, self._plan_of(start))
+            return Stream(seed, machine, n_started=None)
+        return Stream(seed)
+
+    def _learn_block(self, stream: Stream, data: TrainingData, codes: Any) -> None:
+        """Learn a block, and set the fitted attributes."""
+        require_float32(max(1.0, float(abs(data.X).max())), "go up to")
+        n_outputs = len(self.classes_) if len(self.classes_) > 2 else 1
+        block, random = stream.block(data.X, codes, data.sample_weight, n_outputs), stream.random
+        stream = stream.received(block)
+        rows = block.joined(stream.memory)
+        labels = self.classes_[rows.codes]
+        # Classes without rows have no weight in a balance.
+        classes = np.unique(labels) if self.class_weight == "balanced" else self.classes_
+        weights = error_weights(1.0, labels, classes, self.class_weight, rows.weights)
+        kept = np.flatnonzero(weights > 0)
+        n_new, rows, weights = int(np.sum(kept < len(block))), rows.subset(kept), weights[kept]
+        if not len(rows):
+            raise ValueError(
+                "class_weight gives all rows of the block the weight 0; give one that does not."
+            )
+        everything = TrainingData(rows.X, labels[kept], rows.weights, np.arange(len(rows)))
+        training = self._training_set(everything, weights, stream.n_seen)
+        stream = self._trained_stream(stream, n_new, training, random)
+        stream = stream.remembered(block, self.memory_size, random)
+        self._set_stream(stream)
+
+    def _trained_stream(
+        self, stream: Stream, n_new: int, training: TrainingSet, random: np.random.RandomState
+    ) -> Stream:
+        """Train on the rows of a call, from the beginning where the stream has to start."""
+        rate = self.learning_rate
+        if stream.n_started is None:
+            # The rows of the fit are not in the memory: slowly, until others have filled it.
+            rate *= min(1.0, stream.n_seen / self.memory_size)
+        batch_size = self.batch_size or BATCH_SIZE
+        config = TrainingConfig(self.n_epochs or EPOCHS, batch_size, self.noise, rate, self._rates)
+        if not stream.must_start:
+            batches = self._batches(training, stream.machine.inputs)
+            return stream.learned(n_new, training, batches, config, random)
+        self._check_shape(training.X.shape[1], training.n_outputs)
+        initial = self._initial_model(None, training.X.shape[1])
+        assert not isinstance(initial, QuantizedExpansion)  # of which a stream continues
+        batches = self._batches(training, self._inputs(training, initial))
+        space = self._space(Trainer(training, batches, initial, config, stream.seed), initial)
+        plan = self._stream_plan(space, initial)
+        return stream.started(plan, training, batches, initial, config, random)
+
+    def _batches(self, training: TrainingSet, inputs: Inputs) -> BatchLoader:
+        """The rows of a call of partial_fit."""
+        return BatchLoader(
+            training.X,
+            training.targets,
+            training.weights / training.weights.mean(),
+            table=training.target_table,
+            inputs=inputs,
+            augment=self.augment,
+        )
+
+    def _stream_plan(self, space: Space, initial: InitialPoints | None) -> StoragePlan:
+        """The machine that a stream ends up with, when it has rows enough for its centers."""
+        most = MOST_ROWS if initial is None else len(initial.points)
+        if isinstance(self.max_centers, Integral):
+            most = min(most, int(self.max_centers))
+        n_centers = None if self.n_centers == "auto" else min(int(self.n_centers), most)
+        if n_centers is None and self.max_bytes is None:
+            n_centers = min(_STREAM_CENTERS if initial is None else most, most)
+        plan = space.plain
+        if self.max_bytes is not None and self.storage == "auto":
+            plan = replace(plan, formats=STORAGE["int8"])
+        space = replace(space, n_rows=MOST_ROWS, max_centers=most, n_centers=n_centers)
+        filled = space.filled(plan, space.limit)
+        if filled is None:
+            raise space.refusal()
+        return filled
+
+    def _set_stream(self, stream: Stream) -> None:
+        """The fitted attributes after a call."""
+        newest, machine = stream.memory.newest(VALIDATION_ROWS), stream.machine
+        labels = self.classes_[newest.codes]
+        validation = ClassValidation(
+            newest.codes, newest.weights, labels, newest.weights, self.scoring
+        )
+        score = validation.score(newest.outputs, np.arange(len(newest)), with_error=False)
+        self._stream, self.expansion_ = stream, machine.expansion
+        self.validation_score_ = score.value
+        self.n_iter_ = getattr(self, "n_iter_", 0) + len(machine.losses)
+        size = f"{machine.plan.describe()}, {machine.plan.nbytes} bytes"
+        self.choice_ = f"{size}: learned from a stream of {stream.n_seen:,} rows."
+        if len(newest) >= LEAST_VALIDATION_ROWS:
+            self.temperature_ = best_temperature(newest.outputs, newest.codes, newest.weights)
+        elif not hasattr(self, "temperature_"):
+            self.temperature_ = 1.0
+        if not hasattr(self, "_path"):
+            self._path = pack_path([])
+        if self.keep_history:
+            epochs = [{"loss": loss, "score": math.nan} for loss in machine.losses]
+            epochs[-1]["score"] = score.value
+            self.history_ = [*getattr(self, "history_", []), *epochs]
 
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities: the softmax of the decision values over ``temperature_``.
@@ -353,12 +582,18 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     def _may_smooth(self) -> bool:
         return self.smoothing == "auto" and self.loss == "cross_entropy"
 
-    def _training_set(self, data: TrainingData, weights: Floats) -> TrainingSet:
+    def _training_set(
+        self, data: TrainingData, weights: Floats, n_seen: int | None = None
+    ) -> TrainingSet:
+        """What is learned; of a stream that has ``n_seen`` rows so far, no row is held out."""
         n_classes = len(self.classes_)
         codes = np.searchsorted(self.classes_, data.y)
-        train, held_out = self._split(codes)
+        train, held_out = np.arange(len(codes)), np.arange(0)
+        if n_seen is None:
+            train, held_out = self._split(codes)
         is_hinge = self.loss == "squared_hinge"
-        loss = SquaredHingeLoss() if is_hinge else CrossEntropy(self._smoothing(len(codes)))
+        smoothing = self._smoothing(len(codes) if n_seen is None else n_seen)
+        loss = SquaredHingeLoss() if is_hinge else CrossEntropy(smoothing)
         table = initial_table = loss.target_table(n_classes)
         if not is_hinge:
             gap = _INITIAL_OUTPUT_GAP

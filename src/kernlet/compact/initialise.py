@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernlet import sampling
 from kernlet._typing import Floats, Indices
 from kernlet.compact.batches import BatchLoader, TrainingSet
+from kernlet.compact.inputs import Inputs
 from kernlet.compact.network import KernelNetwork, step_matrix
 from kernlet.compact.plan import StoragePlan
 from kernlet.devices import to_numpy
@@ -302,12 +303,19 @@ def initialise(
         if isinstance(model, InitialPoints):
             points = batches.inputs(model.points)[:, : batches.n_features]
         network = initial_network(sample, plan, random, noise, points)
+    return in_shape(network, plan, batches.inputs, batches.n_features)
+
+
+def in_shape(
+    network: KernelNetwork, plan: StoragePlan, inputs: Inputs, n_features: int
+) -> KernelNetwork:
+    """The network with what the shape of a plan has in addition."""
     if plan.has_widths and len(network.log_gamma) == 1:
         network = replace(network, log_gamma=np.repeat(network.log_gamma, len(network.centers)))
     if plan.width == "per_feature" and network.log_feature_scales is None:
-        network = replace(network, log_feature_scales=np.zeros(batches.n_features))
-    if batches.inputs.steps is not None and network.jumps is None:
-        matrix = step_matrix(batches.inputs.steps.features, batches.n_features)
+        network = replace(network, log_feature_scales=np.zeros(n_features))
+    if inputs.steps is not None and network.jumps is None:
+        matrix = step_matrix(inputs.steps.features, n_features)
         network = replace(network, jumps=np.zeros(len(matrix)), step_matrix=matrix)
     if not plan.keeps_all and network.mask is None:
         assert plan.n_entries is not None

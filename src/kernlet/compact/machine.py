@@ -233,7 +233,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         ranges = ColumnRanges.of(training.X)
         if not np.isfinite([ranges.low, ranges.high]).all():
             raise ValueError("Input X contains NaN or infinity.")
-        _require_float32(max(ranges.largest, 1.0), "go up to")
+        require_float32(max(ranges.largest, 1.0), "go up to")
         self._warn_unresolved(ranges)
         if isinstance(initial, QuantizedExpansion):  # which carries its own
             return Inputs.of(initial)
@@ -243,7 +243,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             if scaling is not None:
                 return Inputs(*scaling)
         mean, deviation = mean_and_deviation(training.X, training.weights, ranges.largest)
-        _require_float32(deviation, "have a deviation of")
+        require_float32(deviation, "have a deviation of")
         return Inputs(float(np.float32(mean)), float(np.float32(deviation)))
 
     def _warn_unresolved(self, ranges: ColumnRanges) -> None:
@@ -670,7 +670,8 @@ def _fold_work(space: Space) -> float:
     return float(space.n_rows) * largest * (space.plan.n_features + space.plan.n_outputs)
 
 
-def _require_float32(size: float, what: str) -> None:
+def require_float32(size: float, what: str) -> None:
+    """Refuse numbers that float32 cannot hold."""
     if not FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]:
         raise ValueError(
             f"The numbers in X {what} {size:g}, beyond what float32 can hold. Scale the features "

@@ -205,7 +205,11 @@ class KernelNetwork:
 
     def kernel_values(self, X: Array) -> Array:
         """Kernel values with the centers, of shape (..., n_rows, n_centers)."""
-        return self._kernel(self._projected(self._features(X))).values
+        return self._kernel(self.positions(X)).values
+
+    def positions(self, X: Array) -> Array:
+        """Rows in the space of the centers."""
+        return self._projected(self._features(X))
 
     def value_and_grad(
         self, loss: Loss, X: Array, targets: Array, row_weights: Array

@@ -23,7 +23,7 @@ from kernlet.devices import array_namespace
 # estimator, d q / d v is 1 where |v| <= n s and 0 beyond; d q / d log s is q - v inside, q beyond.
 
 
-class _Layout:
+class Layout:
     """Where the arrays of each name are in one vector."""
 
     def __init__(self, arrays: Arrays) -> None:
@@ -58,8 +58,13 @@ _RATE_OF_SUMS = (1 - _MEAN_DECAY) / math.sqrt(1 - _SQUARE_DECAY)
 _WARM_UP = 0.05  # share of the steps over which the rates rise
 
 
-def rate_factor(step: int, n_steps: int, warm_up: float = _WARM_UP) -> float:
-    """The factor of the learning rates at a step from 0: a linear rise, then a half cosine."""
+def rate_factor(step: int, n_steps: int | None, warm_up: float = _WARM_UP) -> float:
+    """The factor of the learning rates at a step from 0: a linear rise, then a half cosine.
+
+    Without a number of steps it is always 1.
+    """
+    if n_steps is None:
+        return 1.0
     rising = max(1, round(warm_up * n_steps))
     if step < rising:
         return (step + 1) / rising
@@ -87,21 +92,25 @@ class Adam:
     """
 
     def __init__(
-        self, arrays: Arrays, rates: dict[str, Any], n_steps: int, warm_up: float = _WARM_UP
+        self,
+        arrays: Arrays,
+        rates: dict[str, Any],
+        n_steps: int | None,
+        warm_up: float = _WARM_UP,
     ) -> None:
         self.n_steps, self.warm_up = n_steps, warm_up
-        self._layout = _Layout(arrays)
-        vector = self._layout.vector(arrays)
+        self.layout = Layout(arrays)
+        vector = self.layout.vector(arrays)
         xp = array_namespace(vector)
         scales = {name: xp.zeros_like(array) + rates[name] for name, array in arrays.items()}
-        self._rates = _RATE_OF_SUMS * self._layout.vector(scales)
+        self._rates = _RATE_OF_SUMS * self.layout.vector(scales)
         self.start = AdamState(vector, xp.zeros_like(vector), xp.zeros_like(vector))
-        self._last = vector, self._layout.arrays(vector)
+        self._last = vector, self.layout.arrays(vector)
 
     def arrays(self, vector: Array) -> Arrays:
         """The arrays in a vector, by name; they share its memory."""
         if self._last[0] is not vector:  # updates are in place, so that it mostly is the same
-            self._last = vector, self._layout.arrays(vector)
+            self._last = vector, self.layout.arrays(vector)
         return self._last[1]
 
     def step_size(self, step: int) -> float:
@@ -117,7 +126,7 @@ class Adam:
         """
         xp = array_namespace(state.vector)
         vector, mean, square = state
-        gradient = self._layout.vector(grad)
+        gradient = self.layout.vector(grad)
         gradient += _SUBNORMAL_GUARD
         mean *= _MEAN_DECAY
         mean += gradient
@@ -154,7 +163,7 @@ class Rounding:
             for name, log_step in self._names.items()
         }
         counts = {name: 0 * arrays[name] + float(n) for name, n in levels.items()}
-        self._layout = _Layout(counts)
+        self._layout = Layout(counts)
         self._levels = self._layout.vector(counts)
         self._least = -self._levels
         self._steps = 0 * self._levels

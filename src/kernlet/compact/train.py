@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernlet._typing import Array, Floats
 from kernlet.compact.batches import BatchLoader
 from kernlet.compact.network import Arrays, KernelNetwork, Loss
-from kernlet.compact.optimizer import Adam, AdamState, Rounding, log_step_name
+from kernlet.compact.optimizer import Adam, AdamState, Layout, Rounding, log_step_name
 from kernlet.compact.plan import LOG_GAMMA_STEP
 from kernlet.devices import Function, capture_cuda_graph, to_numpy
 from kernlet.sklearn_base import warn_user
@@ -75,7 +75,8 @@ _LARGE_BATCH_ROWS = 50_000  # rows at which batches of twice the size still make
 class TrainingConfig:
     """How long and how fast to train; ``noise`` is the deviation of the noise on the inputs.
 
-    For a stack of networks, noise and rates may be arrays that broadcast with it.
+    For a stack of networks, noise and rates may be arrays that broadcast with it. With
+    ``is_constant``, the rates neither rise nor fall.
     """
 
     n_epochs: int
@@ -83,6 +84,7 @@ class TrainingConfig:
     noise: Any = 0.1
     learning_rate: float = 1.0
     rates: dict[str, Any] = field(default_factory=RATES.copy)
+    is_constant: bool = False
 
     def scaled(self, learning_rate: float, epochs: float) -> TrainingConfig:
         """The config with a share of the learning rate and of the epochs."""
@@ -102,18 +104,30 @@ def default_batch_size(n_rows: int) -> int:
     return int(np.clip(n_rows // 8, 16, 256))
 
 
+class StageEnd(NamedTuple):
+    """Where a stage ended: Adam's state, whose parameters are not rounded, and its steps so far.
+
+    The ``layout`` says where the arrays are in the vectors of the state.
+    """
+
+    state: AdamState
+    layout: Layout
+    n_steps: int
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
     """A trained network, quantized where its stage is; ``steps`` are its rounding steps.
 
     ``losses`` are the mean losses of the epochs, ``n_halvings`` the times that the rates were
-    halved because the loss was not finite.
+    halved because the loss was not finite. A later stage may continue from ``end``.
     """
 
     network: KernelNetwork
     steps: dict[str, Any]
     losses: tuple[float, ...]
     n_halvings: int
+    end: StageEnd | None = None
 
     def after(self, first: Trained) -> Trained:
         """The result of this stage after another one."""
@@ -131,17 +145,22 @@ def train_network(
     levels: dict[str, int] | None = None,
     steps: dict[str, Any] | None = None,
     on_epoch: Callable[[float, KernelNetwork], bool] | None = None,
+    after: StageEnd | None = None,
 ) -> Trained:
     """Train a network on the device of the batches, in one stage.
 
     The parameters in ``levels`` are rounded, from the rounding ``steps`` given for them.
     ``on_epoch`` is called with the mean loss of each epoch and the network; True ends the stage.
+    With ``after``, parameters, rounding steps and moments are those with which an earlier stage of
+    such a network ended.
     The arrays of the network may have leading dimensions: those of a stack of networks, which are
     trained at once; losses are means over the stack.
     Time is about 4 n_rows n_centers n_features per epoch, memory a few matrices of
     batch_size x n_centers.
     """
     stage = _Stage(network, loss, batches, config, random, levels or {}, steps or {})
+    if after is not None:
+        stage.continue_from(after)
     losses: list[float] = []
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
         for _ in range(config.n_epochs):
@@ -151,7 +170,8 @@ def train_network(
             if on_epoch is not None and on_epoch(losses[-1], stage.network):
                 break
         stage.check_last_step()
-    return Trained(stage.network, stage.rounding_steps, tuple(losses), stage.n_halvings)
+    end = StageEnd(stage.state, stage.adam.layout, stage.n_steps)
+    return Trained(stage.network, stage.rounding_steps, tuple(losses), stage.n_halvings, end)
 
 
 class _Stage:
@@ -183,7 +203,8 @@ class _Stage:
             arrays[log_step_name(name)] = batches.device.send(log_step)
             rates[log_step_name(name)] = 0.0 if name in _FIXED_STEPS else _LOG_STEP_RATE
         self.rounding = Rounding(arrays, levels) if levels else None
-        self.adam = Adam(arrays, rates, config.n_epochs * n_batches)
+        n_steps = None if config.is_constant else config.n_epochs * n_batches
+        self.adam = Adam(arrays, rates, n_steps)
         self.state, self.good = self.adam.start, self.adam.start.copy()
         self.n_steps = self.n_halvings = 0
         self.last_batch: tuple[Array, ...] = ()
@@ -192,6 +213,10 @@ class _Stage:
         self.n_gathered = max(1, gathered // (n_rows * batches.n_features))
         self.noise = self._draw_noise(config.noise, min(batches.n_rows, self.n_gathered * n_rows))
         self._step: Function = capture_cuda_graph(self._take_step, batches.device)
+
+    def continue_from(self, end: StageEnd) -> None:
+        """Continue an earlier stage, whose state stays as it is."""
+        self.state, self.good, self.n_steps = end.state.copy(), end.state.copy(), end.n_steps
 
     def _shaped_step(self, name: str, step: Any) -> Floats:
         """The step of a parameter, or those of a stack, so that they broadcast with it."""

@@ -685,3 +685,34 @@ def mapped_row(x, shift, scale, *, is_asinh=False, features=(), thresholds=(), b
         u.append(np.arcsinh(number) if is_asinh else number)
     steps = zip(features, thresholds, strict=True)
     return np.array(u + [float(u[d] > np.float32(t)) for d, t in steps], dtype=np.float32)
+
+
+# --- Shapley values by their definition --------------------------------------------------------
+
+
+def shapley(function, row, background, groups):
+    """sum_S |S|! (p - |S| - 1)! / p! (v(S + e) - v(S)) of one row, for each group of columns.
+
+    v(S) is the mean of function over the background rows whose columns of S are those of the row.
+    """
+    row, background, p = (
+        np.asarray(row, dtype=float),
+        np.asarray(background, dtype=float),
+        len(groups),
+    )
+    worth = {}
+    for size in range(p + 1):
+        for S in combinations(range(p), size):
+            mixed = background.copy()
+            for player in S:
+                mixed[:, groups[player]] = row[groups[player]]
+            worth[S] = function(mixed).mean(axis=0)
+    values = []
+    for player in range(p):
+        total = 0.0
+        for S, value in worth.items():
+            if player not in S:
+                weight = math.factorial(len(S)) * math.factorial(p - len(S) - 1)
+                total = total + weight * (worth[tuple(sorted((*S, player)))] - value)
+        values.append(total / math.factorial(p))
+    return np.array(values)

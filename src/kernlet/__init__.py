@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kernlet.condense.centroids import CentroidCondenser
     from kernlet.condense.typical import TypicalCondenser
     from kernlet.expansion import KernelExpansion
+    from kernlet.explain.shapley import Explanation, shapley_values
     from kernlet.export.c import to_c
     from kernlet.export.file import load, save
     from kernlet.export.onnx import to_onnx
@@ -36,6 +37,7 @@ __all__ = [
     "CompactKernelRegressor",
     "CompressedClassifier",
     "CoreVectorClassifier",
+    "Explanation",
     "HullPerceptronClassifier",
     "KernelExpansion",
     "KernelFisherDiscriminant",
@@ -49,6 +51,7 @@ __all__ = [
     "compress",
     "load",
     "save",
+    "shapley_values",
     "to_c",
     "to_onnx",
     "to_package",
@@ -64,6 +67,7 @@ _HOMES = {
     "CompactKernelRegressor": "kernlet.compact.regressor",
     "CompressedClassifier": "kernlet.compression.compress",
     "CoreVectorClassifier": "kernlet.squared.core_vector",
+    "Explanation": "kernlet.explain.shapley",
     "HullPerceptronClassifier": "kernlet.squared.hull",
     "KernelExpansion": "kernlet.expansion",
     "KernelFisherDiscriminant": "kernlet.least_squares.fisher",
@@ -77,6 +81,7 @@ _HOMES = {
     "compress": "kernlet.compression.compress",
     "load": "kernlet.export.file",
     "save": "kernlet.export.file",
+    "shapley_values": "kernlet.explain.shapley",
     "to_c": "kernlet.export.c",
     "to_onnx": "kernlet.export.onnx",
     "to_package": "kernlet.export.targets",

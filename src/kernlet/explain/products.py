@@ -1,0 +1,235 @@
+"""Exact Shapley values of expansions in product kernels, by Gauss-Legendre quadrature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from kernlet._typing import Floats, Indices
+from kernlet.kernels.base import Kernel
+from kernlet.kernels.gram import slices_of
+
+# How this works
+# --------------
+# A product kernel is k(x, z) = prod_e k_e(x_e, z_e) over the players e, each a feature or a group
+# of features. For one center z and one background row b, the game is v(S) = prod_{e in S} a_e
+# prod_{e not in S} c_e with a_e = k_e(x_e, z_e) and c_e = k_e(b_e, z_e). By its multilinear
+# extension (Owen, 1972), in s from -1 to 1,
+#
+#     phi_e = int step_e prod_{i != e} f_i(s) ds,  f_i(s) = half_i + s step_i,
+#     half = (a + c) / 2,  step = (a - c) / 2.
+#
+# The integrand is a polynomial of degree p - 1 for p players: ceil(p / 2) Gauss-Legendre nodes are
+# exact. Values of an expansion are the coefficients times those of its centers, averaged over the
+# background, so that all outputs share one pass.
+#
+# The product without e is the whole product over f_e. That division is safe: a node has |s| < 1, so
+# that |step_e| / f_e <= 1 / (1 - |s|), and where the product underflows so does the value. Adding
+# 1e-300 to a and c turns 0 / 0 of a player with a = c = 0 into the right answer.
+#
+# Fewer nodes. Let E_m(s^k) >= 0 be the error of m nodes on s^k; it is 0 for odd k and k < 2 m.
+# Replacing step by |step| makes no coefficient of any player's integrand smaller in size, so that
+#
+#     sum_e |error_e| <= prod(half) sum_k (k + 1) e_{k+1}(kappa) E_m(s^k),  kappa = |step| / half,
+#
+# where e_k are elementary symmetric polynomials, and e_k(kappa) <= C(p, k) mean(kappa)^k by
+# Maclaurin's inequality. So the bound of a center and a background row follows from a product and a
+# mean, before any node is computed: `_log_tail` has the logarithm of the sum for a table of kappas.
+# The number of nodes is the smallest whose bound is below what is allowed.
+
+_TINY = 1e-300
+# Numbers of an array that is worked on at once: half a megabyte, so that the five arrays of a block
+# stay in a processor's cache. Half and twice as many take as long.
+_BLOCK = 2**16
+_MOST_BACKGROUND = 512  # background rows of a block
+# Logarithms of the mean kappas of the table.
+_LEAST_LOG_KAPPA, _LOG_KAPPA_STEP, _N_KAPPAS = np.log(1e-6), np.log(1e6) / 200, 201
+_FEW_NODES = 5  # finding out whether fewer would do takes the time of two
+_NODES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256)
+# Where fewer players move than this share, leaving out the others pays for copying these.
+_FEW_MOVING = 0.8
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class ProductGame:
+    """An expansion whose coordinates each belong to one player.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A product kernel.
+    centers : ndarray of shape (n_centers, n_coordinates)
+    coef : ndarray of shape (n_outputs, n_centers)
+    owner : ndarray of shape (n_coordinates,)
+        The player of each coordinate, ascending.
+    n_players : int
+    """
+
+    kernel: Kernel
+    centers: Floats
+    coef: Floats
+    owner: Indices
+    n_players: int
+
+    def values(self, U: Floats, background: Floats, allowed: Floats) -> tuple[Floats, Floats]:
+        """Shapley values (n_rows, n_players, n_outputs) and bounds (n_rows, n_outputs).
+
+        Rows are points of the coordinates. A bound is on the sum of the errors of all players,
+        without round-off, and at most what is ``allowed`` (n_rows, n_outputs). Time grows with
+        rows x background x centers x players x nodes; memory is a few blocks.
+        """
+        values = np.zeros((len(U), self.n_players, len(self.coef)))
+        bounds = np.zeros((len(U), len(self.coef)))
+        n_players = len(np.unique(self.owner))
+        share = min(len(background), _MOST_BACKGROUND)
+        n_centers = max(1, min(len(self.centers), _BLOCK // (n_players * share)))
+        # allocated once: the system would clear the pages of each new array
+        scratch = np.empty((5, max(_BLOCK, n_players * n_centers * share)))
+        for centers in slices_of(len(self.centers), n_centers):
+            for some in slices_of(len(background), share):
+                weight = (some.stop - some.start) / len(background)
+                part = weight * (centers.stop - centers.start) / len(self.centers)
+                block = _Block(self, centers, background[some], weight, scratch)
+                size = n_players * (centers.stop - centers.start) * (some.stop - some.start)
+                for rows in slices_of(len(U), max(1, _BLOCK // size)):
+                    block.add(U[rows], part * allowed[rows], values[rows], bounds[rows])
+        return values, bounds
+
+
+class _Block:
+    """Some centers and background rows, whose factors are computed once for all rows."""
+
+    def __init__(
+        self,
+        game: ProductGame,
+        centers: slice,
+        background: Floats,
+        weight: float,
+        scratch: Floats,
+    ) -> None:
+        kernel: Any = game.kernel
+        if np.ndim(getattr(kernel, "gamma", 0.0)) and len(kernel.gamma) > 1:
+            kernel = replace(kernel, gamma=kernel.gamma[centers])
+        self.kernel, self.points = kernel, game.centers[centers].T[:, :, None]
+        self.coef, self.scratch = game.coef[:, centers] * (weight / len(background)), scratch
+        # players without a coordinate have values of 0
+        self.players, self.starts = np.unique(game.owner, return_index=True)
+        self.background = background
+        self.factors = self._factors(background)
+
+    def _factors(self, U: Floats) -> Floats:
+        """Half the factors of the players, of shape (n_players, n_centers, n_rows)."""
+        logs = self.kernel.log_factor(U.T[:, None, :] - self.points)
+        if len(self.starts) < len(logs):
+            logs = np.add.reduceat(logs, self.starts, axis=0)
+        factors = np.exp(logs, out=logs)
+        factors *= 0.5
+        factors += _TINY
+        return factors
+
+    def add(self, U: Floats, allowed: Floats, values: Floats, bounds: Floats) -> None:
+        """Add the values of some rows and their bounds."""
+        a, c = self._factors(U), self.factors
+        moves = np.zeros(U.shape[1], dtype=bool)
+        for u in U:
+            moves |= (u != self.background).any(axis=0)
+        is_moving = np.logical_or.reduceat(moves, self.starts)
+        fixed: Any = 1.0
+        if np.count_nonzero(is_moving) < _FEW_MOVING * len(is_moving):
+            if not is_moving.any():
+                return
+            fixed = (2 * a[~is_moving]).prod(axis=0).T  # (n_rows, n_centers)
+            a, c = a[is_moving], c[is_moving]
+        players = self.players[is_moving] if len(a) < len(self.players) else self.players
+        a = a.transpose(0, 2, 1)[..., None]  # players, rows, centers, 1
+        c = c[:, None]  # players, 1, centers, background rows
+        shape = (len(a), len(U), *c.shape[2:])
+        size = len(a) * len(U) * c[0].size
+        half, step, *others = (array[:size].reshape(shape) for array in self.scratch)
+        np.add(a, c, out=half)
+        np.subtract(a, c, out=step)
+        m, bound = self._n_nodes(half, step, fixed, allowed, others[0])
+        bounds += bound
+        games = _integrals(half, step, m, *others) * fixed  # players, rows, centers
+        values[:, players] += (games @ self.coef.T).transpose(1, 0, 2)
+
+    def _n_nodes(
+        self, half: Floats, step: Floats, fixed: Any, allowed: Floats, kappa: Floats
+    ) -> tuple[int, Floats]:
+        """The fewest nodes whose bounds are allowed, and these bounds (n_rows, n_outputs)."""
+        n_players = len(half)
+        exact = (n_players + 1) // 2
+        if exact <= _FEW_NODES:
+            return exact, np.zeros_like(allowed)
+        choices, weights = [m for m in _NODES if m < exact], np.abs(self.coef)
+        np.abs(step, out=kappa)
+        kappa /= half
+        mean = kappa.sum(axis=0)
+        mean *= (1 + n_players * _EPS) / n_players  # rounded up
+        places = (np.log(np.maximum(mean, _TINY)) - _LEAST_LOG_KAPPA) / _LOG_KAPPA_STEP
+        place = np.clip(np.ceil(places), 0, _N_KAPPAS - 1).astype(np.intp)
+        logs = np.log(np.maximum(half.prod(axis=0), _TINY))
+
+        def bound(m: int) -> Floats:
+            with np.errstate(over="ignore"):
+                tails = np.exp(logs + _log_tail(n_players, m)[place])
+            tails[mean == 0] = 0.0
+            return (tails.sum(axis=-1) * fixed) @ weights.T
+
+        low, high = 0, len(choices)  # bounds fall with the nodes: bisect
+        found = np.zeros_like(allowed)
+        while low < high:
+            middle = (low + high) // 2
+            given = bound(choices[middle])
+            if np.all(given <= allowed):
+                high, found = middle, given
+            else:
+                low = middle + 1
+        return (exact, np.zeros_like(allowed)) if high == len(choices) else (choices[high], found)
+
+
+def _integrals(
+    half: Floats, step: Floats, m: int, total: Floats, moved: Floats, f: Floats
+) -> Floats:
+    """Sums over the last axis of int step_e prod_{i != e} (half_i + s step_i) ds, by m nodes.
+
+    The last three arrays are overwritten.
+    """
+    total[...] = 0.0
+    for node, weight in _nodes(m):
+        np.multiply(step, node, out=moved)
+        for add in (np.add, np.subtract) if node else (np.add,):  # nodes come in pairs
+            add(half, moved, out=f)
+            product = np.multiply.reduce(f, axis=0)
+            product *= weight
+            np.divide(product, f, out=f)
+            total += f
+    return np.vecdot(total, step)
+
+
+@lru_cache(maxsize=64)
+def _nodes(m: int) -> tuple[tuple[float, float], ...]:
+    """The nodes that are not negative, and their weights."""
+    from scipy.special import roots_legendre
+
+    nodes, weights = roots_legendre(m)
+    nodes = np.where(np.abs(nodes) < _EPS, 0.0, nodes)
+    return tuple((s, w) for s, w in zip(nodes.tolist(), weights.tolist(), strict=True) if s >= 0)
+
+
+@lru_cache(maxsize=256)
+def _log_tail(n_players: int, m: int) -> Floats:
+    """The logarithm of sum_{k >= 2 m, even} (k + 1) C(p, k + 1) kappa^(k + 1) E_m(s^k)."""
+    from scipy.special import gammaln, logsumexp
+
+    powers = np.arange(2 * m, n_players, 2)
+    sums: Any = sum((1 if s == 0 else 2) * w * s**powers for s, w in _nodes(m))
+    errors = np.maximum(2 / (powers + 1) - sums, 0.0) + 8 * _EPS  # of round-off
+    log_choose = gammaln(n_players + 1) - gammaln(powers + 2) - gammaln(n_players - powers)
+    logs = np.log((powers + 1) * errors) + log_choose
+    log_kappas = _LEAST_LOG_KAPPA + _LOG_KAPPA_STEP * np.arange(_N_KAPPAS)
+    return logsumexp(logs + (powers + 1) * log_kappas[:, None], axis=1)

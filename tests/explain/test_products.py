@@ -91,7 +91,7 @@ def test_fewer_nodes_are_used(monkeypatch):
     rng = np.random.RandomState(0)
     game = of_factors(RBF(1 / 60), 60, 5, rng)
     X, background = rng.randn(1, 60), rng.randn(20, 60)
-    products._log_tail.cache_clear()
+    products._table.cache_clear()
     game.values(X, background, np.full((1, 2), 1e-8))
     assert used[-1] < 12
     game.values(X, background, np.zeros((1, 2)))

@@ -35,19 +35,18 @@ from kernlet.kernels.gram import slices_of
 #
 #     sum_e |error_e| <= prod(half) sum_k (k + 1) e_{k+1}(kappa) E_m(s^k),  kappa = |step| / half,
 #
-# where e_k are elementary symmetric polynomials, and e_k(kappa) <= C(p, k) mean(kappa)^k by
+# where e_k are elementary symmetric polynomials, and e_k(kappa) <= C(p, k) (sum(kappa) / p)^k by
 # Maclaurin's inequality. So the bound of a center and a background row follows from a product and a
-# mean, before any node is computed: `_log_tail` has the logarithm of the sum for a table of kappas.
-# The number of nodes is the smallest whose bound is below what is allowed.
+# sum, before any node is computed: `_tails` has the sum over k for a table of sums of kappa. The
+# number of nodes is the smallest whose bound is below what is allowed.
 
 _TINY = 1e-300
-# Numbers of an array that is worked on at once: half a megabyte, so that the five arrays of a block
-# stay in a processor's cache. Half and twice as many take as long.
-_BLOCK = 2**16
+# Numbers of an array that is worked on at once, a megabyte: the calls of smaller ones take longer
+# than the cache saves.
+_BLOCK = 2**17
 _MOST_BACKGROUND = 512  # background rows of a block
-# Logarithms of the mean kappas of the table.
-_LEAST_LOG_KAPPA, _LOG_KAPPA_STEP, _N_KAPPAS = np.log(1e-6), np.log(1e6) / 200, 201
-_FEW_NODES = 5  # finding out whether fewer would do takes the time of two
+_TABLE_STEP = 1 / 64  # of the roots of sums of kappa
+_FEW_NODES = 7  # finding out whether fewer would do takes the time of two
 _NODES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256)
 # Where fewer players move than this share, leaving out the others pays for copying these.
 _FEW_MOVING = 0.8
@@ -134,17 +133,13 @@ class _Block:
     def add(self, U: Floats, allowed: Floats, values: Floats, bounds: Floats) -> None:
         """Add the values of some rows and their bounds."""
         a, c = self._factors(U), self.factors
-        moves = np.zeros(U.shape[1], dtype=bool)
-        for u in U:
-            moves |= (u != self.background).any(axis=0)
-        is_moving = np.logical_or.reduceat(moves, self.starts)
-        fixed: Any = 1.0
+        fixed, players = None, self.players
+        is_moving = self._moving(U)
         if np.count_nonzero(is_moving) < _FEW_MOVING * len(is_moving):
             if not is_moving.any():
                 return
             fixed = (2 * a[~is_moving]).prod(axis=0).T  # (n_rows, n_centers)
-            a, c = a[is_moving], c[is_moving]
-        players = self.players[is_moving] if len(a) < len(self.players) else self.players
+            a, c, players = a[is_moving], c[is_moving], players[is_moving]
         a = a.transpose(0, 2, 1)[..., None]  # players, rows, centers, 1
         c = c[:, None]  # players, 1, centers, background rows
         shape = (len(a), len(U), *c.shape[2:])
@@ -154,8 +149,18 @@ class _Block:
         np.subtract(a, c, out=step)
         m, bound = self._n_nodes(half, step, fixed, allowed, others[0])
         bounds += bound
-        games = _integrals(half, step, m, *others) * fixed  # players, rows, centers
-        values[:, players] += (games @ self.coef.T).transpose(1, 0, 2)
+        games = _integrals(half, step, m, *others)  # players, rows, centers
+        if fixed is not None:
+            games *= fixed
+        added = (games @ self.coef.T).transpose(1, 0, 2)
+        values[:, slice(None) if len(players) == values.shape[1] else players] += added
+
+    def _moving(self, U: Floats) -> Any:
+        """Which players differ from a background row in one of the rows."""
+        moves = np.zeros(U.shape[1], dtype=bool)
+        for u in U:
+            moves |= (u != self.background).any(axis=0)
+        return np.logical_or.reduceat(moves, self.starts)
 
     def _n_nodes(
         self, half: Floats, step: Floats, fixed: Any, allowed: Floats, kappa: Floats
@@ -168,17 +173,17 @@ class _Block:
         choices, weights = [m for m in _NODES if m < exact], np.abs(self.coef)
         np.abs(step, out=kappa)
         kappa /= half
-        mean = kappa.sum(axis=0)
-        mean *= (1 + n_players * _EPS) / n_players  # rounded up
-        places = (np.log(np.maximum(mean, _TINY)) - _LEAST_LOG_KAPPA) / _LOG_KAPPA_STEP
-        place = np.clip(np.ceil(places), 0, _N_KAPPAS - 1).astype(np.intp)
-        logs = np.log(np.maximum(half.prod(axis=0), _TINY))
+        sums = kappa.sum(axis=0)
+        sums *= 1 + n_players * _EPS  # rounded up
+        np.sqrt(sums, out=sums)
+        sums /= _TABLE_STEP
+        place = np.ceil(sums).astype(np.intp)
+        products = half.prod(axis=0)
 
         def bound(m: int) -> Floats:
-            with np.errstate(over="ignore"):
-                tails = np.exp(logs + _log_tail(n_players, m)[place])
-            tails[mean == 0] = 0.0
-            return (tails.sum(axis=-1) * fixed) @ weights.T
+            with np.errstate(invalid="ignore"):  # 0 times infinity is NaN, which is not allowed
+                tails = (products * _tails(n_players, m)[place]).sum(axis=-1)
+            return (tails if fixed is None else tails * fixed) @ weights.T
 
         low, high = 0, len(choices)  # bounds fall with the nodes: bisect
         found = np.zeros_like(allowed)
@@ -199,15 +204,17 @@ def _integrals(
 
     The last three arrays are overwritten.
     """
-    total[...] = 0.0
+    is_first = True
     for node, weight in _nodes(m):
         np.multiply(step, node, out=moved)
         for add in (np.add, np.subtract) if node else (np.add,):  # nodes come in pairs
             add(half, moved, out=f)
             product = np.multiply.reduce(f, axis=0)
             product *= weight
-            np.divide(product, f, out=f)
-            total += f
+            np.divide(product, f, out=total if is_first else f)
+            if not is_first:
+                np.add(total, f, out=total)
+            is_first = False
     return np.vecdot(total, step)
 
 
@@ -221,15 +228,23 @@ def _nodes(m: int) -> tuple[tuple[float, float], ...]:
     return tuple((s, w) for s, w in zip(nodes.tolist(), weights.tolist(), strict=True) if s >= 0)
 
 
-@lru_cache(maxsize=256)
-def _log_tail(n_players: int, m: int) -> Floats:
-    """The logarithm of sum_{k >= 2 m, even} (k + 1) C(p, k + 1) kappa^(k + 1) E_m(s^k)."""
-    from scipy.special import gammaln, logsumexp
+def _tails(n_players: int, m: int) -> Floats:
+    """sum_{k >= 2 m, even} (k + 1) C(p, k + 1) (K / p)^(k + 1) E_m(s^k), for a table of K."""
+    # it grows with p: rounding p up lets many p share a table
+    unit = max(1, 2 ** (n_players.bit_length() - 4))
+    return _table(-(-n_players // unit) * unit, m)
+
+
+@lru_cache(maxsize=512)
+def _table(n_players: int, m: int) -> Floats:
+    from scipy.special import gammaln
 
     powers = np.arange(2 * m, n_players, 2)
     sums: Any = sum((1 if s == 0 else 2) * w * s**powers for s, w in _nodes(m))
     errors = np.maximum(2 / (powers + 1) - sums, 0.0) + 8 * _EPS  # of round-off
     log_choose = gammaln(n_players + 1) - gammaln(powers + 2) - gammaln(n_players - powers)
     logs = np.log((powers + 1) * errors) + log_choose
-    log_kappas = _LEAST_LOG_KAPPA + _LOG_KAPPA_STEP * np.arange(_N_KAPPAS)
-    return logsumexp(logs + (powers + 1) * log_kappas[:, None], axis=1)
+    roots = _TABLE_STEP * np.arange(1, np.ceil(np.sqrt(n_players) / _TABLE_STEP) + 2)
+    with np.errstate(over="ignore"):  # infinity is a bound too
+        terms = np.exp(logs + (powers + 1) * (2 * np.log(roots) - np.log(n_players))[:, None])
+    return np.concatenate([[0.0], terms.sum(axis=1)])

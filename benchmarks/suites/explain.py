@@ -44,8 +44,8 @@ def _random_machine(n_features: int, width: float = 1.0) -> tuple[KernelExpansio
 
 def _beside_shap(features: tuple[int, ...]) -> Table:
     table = Table(
-        f"rbf, {N_CENTERS} centers, {N_OUTPUTS} outputs, {N_BACKGROUND} background rows; per row of "
-        f'{N_ROWS}, and times faster than shap\'s KernelExplainer (l1_reg=False, nsamples="auto"'
+        f"rbf, {N_CENTERS} centers, {N_OUTPUTS} outputs, {N_BACKGROUND} background rows; per row "
+        f'of {N_ROWS}, and times faster than shap\'s KernelExplainer (l1_reg=False, nsamples="auto"'
         "); errors are the largest, as a share of the largest value",
         [
             *("features", "shap, ms", "error"),

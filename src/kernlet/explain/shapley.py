@@ -202,33 +202,43 @@ def shapley_values(
     if not (isinstance(n_permutations, int | np.integer) and n_permutations >= 1):
         raise ValueError(f"n_permutations={n_permutations!r} must be an integer of at least 1.")
     machine = as_model(model)
-    players = _Players.of(machine, groups)
     rows, others = (
         as_dense(machine.rows(table)).astype(np.float64, copy=False) for table in (X, background)
     )
+    options = {"tol": tol, "n_permutations": n_permutations, "random_state": random_state}
+    return explain_rows(machine, rows, others, groups=groups, table=X, **options)
+
+
+def explain_rows(
+    model: Model,
+    rows: Floats,
+    others: Floats,
+    *,
+    groups: Mapping[str, Sequence[int | str]] | None = None,
+    table: Any = None,
+    tol: float = 1e-10,
+    n_permutations: int = 500,
+    random_state: Any = None,
+) -> Explanation:
+    """:func:`shapley_values` of encoded rows; ``table`` has their cells, for ``data``."""
+    players = _Players.of(model, groups)
     with single_thread():
         outputs, other_outputs = (
-            np.asarray(machine.outputs(table), dtype=np.float64) for table in (rows, others)
+            np.asarray(model.outputs(given), dtype=np.float64) for given in (rows, others)
         )
-        to_scores = _scores(machine)
+        to_scores = _scores(model)
         base = other_outputs.mean(axis=0) @ to_scores
         spread = (other_outputs @ to_scores).std(axis=0)
         far = np.maximum(spread, np.abs(outputs @ to_scores - base))
-        parts = _Parts.of(machine, to_scores)
+        parts = _Parts.of(model, to_scores)
         explained = parts.explained(rows, others, players, tol * far)
         kind: Literal["bound", "standard error"] = "bound"
         if explained is None:
             explained, kind = parts.estimated(rows, others, players, n_permutations, random_state)
     values, error = explained
-    return Explanation(
-        values,
-        base,
-        players.data(machine, X, rows),
-        players.names,
-        _output_names(machine, values.shape[2]),
-        error,
-        kind,
-    )
+    names = _output_names(model, values.shape[2])
+    data = players.data(model, table, rows)
+    return Explanation(values, base, data, players.names, names, error, kind)
 
 
 def _scores(model: Model) -> Floats:
@@ -293,6 +303,8 @@ class _Players:
         if model.encoding is None:
             cells = [np.full(len(rows), np.nan) if c is None else rows[:, c] for c in self.columns]
             return np.stack(cells, axis=1)
+        if X is None:
+            return np.full((len(rows), len(self.names)), np.nan)
         table, columns = model.encoding.column_cells(X), model.encoding.columns
         number_of: dict[str, int] = {}
         for number, column in enumerate(columns):

@@ -1,4 +1,4 @@
-"""Exact Shapley values of expansions in product kernels, by Gauss-Legendre quadrature."""
+"""Exact Shapley values of expansions in product kernels, by Gauss quadrature."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ from kernlet.kernels.gram import slices_of
 #     half = (a + c) / 2,  step = (a - c) / 2.
 #
 # The integrand is a polynomial of degree p - 1 for p players: ceil(p / 2) Gauss-Legendre nodes are
-# exact. Values of an expansion are the coefficients times those of its centers, averaged over the
-# background, so that all outputs share one pass.
+# exact, or one node less between the ends with Gauss-Lobatto, whose other nodes are the ends -1 and
+# 1. These cost nothing: there the product is that of the c, the same for all rows, or of the a, the
+# same for all background rows. Values of an expansion are the coefficients times those of its
+# centers, averaged over the background, so that all outputs share one pass.
 #
-# The product without e is the whole product over f_e. That division is safe: a node has |s| < 1, so
-# that |step_e| / f_e <= 1 / (1 - |s|), and where the product underflows so does the value. Adding
-# 1e-300 to a and c turns 0 / 0 of a player with a = c = 0 into the right answer.
+# The product without e is the whole product over f_e. That division is safe: between the ends
+# |step_e| / f_e <= 1 / (1 - |s|), and where the product underflows so does the value. Adding 1e-300
+# to a and c turns 0 / 0 of a player with a = c = 0 into the right answer.
 #
-# Fewer nodes. Let E_m(s^k) >= 0 be the error of m nodes on s^k; it is 0 for odd k and k < 2 m.
+# Fewer nodes. Let E_m(s^k) be the size of the error of m nodes and the ends on s^k. It is 0 for odd
+# k and for k < 2 m + 2, and the errors of all others have one sign.
 # Replacing step by |step| makes no coefficient of any player's integrand smaller in size, so that
 #
 #     sum_e |error_e| <= prod(half) sum_k (k + 1) e_{k+1}(kappa) E_m(s^k),  kappa = |step| / half,
@@ -46,8 +49,34 @@ _TINY = 1e-300
 _BLOCK = 2**17
 _MOST_BACKGROUND = 512  # background rows of a block
 _TABLE_STEP = 1 / 64  # of the roots of sums of kappa
-_FEW_NODES = 7  # finding out whether fewer would do takes the time of two
-_NODES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256)
+_FEW_NODES = 6  # finding out whether fewer would do takes the time of two
+_NODES = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    10,
+    12,
+    14,
+    16,
+    20,
+    24,
+    28,
+    32,
+    40,
+    48,
+    64,
+    80,
+    96,
+    128,
+    192,
+    256,
+)
 # Where fewer players move than this share, leaving out the others pays for copying these.
 _FEW_MOVING = 0.8
 _EPS = float(np.finfo(np.float64).eps)
@@ -119,6 +148,12 @@ class _Block:
         self.players, self.starts = np.unique(game.owner, return_index=True)
         self.background = background
         self.factors = self._factors(background)
+        # what the end -1 needs: sums over the background of products of all c, and without one
+        whole = 2 * self.factors
+        product = whole.prod(axis=0)
+        self.sums = self.factors.sum(axis=-1)[:, None]  # players, 1, centers
+        self.products = product.sum(axis=-1)
+        self.without = (product / whole).sum(axis=-1)[:, None]
 
     def _factors(self, U: Floats) -> Floats:
         """Half the factors of the players, of shape (n_players, n_centers, n_rows)."""
@@ -132,28 +167,33 @@ class _Block:
 
     def add(self, U: Floats, allowed: Floats, values: Floats, bounds: Floats) -> None:
         """Add the values of some rows and their bounds."""
-        a, c = self._factors(U), self.factors
-        fixed, players = None, self.players
         is_moving = self._moving(U)
+        if not is_moving.any():
+            return
+        a, c = self._factors(U).transpose(0, 2, 1), self.factors  # players, rows, centers
+        product, kept, fixed = (2 * a).prod(axis=0), slice(None), None
+        without = product / (2 * a)
         if np.count_nonzero(is_moving) < _FEW_MOVING * len(is_moving):
-            if not is_moving.any():
-                return
-            fixed = (2 * a[~is_moving]).prod(axis=0).T  # (n_rows, n_centers)
-            a, c, players = a[is_moving], c[is_moving], players[is_moving]
-        a = a.transpose(0, 2, 1)[..., None]  # players, rows, centers, 1
-        c = c[:, None]  # players, 1, centers, background rows
-        shape = (len(a), len(U), *c.shape[2:])
-        size = len(a) * len(U) * c[0].size
+            fixed, kept = (2 * a[~is_moving]).prod(axis=0), is_moving
+        c = c[kept][:, None]  # players, 1, centers, background rows
+        shape = (len(c), len(U), *c.shape[2:])
+        size = len(c) * len(U) * c[0].size
         half, step, *others = (array[:size].reshape(shape) for array in self.scratch)
-        np.add(a, c, out=half)
-        np.subtract(a, c, out=step)
+        np.add(a[kept][..., None], c, out=half)
+        np.subtract(a[kept][..., None], c, out=step)
         m, bound = self._n_nodes(half, step, fixed, allowed, others[0])
         bounds += bound
-        games = _integrals(half, step, m, *others)  # players, rows, centers
-        if fixed is not None:
-            games *= fixed
+        # the ends: the sum over the background of step times the products without a player
+        games = a * self.without - 0.5 * self.products
+        games += 0.5 * len(self.background) * product - self.sums * without
+        games *= 2 / ((m + 1) * (m + 2))
+        if m > 0:
+            inside = _integrals(half, step, m, *others)
+            games[kept] += inside if fixed is None else inside * fixed
+        games[~is_moving] = 0.0
         added = (games @ self.coef.T).transpose(1, 0, 2)
-        values[:, slice(None) if len(players) == values.shape[1] else players] += added
+        is_all = len(self.players) == values.shape[1]
+        values[:, slice(None) if is_all else self.players] += added
 
     def _moving(self, U: Floats) -> Any:
         """Which players differ from a background row in one of the rows."""
@@ -167,7 +207,7 @@ class _Block:
     ) -> tuple[int, Floats]:
         """The fewest nodes whose bounds are allowed, and these bounds (n_rows, n_outputs)."""
         n_players = len(half)
-        exact = (n_players + 1) // 2
+        exact = (n_players - 1) // 2
         if exact <= _FEW_NODES:
             return exact, np.zeros_like(allowed)
         choices, weights = [m for m in _NODES if m < exact], np.abs(self.coef)
@@ -200,7 +240,7 @@ class _Block:
 def _integrals(
     half: Floats, step: Floats, m: int, total: Floats, moved: Floats, f: Floats
 ) -> Floats:
-    """Sums over the last axis of int step_e prod_{i != e} (half_i + s step_i) ds, by m nodes.
+    """Sums over the last axis of int step_e prod_{i != e} (half_i + s step_i) ds, without the ends.
 
     The last three arrays are overwritten.
     """
@@ -218,18 +258,21 @@ def _integrals(
     return np.vecdot(total, step)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _nodes(m: int) -> tuple[tuple[float, float], ...]:
-    """The nodes that are not negative, and their weights."""
-    from scipy.special import roots_legendre
+    """The Gauss-Lobatto nodes from 0 on without the end, and their weights; m from end to end."""
+    from scipy.special import eval_legendre, roots_jacobi
 
-    nodes, weights = roots_legendre(m)
-    nodes = np.where(np.abs(nodes) < _EPS, 0.0, nodes)
-    return tuple((s, w) for s, w in zip(nodes.tolist(), weights.tolist(), strict=True) if s >= 0)
+    if m == 0:
+        return ()
+    nodes = roots_jacobi(m, 1, 1)[0][m // 2 :]
+    nodes[0] *= m % 2 == 0  # the middle one of an odd number is 0
+    weights = 2 / ((m + 1) * (m + 2) * np.square(eval_legendre(m + 1, nodes)))
+    return tuple(zip(nodes.tolist(), weights.tolist(), strict=True))
 
 
 def _tails(n_players: int, m: int) -> Floats:
-    """sum_{k >= 2 m, even} (k + 1) C(p, k + 1) (K / p)^(k + 1) E_m(s^k), for a table of K."""
+    """sum_{k > 2 m, even} (k + 1) C(p, k + 1) (K / p)^(k + 1) E_m(s^k), for a table of K."""
     # it grows with p: rounding p up lets many p share a table
     unit = max(1, 2 ** (n_players.bit_length() - 4))
     return _table(-(-n_players // unit) * unit, m)
@@ -239,9 +282,10 @@ def _tails(n_players: int, m: int) -> Floats:
 def _table(n_players: int, m: int) -> Floats:
     from scipy.special import gammaln
 
-    powers = np.arange(2 * m, n_players, 2)
-    sums: Any = sum((1 if s == 0 else 2) * w * s**powers for s, w in _nodes(m))
-    errors = np.maximum(2 / (powers + 1) - sums, 0.0) + 8 * _EPS  # of round-off
+    powers = np.arange(2 * m + 2, n_players, 2)
+    sums: Any = 4 / ((m + 1) * (m + 2))
+    sums = sums + sum((1 if s == 0 else 2) * w * s**powers for s, w in _nodes(m))
+    errors = np.maximum(sums - 2 / (powers + 1), 0.0) + 8 * _EPS  # of round-off
     log_choose = gammaln(n_players + 1) - gammaln(powers + 2) - gammaln(n_players - powers)
     logs = np.log((powers + 1) * errors) + log_choose
     roots = _TABLE_STEP * np.arange(1, np.ceil(np.sqrt(n_players) / _TABLE_STEP) + 2)

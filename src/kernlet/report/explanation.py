@@ -39,6 +39,7 @@ class Importance:
     n_features: int
     outputs: list[tuple[str, list[Bar]]]
     n_outputs: int
+    what: str  # classes or outputs
     n_rows: int
     n_background: int
     sentence: str
@@ -56,7 +57,7 @@ def error_sentence(explanation: Explanation) -> str:
     )
 
 
-def importance_of(explanation: Explanation, n_background: int) -> Importance:
+def importance_of(model: Model, explanation: Explanation, n_background: int) -> Importance:
     """Mean absolute values, the largest features first."""
     importance = explanation.importance()
     names = explanation.feature_names
@@ -71,6 +72,7 @@ def importance_of(explanation: Explanation, n_background: int) -> Importance:
         len(names),
         outputs[:_MOST_OUTPUTS],
         len(outputs),
+        "classes" if model.kind == "classifier" else "outputs",
         len(explanation.values),
         n_background,
         error_sentence(explanation),
@@ -102,7 +104,7 @@ def rough_importance(model: Model, X: Any) -> Importance | None:
         )
     except ValueError:  # a curve behind a matrix
         return None
-    return importance_of(explanation, len(others))
+    return importance_of(model, explanation, len(others))
 
 
 # -- The page of an explanation ------------------------------------------------------------------
@@ -142,7 +144,7 @@ def write_explanation(
         name=name,
         data=data,
         version=__version__,
-        importance=importance_of(explanation, n_background),
+        importance=importance_of(model, explanation, n_background),
         rows=[_row(model, explanation, number, int(code)) for number, code in enumerate(codes)],
         is_exact=explanation.error_kind == "bound",
     )

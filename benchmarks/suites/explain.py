@@ -35,6 +35,11 @@ def explain(quick: bool) -> Iterator[Table]:
         yield _beside_shap(FEATURES[:2] if quick else FEATURES)
         yield _cost((10, 50) if quick else (10, 20, 50, 100, 256, 800))
         yield _trained(quick)
+
+
+def selection(quick: bool) -> Iterator[Table]:
+    """Accuracy of a machine on few features, chosen by Shapley values and by peers."""
+    with single_thread():
         yield _selection(1 if quick else 10)
 
 
@@ -117,8 +122,8 @@ def _cost(features: tuple[int, ...]) -> Table:
 
 def _trained(quick: bool) -> Table:
     table = Table(
-        f"trained machines, {N_BACKGROUND} background rows, per row of {N_TRAINED_ROWS}; errors as shares "
-        "of the largest value: the bound of exact values, the standard error of estimates",
+        f"trained machines, {N_BACKGROUND} background rows, per row of {N_TRAINED_ROWS}; errors as "
+        "shares of the largest value: the bound of exact values, the standard error of estimates",
         ["data and machine", "features", "centers", "ms", "error", "shap, ms", "times faster"],
     )
     for name in list(SETS)[: 1 if quick else 3]:
@@ -198,4 +203,4 @@ def _accuracy(parts: Any, features: Any) -> float:
     return float(machine.score(X_test[:, features], y_test))
 
 
-BENCHMARKS = {"explain": explain}
+BENCHMARKS = {"explain": explain, "explain-selection": selection}

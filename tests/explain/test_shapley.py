@@ -198,6 +198,23 @@ def test_a_matrix_before_a_linear_machine_is_exact():
     )
 
 
+def test_a_machine_without_centers_has_values_of_zero():
+    f = KernelExpansion(RBF(1.0), np.zeros((0, 3)), np.zeros((2, 0)), np.array([1.0, 2.0]))
+    explanation = shapley_values(f, np.ones((2, 3)), np.zeros((4, 3)))
+    assert not explanation.values.any()
+    np.testing.assert_array_equal(explanation.base_values, [1.0, 2.0])
+
+
+def test_many_features_of_which_few_move():
+    rng = np.random.RandomState(0)
+    f = KernelExpansion(RBF(0.1), rng.rand(3, 40_000) < 1e-4, rng.randn(1, 3), np.zeros(1))
+    X, background = (rng.rand(n, 40_000) < 1e-4 for n in (1, 5))
+    explanation = shapley_values(f, X.astype(float), background.astype(float))
+    assert_additive(explanation, f.decision_values(X.astype(float)))
+    never = ~(X | background).any(axis=0)
+    assert not explanation.values[0, never].any()
+
+
 def test_sparse_rows_are_explained_as_dense_ones():
     machine = SVC().fit(sparse.csr_array(IRIS), KINDS)
     sparse_values = shapley_values(machine, sparse.csr_array(IRIS[:4]), sparse.csr_array(IRIS[::9]))

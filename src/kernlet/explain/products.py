@@ -113,7 +113,7 @@ class ProductGame:
         values = np.zeros((len(U), self.n_players, len(self.coef)))
         bounds = np.zeros((len(U), len(self.coef)))
         n_players = len(np.unique(self.owner))
-        share = min(len(background), _MOST_BACKGROUND)
+        share = min(len(background), _MOST_BACKGROUND, max(1, 4 * _BLOCK // max(1, n_players)))
         n_centers = max(1, min(len(self.centers), _BLOCK // (n_players * share)))
         # allocated once: the system would clear the pages of each new array
         scratch = np.empty((5, max(_BLOCK, n_players * n_centers * share)))

@@ -87,10 +87,14 @@ def _bars(names: Any, values: Any, most: int, largest: float) -> list[Bar]:
 
 def rough_importance(model: Model, X: Any) -> Importance | None:
     """The importance of features over a few rows, in a second or two; None where it has none."""
-    n_players = len(set(model.encoding.names)) if model.encoding is not None else X.shape[1]
     order = np.random.RandomState(0).permutation(len(X))
     others = X[np.sort(order[:_MOST_BACKGROUND])]
-    work = max(1, n_players * model.expansion.n_centers * len(others))
+    maps = (model.scaler, model.expansion.input_map)
+    parts = model.expansion.kernel.as_products(_ROUGH_TOL)
+    per_center = 2.0 * _FEW_PERMUTATIONS  # of an estimate
+    if parts is not None and all(map is None or map.matrix is None for map in maps):
+        per_center = len(others) * len(parts[0])
+    work = per_center * max(1, model.expansion.n_centers) * X.shape[1]
     n_rows = int(np.clip(_MOST_WORK // work, 3, _MOST_ROWS))
     rows = X[np.sort(order[-n_rows:])]
     try:

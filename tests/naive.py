@@ -765,3 +765,34 @@ def replaced_in_turn(kept, new, size, places):
         else:
             kept[places.pop(0)] = row
     return kept
+
+
+# --- Shapley values by their definition --------------------------------------------------------
+
+
+def shapley(function, row, background, groups):
+    """sum_S |S|! (p - |S| - 1)! / p! (v(S + e) - v(S)) of one row, for each group of columns.
+
+    v(S) is the mean of function over the background rows whose columns of S are those of the row.
+    """
+    row, background, p = (
+        np.asarray(row, dtype=float),
+        np.asarray(background, dtype=float),
+        len(groups),
+    )
+    worth = {}
+    for size in range(p + 1):
+        for S in combinations(range(p), size):
+            mixed = background.copy()
+            for player in S:
+                mixed[:, groups[player]] = row[groups[player]]
+            worth[S] = function(mixed).mean(axis=0)
+    values = []
+    for player in range(p):
+        total = 0.0
+        for S, value in worth.items():
+            if player not in S:
+                weight = math.factorial(len(S)) * math.factorial(p - len(S) - 1)
+                total = total + weight * (worth[tuple(sorted((*S, player)))] - value)
+        values.append(total / math.factorial(p))
+    return np.array(values)

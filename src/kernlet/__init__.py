@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kernlet.condense.centroids import CentroidCondenser
     from kernlet.condense.typical import TypicalCondenser
     from kernlet.expansion import KernelExpansion
+    from kernlet.explain.shapley import Explanation, shapley_values
     from kernlet.export.c import to_c
     from kernlet.export.file import load, save
     from kernlet.export.onnx import to_onnx
@@ -40,6 +41,7 @@ __all__ = [
     "CompressedRegressor",
     "CoreVectorClassifier",
     "CoreVectorNovelty",
+    "Explanation",
     "HullPerceptronClassifier",
     "KernelExpansion",
     "KernelFisherDiscriminant",
@@ -55,6 +57,7 @@ __all__ = [
     "compress",
     "load",
     "save",
+    "shapley_values",
     "to_c",
     "to_onnx",
     "to_package",
@@ -72,6 +75,7 @@ _HOMES = {
     "CompressedRegressor": "kernlet.compression.compress",
     "CoreVectorClassifier": "kernlet.squared.core_vector",
     "CoreVectorNovelty": "kernlet.squared.novelty",
+    "Explanation": "kernlet.explain.shapley",
     "HullPerceptronClassifier": "kernlet.squared.hull",
     "KernelExpansion": "kernlet.expansion",
     "KernelFisherDiscriminant": "kernlet.least_squares.fisher",
@@ -87,6 +91,7 @@ _HOMES = {
     "compress": "kernlet.compression.compress",
     "load": "kernlet.export.file",
     "save": "kernlet.export.file",
+    "shapley_values": "kernlet.explain.shapley",
     "to_c": "kernlet.export.c",
     "to_onnx": "kernlet.export.onnx",
     "to_package": "kernlet.export.targets",

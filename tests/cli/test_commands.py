@@ -200,6 +200,7 @@ def test_an_output_that_cannot_be_written_is_found_before_any_work(iris, tmp_pat
         "predict": ("predict", model, table),
         "compress": ("compress", model, table),
         "report": ("report", model, table),
+        "explain": ("explain", model, table),
         "export": ("export", model, "--to", "onnx"),
     }
     for words in commands.values():

@@ -126,7 +126,7 @@ def test_machines_that_do_not_predict(files, tmp_path):
     for make in (kernlet.MMDA, kernlet.KernelFisherDiscriminant):
         path = tmp_path / f"{make.__name__}.kernlet"
         kernlet.save(make(random_state=0).fit(IRIS, IRIS_LABELS), path)
-        for command in ("predict", "report"):
+        for command in ("predict", "report", "explain"):
             said = run(command, path, files[1], "-o", tmp_path / "out", status=1)
             assert f"holds {make.__name__}, which computes features and predicts nothing" in said
         run("export", path, "--to", "onnx", "-o", tmp_path / "model.onnx")
@@ -185,6 +185,7 @@ def test_outputs_do_not_overwrite_inputs(machine, tmp_path):
         ("compress", model, table, "--target", "y"),
         ("export", model, "--to", "onnx", "--table", table),
         ("report", model, table, "--target", "y"),
+        ("explain", model, table),
     )
     for words in commands:
         for output in (table, tmp_path / "hard.csv", model, tmp_path / "soft"):

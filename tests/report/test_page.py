@@ -27,7 +27,16 @@ from support.exportable_models import (
 )
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-SECTIONS = ["sizes", "confusion", "classes", "certificate", "latency", "parameters", "data"]
+SECTIONS = [
+    "sizes",
+    "confusion",
+    "classes",
+    "importance",
+    "certificate",
+    "latency",
+    "parameters",
+    "data",
+]
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +68,15 @@ def sections(page):
 
 def test_every_section_is_there(pages):
     digits = (pages / "digits.html").read_text("utf-8")
-    assert sections(digits) == ["try", *SECTIONS[:3], "images", *SECTIONS[4:]]  # no certificate
+    assert sections(digits) == ["try", *SECTIONS[:4], "images", *SECTIONS[5:]]  # no certificate
     moons = (pages / "moons.html").read_text("utf-8")
-    assert sections(moons) == ["try", *SECTIONS[:3], "boundary", *SECTIONS[3:]]
+    assert sections(moons) == ["try", *SECTIONS[:4], "boundary", *SECTIONS[4:]]
     assert "leave-one-out error, at most" in moons
     assert "duality gap" in moons
     numbers = (pages / "numbers.html").read_text("utf-8")
-    assert sections(numbers) == ["try", "sizes", "predictions", *SECTIONS[4:]]
+    assert sections(numbers) == ["try", "sizes", "predictions", "importance", *SECTIONS[5:]]
+    assert "exact values: no error exceeds" in moons
+    assert "Class by class</h3>" in digits
     assert "balanced accuracy" in digits
     assert "\u00b1&nbsp;" in digits
     assert "says little" not in digits

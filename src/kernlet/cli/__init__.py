@@ -419,3 +419,28 @@ def run_report(**options: Any) -> None:
     from kernlet.cli.report import run
 
     run(**options)
+
+
+@main.command("explain")
+@click.argument("model", type=_FILE)
+@click.argument("table", type=_FILE)
+@click.option(
+    "--background",
+    type=click.IntRange(1),
+    default=100,
+    help="Number of rows, drawn from the table, that features are compared with.",
+)
+@click.option("--rows", type=click.IntRange(0), default=5, help="Rows that the page shows.")
+@_seed
+@_reads_table
+@_output(default=Path("explanation.html"), help="An HTML page, or a .csv file of all values.")
+def run_explain(**options: Any) -> None:
+    """Say which columns the predictions of a table are due to: Shapley values.
+
+    They are exact for most kernels, and estimates with a standard error behind a projection. The
+    page has the importance of the columns, over all rows or 100 drawn from them, and the first rows
+    one by one; a .csv file has the values of all rows.
+    """
+    from kernlet.cli.explain import run
+
+    run(**options)

@@ -50,7 +50,7 @@ def run(*, model: Path, table: TableFile, output: Path | None, raw_labels: bool 
 
     is_csv = output is None or not is_parquet(output)
     if is_csv and not raw_labels and machine.classes is not None:
-        formulas = [label for label in machine.classes.tolist() if _is_formula(label)]
+        formulas = [label for label in machine.classes.tolist() if is_formula(label)]
         if formulas:
             say(
                 f"note: {formulas[0]!r} and the like get a ' in front, because a spreadsheet would "
@@ -127,7 +127,7 @@ def _columns(model: Model, outputs: Any) -> Columns:
     return columns
 
 
-def _is_formula(cell: Any) -> bool:
+def is_formula(cell: Any) -> bool:
     """Whether a spreadsheet may run a text as a formula; numbers such as -1 are not texts of this.
 
     The first characters are those that OWASP names for CSV injection.
@@ -145,7 +145,7 @@ def _write_csv(
     file: Any, batches: Iterator[Columns], *, is_regressor: bool, raw_labels: bool
 ) -> None:
     def as_text(cell: Any) -> Any:
-        return f"'{cell}" if not raw_labels and _is_formula(cell) else cell
+        return f"'{cell}" if not raw_labels and is_formula(cell) else cell
 
     def cells(name: str, values: Any) -> list[Any]:
         if name.startswith("probability of "):

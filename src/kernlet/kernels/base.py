@@ -140,6 +140,22 @@ class Kernel:
         """
         return self
 
+    def log_factor(self, differences: Floats) -> Floats:
+        """Of a product kernel, the logarithm of the factor of one feature, given x_i - z_i.
+
+        Centers are on the last axis but one. A kernel that defines it is the product of these
+        factors, and has exact Shapley values (see :func:`kernlet.shapley_values`).
+        """
+        raise TypeError(f"{type(self).__name__} is not a product over features.")
+
+    def as_products(self, tol: float) -> tuple[list[tuple[float, Kernel]], float] | None:
+        """The kernel as a sum of weights times product kernels; None where it is not one.
+
+        Also a bound on what the sum differs from the kernel, about ``tol`` at most.
+        """
+        is_product = type(self).log_factor is not Kernel.log_factor
+        return ([(1.0, self)], 0.0) if is_product else None
+
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether float32 gives about three digits of k for points of this squared norm.
 

@@ -78,6 +78,10 @@ class Laplacian(Kernel):
         """The kernel with rounded cusps."""
         return _RoundedLaplacian(self.gamma, width)
 
+    def log_factor(self, differences: Floats) -> Floats:
+        """-gamma |x_i - z_i|."""
+        return np.abs(differences) * -self.gamma
+
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether the rounding of gamma |x - z|_1 stays small."""
         # Numbers beyond 1e30 would overflow, and where gamma is one the norms may underflow.

@@ -28,6 +28,9 @@ from kernlet.kernels.rbf import (
 
 # Beyond this alpha the kernel is the Gaussian in float32: they differ by 0.27 / alpha at most.
 _GAUSSIAN_ALPHA = 1e7
+# Gaussians of a mixture: 90 have an error of 1e-11 at alpha = 1. A small alpha, whose tail is
+# heavier, needs more.
+_MOST_GAUSSIANS, _MOST_GRID_POINTS = 400, 100_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,6 +98,45 @@ class RationalQuadratic(Kernel):
         values = np.exp(-self.alpha * np.log(base))
         by_distance = -widths_of_centers(self.gamma, distances) * values / base
         return Derivatives(values, -2 * by_distance, by_distance)
+
+    def as_products(self, tol: float) -> tuple[list[tuple[float, Kernel]], float] | None:
+        """A mixture of Gaussians: the integral over widths by the trapezoidal rule.
+
+        (1 + q / alpha)^-alpha = c int exp(alpha (v + 1 - e^v) - e^v q) dv, where q = gamma D and
+        c = alpha^alpha e^-alpha / Gamma(alpha). By Poisson's formula, the rule with step h is off
+        by at most the kernel times 2 sum_n |Gamma(alpha + 2 pi i n / h)| / Gamma(alpha), and by
+        the weights that it leaves out.
+        """
+        from scipy.special import gammaln, loggamma
+
+        alpha = float(self.alpha)
+
+        def aliasing(step: float) -> float:
+            frequencies = 2 * np.pi / step * np.arange(1, 6)  # later terms are round-off
+            logs = loggamma(alpha + 1j * frequencies).real - gammaln(alpha)
+            return float(2 * np.exp(logs).sum())
+
+        step = 2.0
+        while not aliasing(step) <= tol / 4:
+            step *= 0.97
+        # Stirling's series: the difference of large logarithms would lose the digits
+        log_c = alpha * np.log(alpha) - alpha - gammaln(alpha)
+        if alpha > 30:
+            series = 1 / 12 - 1 / (360 * alpha**2) + 1 / (1260 * alpha**4)
+            log_c = np.log(alpha / (2 * np.pi)) / 2 - series / alpha
+        log_least = np.log(tol / 1000)
+        first, last = (log_least - log_c) / alpha - 1, np.log1p(12 / np.sqrt(alpha) + 60 / alpha)
+        if not (last - first) / step <= _MOST_GRID_POINTS:
+            return None
+        places = step * np.arange(np.floor(first / step), np.ceil(last / step) + 1)
+        logs = alpha * (places - np.expm1(places)) + log_c
+        places, logs = places[logs > log_least], logs[logs > log_least]
+        weights = step * np.exp(logs)
+        if len(weights) > _MOST_GAUSSIANS:
+            return None
+        left_out = abs(1 - float(weights.sum())) + aliasing(step)
+        pairs = zip(weights.tolist(), np.exp(places).tolist(), strict=True)
+        return [(w, RBF(self.gamma * factor)) for w, factor in pairs], left_out + aliasing(step)
 
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether the rounding of gamma |x - z|^2 stays small."""

@@ -86,6 +86,11 @@ class RBF(Kernel):
         values = self.of_products(products.copy(), x_norms, z_norms)
         return Derivatives(values, 2 * self.gamma * values, -self.gamma * values)
 
+    def log_factor(self, differences: Floats) -> Floats:
+        """-gamma (x_i - z_i)^2."""
+        gamma: Floats = np.atleast_1d(np.asarray(self.gamma, dtype=np.float64))
+        return np.square(differences) * -gamma[:, None]
+
     def fits_float32(self, largest_norm: float) -> bool:
         """Whether the rounding of gamma |x - z|^2 stays small."""
         gamma = float(np.max(self.gamma))

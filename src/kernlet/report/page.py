@@ -16,6 +16,7 @@ from kernlet.model.describe import operations
 from kernlet.model.model import Model
 from kernlet.report import draw
 from kernlet.report.evaluate import MIN_TEST_ROWS, Evaluation, Sizes, evaluate, try_sizes
+from kernlet.report.explanation import rough_importance
 from kernlet.report.try_it import try_it
 
 _MAX_CONFUSION_CLASSES = 30  # a larger matrix is unreadable
@@ -65,7 +66,7 @@ def write_report(
     tried = None
     if sizes and model.kind == "classifier":
         tried = try_sizes(model, X, y, training=training, say=say)
-    page = _template().render(
+    page = template("report.html.jinja").render(
         name=name,
         data=data,
         version=__version__,
@@ -83,6 +84,7 @@ def write_report(
         parameters=list(_parameters(model)),
         facts=list(_facts(model, X, data)),
         try_it=try_it(model, X, evaluation.predictions if y is None else y),
+        importance=rough_importance(model, X),
     )
     with atomic_write(path) as temporary:
         # a lone surrogate in the name of a class cannot be written in UTF-8
@@ -90,7 +92,8 @@ def write_report(
     return evaluation
 
 
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A template of the folder beside this file."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("kernlet.report"),
         undefined=jinja2.StrictUndefined,  # a misspelt name is an error, not an empty text
@@ -99,7 +102,7 @@ def _template() -> jinja2.Template:
         autoescape=True,  # names of classes and columns come from files
     )
     environment.filters["thousands"] = lambda number: f"{number:,}"
-    return environment.get_template("report.html.jinja")
+    return environment.get_template(name)
 
 
 def _figures(

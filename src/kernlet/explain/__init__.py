@@ -1,0 +1,1 @@
+"""Which features a prediction is due to: Shapley values."""

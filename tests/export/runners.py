@@ -88,6 +88,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "binary": lambda: _case(classifier("compact two classes")),
     "svc": lambda: _case(classifier("svc")),
     "regressor": lambda: _case(regressor("unlike columns")),
+    "quantiles": lambda: _case(regressor("quantiles")),
     "table": _table,
 }
 

@@ -19,6 +19,7 @@ from kernlet.report.evaluate import MIN_TEST_ROWS, Evaluation, Sizes, evaluate, 
 from kernlet.report.try_it import try_it
 
 _MAX_CONFUSION_CLASSES = 30  # a larger matrix is unreadable
+_MAX_SCATTERS = 6  # of a regressor of several numbers
 _MAX_LISTED_COLUMNS = 300  # characters
 
 
@@ -39,10 +40,10 @@ def write_report(
     Parameters
     ----------
     model : Model
-        A classifier, or a regressor of one number.
+        A classifier or a regressor.
     X : ndarray of shape (n_rows, n_features)
         Before scaling; preferably rows that the machine has not seen.
-    y : ndarray of shape (n_rows,)
+    y : ndarray of shape (n_rows,), or (n_rows, n_outputs) of a regressor of several numbers
     path : Path
         The HTML file, written atomically.
     name, data : str
@@ -109,14 +110,28 @@ def _figures(
         title = "Accuracy against centers and bytes"
         yield "sizes", draw.as_svg(draw.draw_sizes(sizes), title)
     if model.kind != "classifier":
-        figure = draw.draw_predictions(y, evaluation.predictions)
-        yield "scatter", draw.as_svg(figure, "Predicted against true numbers")
+        yield "scatter", "".join(_scatter(model, evaluation, y))
         return
     side = draw.image_side(model, X)
     if side is not None:
         yield "images", draw.as_svg(draw.draw_images(model, side), "The centers as pictures")
     if X.shape[1] == 2:
         yield "boundary", draw.as_svg(draw.draw_boundary(model, X, y), "Regions of the classes")
+
+
+def _scatter(model: Model, evaluation: Evaluation, y: Any) -> Iterator[str]:
+    """Predicted against true numbers, of the first outputs, or the interval of quantiles."""
+    values = evaluation.predictions
+    if model.sorts_outputs:
+        figure = draw.draw_intervals(y, values)
+        yield draw.as_svg(figure, "True numbers and predicted quantiles")
+    elif values.ndim == 1:
+        figure = draw.draw_predictions(np.ravel(y), values)
+        yield draw.as_svg(figure, "Predicted against true numbers")
+    else:
+        for number, line in enumerate(evaluation.outputs[:_MAX_SCATTERS]):
+            figure = draw.draw_predictions(y[:, number], values[:, number], line.name)
+            yield draw.as_svg(figure, f"Predicted against true numbers, output {number + 1}")
 
 
 def _confusion(evaluation: Evaluation) -> list[tuple[str, list[tuple[int, float, bool]]]] | None:

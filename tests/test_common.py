@@ -153,6 +153,7 @@ _OTHER_ROWS = (
         CompactKernelClassifier(max_bytes=300, projection=None, storage="int8", n_epochs=30),
         CompactKernelRegressor(20, n_epochs=30, random_state=0),
         CompactKernelRegressor(20, n_epochs=20, storage="int4", width="per_center"),
+        CompactKernelRegressor(20, n_epochs=30, loss="pinball", random_state=0),
     ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": _OTHER_ROWS,

@@ -21,15 +21,18 @@ from kernlet.compact.network import (
     CrossEntropy,
     Huber,
     KernelNetwork,
+    Pinball,
     SquaredError,
     SquaredHingeLoss,
 )
+from kernlet.compact.scoring import weighted_quantile
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.kernels import gram as gram_module
 
 # -- Losses ----------------------------------------------------------------------------------
 
 LOSSES = [CrossEntropy(0.0), CrossEntropy(0.2), SquaredHingeLoss(), SquaredError(), Huber(0.7)]
+LOSSES += [Pinball((0.3,))]  # one quantile for all outputs
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
 
@@ -135,6 +138,23 @@ def test_huber_is_the_squared_error_inside_and_a_line_beyond():
     values, grad = Huber(2.0).value_and_grad(outputs, np.zeros((3, 1)))
     np.testing.assert_allclose(values, [0.5**2 / 2, 2.0**2 / 2, 2.0 * (10 - 1)])
     np.testing.assert_allclose(grad, [[0.5], [2.0], [-2.0]])
+
+
+def test_pinball_weighs_errors_on_both_sides():
+    outputs, targets = np.array([[1.0, 5.0], [4.0, 2.0]]), np.array([[3.0, 3.0], [3.0, 3.0]])
+    values, grad = Pinball((0.1, 0.7)).value_and_grad(outputs, targets)
+    np.testing.assert_allclose(values, [0.1 * 2 + 0.3 * 2, 0.9 * 1 + 0.7 * 1])
+    np.testing.assert_allclose(grad, [[-0.1, 0.3], [0.9, -0.7]])
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.8])
+def test_the_mean_pinball_loss_is_least_at_the_quantile(level):
+    y = np.random.default_rng(0).exponential(size=(999, 1))
+    candidates = np.sort(y[:, 0])
+    losses = [Pinball((level,)).value_and_grad(v + 0 * y, y)[0].mean() for v in candidates]
+    best = candidates[np.argmin(losses)]
+    assert best == weighted_quantile(y[:, 0], level, np.ones(len(y)))
+    assert best == pytest.approx(np.quantile(y, level), abs=0.02)
 
 
 # -- The network -----------------------------------------------------------------------------

@@ -89,6 +89,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "svc": lambda: _case(classifier("svc")),
     "regressor": lambda: _case(regressor("unlike columns")),
     "novelty": lambda: _case(detector("one class unlike columns")),
+    "quantiles": lambda: _case(regressor("quantiles")),
     "table": _table,
 }
 

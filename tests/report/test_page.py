@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import r2_score, roc_auc_score
 
 from kernlet import CompactKernelRegressor, L1KernelClassifier
 from kernlet.expansion import KernelExpansion
@@ -231,7 +231,33 @@ def test_regressors_of_several_numbers(tmp_path):
     machine = CompactKernelRegressor(4, n_epochs=2, random_state=0)
     with pytest.raises(ValueError, match="predicts 2 numbers per row, and a report is on one"):
         evaluate(as_model(machine.fit(DIGITS[:200], y)), DIGITS[:200], y[:, 0])
+    both = evaluate(as_model(machine), DIGITS[:200], y)
+    expected = r2_score(y, machine.predict(DIGITS[:200]), multioutput="raw_values")
+    assert [line.score for line in both.outputs] == pytest.approx(expected)
+    assert both.score == pytest.approx(expected.mean())
+    write_report(as_model(machine), DIGITS[:200], y, tmp_path / "two.html")
+    page = (tmp_path / "two.html").read_text("utf-8")
+    assert "<td>output 2</td>" in page
+    assert page.count("<svg") == 2
     # one number in a column of a matrix is one number
     one = evaluate(as_model(machine.fit(DIGITS[:200], y[:, :1])), DIGITS[:200], y[:, 0])
     assert one.predictions.shape == (200,)
     assert one.rmse == pytest.approx(np.std(y[:, 0]), rel=0.5)
+
+
+def test_quantiles_show_their_coverage(tmp_path):
+    machine, X = regressor("quantiles")
+    y = X[:, 2] / 3
+    evaluation = evaluate(as_model(machine), X, y)
+    predicted = machine.predict(X)
+    inside = np.mean((predicted[:, 0] <= y) & (y <= predicted[:, -1]))
+    assert evaluation.coverage == pytest.approx(inside)
+    assert evaluation.score == pytest.approx(machine.score(X, y))
+    assert [line.below for line in evaluation.outputs] == pytest.approx(
+        (y[:, None] <= predicted).mean(axis=0)
+    )
+    write_report(as_model(machine), X, y, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert f"{100 * inside:.1f}&nbsp;%</b><span>of the rows inside the interval" in page
+    assert "made for 80&nbsp;%" in page
+    assert "True numbers and predicted quantiles" in page

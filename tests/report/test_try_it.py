@@ -56,6 +56,12 @@ CASES = {
     "two classes": lambda: (classifier("svc two classes")[0], IRIS, IRIS_LABELS == 1),
     "novelty": lambda: (detector("one class")[0], IRIS, np.where(IRIS_LABELS == 2, -1, 1)),
     "regressor": lambda: (regressor("unlike columns")[0], UNLIKE, IRIS_LABELS + 100.0),
+    "quantiles": lambda: (regressor("quantiles")[0], IRIS[:, :3], IRIS[:, 3]),
+    "two outputs": lambda: (
+        regressor("two outputs")[0],
+        IRIS,
+        np.stack([IRIS_LABELS, IRIS[:, 0]], axis=1),
+    ),
     "table": table_case,
     "pictures": digits_case,
 }
@@ -92,7 +98,8 @@ def test_the_box_predicts_what_python_predicts(name, tmp_path):
     assert seen[0] == seen[1]
     for (answer, _), output in zip(seen[1:], outputs, strict=True):
         if model.kind == "regressor":
-            assert float(answer.replace("\u2212", "-")) == pytest.approx(output[0], abs=0.006)
+            numbers = [float(number) for number in answer.replace("\u2212", "-").split(", ")]
+            assert numbers == pytest.approx(model.scores(output[None]).ravel(), abs=0.006)
         else:
             code = model.codes(output[None])[0]
             names = ["outlier", "inlier"] if model.kind == "novelty" else model.classes

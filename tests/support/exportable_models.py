@@ -167,6 +167,16 @@ DETECTORS = {
     ),
 }
 
+#: Of which y is one column and a prediction several; outputs cross before they are sorted.
+QUANTILE_REGRESSORS = {
+    "quantiles": lambda: (
+        CompactKernelRegressor(
+            12, loss="pinball", quantile=(0.1, 0.45, 0.5, 0.55, 0.9), storage="int4", **COMPACT
+        ).fit(IRIS[:, :3], IRIS[:, 3]),
+        IRIS[:, :3],
+    ),
+}
+
 TRANSFORMERS = {
     "margin": lambda: (MMDA(2, n_landmarks=40, random_state=0).fit(IRIS, IRIS_NAMES), IRIS),
     "fisher": lambda: (
@@ -188,7 +198,7 @@ def classifier(name):
 def regressor(name):
     """A fitted regressor and its rows, made once a process."""
     if ("r", name) not in _made:
-        _made["r", name] = REGRESSORS[name]()
+        _made["r", name] = (REGRESSORS | QUANTILE_REGRESSORS)[name]()
     return _made["r", name]
 
 

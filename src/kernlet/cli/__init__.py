@@ -3,6 +3,7 @@
 import functools
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,22 @@ class Count(click.ParamType):
             return self.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class Levels(click.ParamType):
+    """Levels of quantiles: 0.05,0.5,0.95."""
+
+    name = "levels"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+        """The levels, in ascending order."""
+        try:
+            levels = tuple(float(part) for part in value.split(","))
+        except ValueError:
+            levels = ()
+        if not levels or not all(a < b for a, b in pairwise((0.0, *levels, 1.0))):
+            self.fail(f"{value!r} is not an ascending list such as 0.05,0.5,0.95.", param, ctx)
+        return levels
 
 
 class ByteCount(Count):
@@ -208,7 +225,10 @@ def run_demo(folder: Path) -> None:
 @click.argument("table", type=_TABLE)
 @click.option(
     "--target",
-    help="The column to predict, by its name or number; not needed for LIBSVM and .npz.",
+    multiple=True,
+    metavar="COLUMN",
+    help="The column to predict, by its name or number; not needed for LIBSVM and .npz. Repeated, "
+    "one machine predicts the numbers of several columns.",
 )
 @click.option(
     "--centers",
@@ -243,6 +263,11 @@ def run_demo(folder: Path) -> None:
     help="Train square images with random shifts, or with small rotations and scalings too.",
 )
 @click.option("--regression", is_flag=True, help="Predict a number instead of a class.")
+@click.option(
+    "--quantiles",
+    type=Levels(),
+    help="Predict quantiles of a number, such as 0.05,0.5,0.95 for a median and an interval.",
+)
 @_columns("--drop", "Leave out columns: a,b or repeated.")
 @_columns("--category", "Treat numbers as categories: a,b or repeated.")
 @_columns("--date", "Dates, which become year, month, weekday and hour: a,b or repeated.")

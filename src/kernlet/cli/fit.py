@@ -26,13 +26,17 @@ from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
 from kernlet.model.calibration import calibrated_on
 from kernlet.model.model import Model, as_model
+from kernlet.quantization import encode
 from kernlet.report.evaluate import (
     MIN_TEST_ROWS,
+    OutputScores,
     balanced_accuracy,
     balanced_standard_error,
     fit_svc,
     majority_share,
     measure_svc,
+    output_lines,
+    regression_scores,
     scorer_value,
     standard_error,
 )
@@ -52,12 +56,19 @@ _CHECKPOINT = "streaming.npz"
 # smaller machines are trained.
 _MORE_FITS = 2
 _EXPORTED_ROWS = 1000
+_LIKE_TARGETS = 2.0  # largest deviation of several targets over the least
 _RARE_CLASSES_MISSED = 0.1  # balanced accuracy below the accuracy
 _SVC_ROWS, _SVC_TEST_ROWS = 5_000, 20_000  # read from a table that is not in memory
 
 
 def run(options: SimpleNamespace) -> None:
     """Read, prepare, train, test, save; print the results. Options: see ``kernlet fit --help``."""
+    if len(options.target) > 1 or options.quantiles:
+        options.regression = True  # there is nothing else to do with them
+    if len(options.target) > 1 and options.quantiles:
+        raise ValueError("--quantiles are those of one target: give one --target.")
+    if options.quantiles and options.metric is not None:
+        raise ValueError("--quantiles are judged by their pinball loss: leave --metric out.")
     if options.machine == "compact":
         if options.C is not None or options.checkpoint is not None or options.kernel != "rbf":
             raise ValueError("--C, --kernel and --checkpoint are for --machine l1 and minimal.")
@@ -79,7 +90,7 @@ def run(options: SimpleNamespace) -> None:
         estimator = _estimator(options, data, limits)
         say(f"training on {len(data.y):,} rows of {data.X.shape[1]} features")
         _train(estimator, data, options.checkpoint)
-        model = _with_table(as_model(estimator), data)
+        model = _with_table(as_model(estimator), data, options.quantiles)
         if limits is not None:
             estimator, model = _within(limits, estimator, model, options, data)
         if len(data.y_test):
@@ -90,13 +101,14 @@ def run(options: SimpleNamespace) -> None:
 
 def _read(options: SimpleNamespace) -> Prepared:
     """The rows to train and test on; the summary says where they come from."""
-    path, label = options.table.path, None if options.regression else options.target
+    targets = options.target
+    path, label = options.table.path, targets[0] if targets and not options.regression else None
     max_bytes = _memory() if options.memory is None else options.memory
     table = read_table(
         path,
         category=[*options.category, *options.date],  # dates are read as texts
         label=label,
-        names=[*options.drop, *([] if options.target is None else [options.target])],
+        names=[*options.drop, *targets],
         text_format=options.table.text_format,
         max_bytes=max_bytes,
     )
@@ -109,7 +121,7 @@ def _read(options: SimpleNamespace) -> Prepared:
         table.chosen("--category", options.category)
         data = prepare(
             table,
-            options.target,
+            targets if len(targets) > 1 else targets[0] if targets else None,
             regression=options.regression,
             drop=options.drop,
             dates=options.date,
@@ -150,7 +162,7 @@ def _limits(options: SimpleNamespace, data: Prepared) -> DeviceLimits:
         options.arithmetic or "auto",
         has_scaler=data.scaler is not None,
     )
-    shape = _shape(data)
+    shape = _shape(options, data)
     max_bytes = limits.max_bytes(*shape)
     what = "tables" if data.scaler is None else "tables beside those of the scaling"
     plain = StoragePlan(*shape, 1, formats=STORAGE["int4"])
@@ -163,9 +175,11 @@ def _limits(options: SimpleNamespace, data: Prepared) -> DeviceLimits:
     return limits
 
 
-def _shape(data: Prepared) -> tuple[int, int]:
+def _shape(options: SimpleNamespace, data: Prepared) -> tuple[int, int]:
     """Numbers of features and of outputs."""
-    n_classes = 0 if data.classes is None else len(np.unique(data.y))
+    if data.classes is None:
+        return data.X.shape[1], len(options.quantiles or ()) or data.y[:1].size
+    n_classes = len(np.unique(data.y))
     return data.X.shape[1], n_classes if n_classes > 2 else 1
 
 
@@ -189,7 +203,7 @@ def _within(
         searched = searched.tightened(cost)
         estimator = _estimator(options, data, searched)
         _train(estimator, data, options.checkpoint)
-        model = _with_table(as_model(estimator), data)
+        model = _with_table(as_model(estimator), data, options.quantiles)
     model.summary["device"] = {
         "processor": limits.processor,
         "arithmetic": limits.arithmetic,
@@ -212,11 +226,21 @@ def _raw_rows(data: Prepared) -> Any:
 def _estimator(options: SimpleNamespace, data: Prepared, limits: DeviceLimits | None = None) -> Any:
     """The machine that the options ask for, not fitted."""
     weights: dict[str, Any] = {"class_weight": "balanced"} if options.balanced else {}
+    if options.quantiles:
+        weights = {"loss": "pinball", "quantile": options.quantiles}
+    elif _are_unlike(data.y) and (options.max_bytes or limits is not None):
+        if limits is not None:
+            raise ValueError(
+                "The targets have deviations that differ by more than a factor of "
+                f"{_LIKE_TARGETS:g}, which tables of few bits cannot hold: bring them to like "
+                "units for --processor, or fit a machine for each."
+            )
+        weights = {"storage": "float16"}  # one step for the integers of all targets is too coarse
     if options.machine == "compact":
         make = CompactKernelRegressor if options.regression else CompactKernelClassifier
         max_bytes = _budget(options.max_bytes, data.scaler)
         if limits is not None:
-            max_bytes = limits.max_bytes(*_shape(data))
+            max_bytes = limits.max_bytes(*_shape(options, data))
         return make(
             options.centers or "auto",
             max_bytes=max_bytes,
@@ -265,20 +289,48 @@ def _train(estimator: Any, data: Prepared, checkpoint: Path | None) -> None:
     saved = None if checkpoint is None else checkpoint / _CHECKPOINT
     if saved is not None and saved.exists():
         say(f"resuming from the checkpoint in {checkpoint}")
+    units = _units(data.y)
     try:
-        show_training(estimator).fit(data.X, data.y)
+        show_training(estimator).fit(data.X, data.y if units is None else data.y / units)
     except (KeyboardInterrupt, SystemExit):  # SIGTERM raises SystemExit
         if saved is not None and saved.exists():
             say(f"interrupted; the same command resumes from the checkpoint in {checkpoint}")
         elif saved is not None:
             say(f"interrupted before the first pass over all rows: no checkpoint in {checkpoint}")
         raise
+    if units is not None:
+        estimator.expansion_ = _in_units(estimator.expansion_, units)
 
 
-def _with_table(model: Model, data: Prepared) -> Model:
-    """The model with the encoding and the classes of its table."""
+def _units(y: Any) -> Any:
+    """Deviations of several targets, by which each counts for as much; None for like ones."""
+    return np.std(y, axis=0) if _are_unlike(y) else None
+
+
+def _are_unlike(y: Any) -> bool:
+    """Whether y has columns whose deviations differ much."""
+    if np.ndim(y) < 2:
+        return False
+    deviations = np.std(y, axis=0)
+    return bool(deviations.min() > 0 and deviations.max() > _LIKE_TARGETS * deviations.min())
+
+
+def _in_units(expansion: Any, units: Any) -> Any:
+    """A compact machine whose outputs are multiplied by one number each."""
+    coef = expansion.packed["coef"]
+    scaled = encode(units[:, None] * coef.decoded().astype(np.float64), coef.format)
+    return expansion.replaced(coef=scaled, intercept=units * expansion.intercept)
+
+
+def _with_table(model: Model, data: Prepared, quantiles: tuple[float, ...] | None = None) -> Model:
+    """The model with the encoding, the classes and the targets of its table."""
+    target = data.summary["data"]["target"]
+    names = target if isinstance(target, list) else None
+    if quantiles and target is not None:
+        names = [f"{target}_q{level:g}" for level in quantiles]
     return replace(
         model,
+        output_names=None if names is None else tuple(names),
         # it was trained on indices of classes
         classes=model.classes if data.classes is None else data.classes[model.classes],
         scaler=data.scaler,
@@ -297,9 +349,7 @@ def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace
     outputs = _outputs(model, data.X_test)
     test: dict[str, Any] = {"rows": len(data.y_test)}
     if data.classes is None:
-        # R2, without a division by zero for a constant target
-        error = np.mean((outputs[:, 0] - data.y_test) ** 2)
-        test["score"] = float(1 - error / max(np.var(data.y_test), 1e-300))
+        test |= regression_scores(model, outputs, data.y_test)
     else:
         truth, predicted = data.classes[data.y_test], model.classes[model.codes(outputs)]
         test["score"] = float(np.mean(predicted == truth))
@@ -356,7 +406,11 @@ def _print_results(model: Model, options: SimpleNamespace) -> None:
     if test is not None:
         rows = f"{test['rows']:,} held-out row{'s' if test['rows'] != 1 else ''}"
         if model.kind == "regressor":
-            click.echo(f"test R2 {test['score']:.4f} on {rows}{_metric(options.metric, test)}")
+            name = "D2" if model.quantiles else "R2"
+            click.echo(f"test {name} {test['score']:.4f} on {rows}{_metric(options.metric, test)}")
+            outputs = [OutputScores(**line) for line in test.get("outputs", ())]
+            for line in output_lines(model, outputs, test.get("coverage")):
+                click.echo(line)
         else:
             majority = f"the largest class is {100 * test['majority']:.2f} % of them"
             click.echo(f"test accuracy {100 * test['score']:.2f} % on {rows}; {majority}")
@@ -399,7 +453,8 @@ def _advice(model: Model, options: SimpleNamespace) -> str:
         rows = f"{n_rows} row{'s' if n_rows != 1 else ''}"
         return f"caution: a test on {rows} says little about others; collect more rows to be sure"
     if model.kind == "regressor":
-        useless = "advice: no better than predicting the mean; check --target and --drop"
+        constant = "a constant" if model.quantiles else "the mean"
+        useless = f"advice: no better than predicting {constant}; check --target and --drop"
         return useless if test["score"] <= 0 else ""
     advice = "" if peer is None else _comparison(test, peer, model, options)
     if not options.balanced and test["balanced_accuracy"] < test["score"] - _RARE_CLASSES_MISSED:

@@ -114,6 +114,8 @@ def _labels(model: Model, table: DataTable, target: str | None) -> _Labels | Non
 def _columns(model: Model, outputs: Any) -> Columns:
     if model.kind == "regressor":
         values = model.scores(outputs).reshape(len(outputs), -1)
+        if model.output_labels:
+            return dict(zip(model.output_labels, values.T, strict=True))
         if values.shape[1] == 1:
             return {"prediction": values[:, 0]}
         return {f"prediction {k + 1}": column for k, column in enumerate(values.T)}

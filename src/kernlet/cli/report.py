@@ -9,7 +9,7 @@ import click
 from kernlet.cli.common import read_model
 from kernlet.cli.rows import labelled_rows, training_split
 from kernlet.console import plain_warnings, printable, say
-from kernlet.report.evaluate import MIN_TEST_ROWS
+from kernlet.report.evaluate import MIN_TEST_ROWS, output_lines
 from kernlet.report.page import write_report
 from kernlet.tables.read import TableFile
 
@@ -42,7 +42,10 @@ def run(*, model: Path, table: TableFile, target: str | None, sizes: bool, outpu
         found = "" if evaluation.roc_auc is None else f"; ROC AUC {evaluation.roc_auc:.4f}"
         click.echo(f"{_percent(evaluation.score)} flagged as outliers of {rows}{found}")
     elif machine.kind == "regressor":
-        click.echo(f"R2 {evaluation.score:.4f} on {rows}")
+        name = "D2" if machine.quantiles else "R2"
+        click.echo(f"{name} {evaluation.score:.4f} on {rows}")
+        for line in output_lines(machine, evaluation.outputs, evaluation.coverage):
+            click.echo(line)
     else:
         click.echo(f"accuracy {_percent(evaluation.score)} on {rows}")
         click.echo(

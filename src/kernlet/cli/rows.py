@@ -74,6 +74,8 @@ def labelled_rows(
     """
     known = trained_on(model).get("target")
     required = (required and model.kind != "novelty") or target is not None
+    if target is None and model.output_names and known == list(model.output_names):
+        return _rows_of_targets(model, file, known, required, note, encoded)
     target = target or (known if isinstance(known, str) else None)
     table = read_for(model, file, target)
     has_labels, is_encoded = table.y is not None, encoded or model.encoding is None
@@ -108,6 +110,28 @@ def _signs(labels: Any) -> Any:
     rare = str(names[counts.argmin()])
     say(f"note: rows labelled {rare!r}, the rarer of two labels, count as outliers")
     return np.where(labels.astype(str) == rare, -1, 1)
+
+
+def _rows_of_targets(
+    model: Model, file: TableFile, targets: list[str], required: bool, note: bool, encoded: bool
+) -> tuple[Any, Any]:
+    """Rows of a table with several targets, as a matrix, or with none."""
+    table, is_encoded = read_for(model, file), encoded or model.encoding is None
+    with errors_in(file.path):
+        X = rows_for(model, table.batch(0)) if is_encoded else table.batch(0)
+        missing = [name for name in targets if name not in table.names]
+        if missing and not required:
+            return X, None
+        columns, is_labelled = [], np.full(table.n_rows, True)
+        for name in targets:
+            _, values, codes = table.split_target(name, file.skip_unlabelled or not required)
+            columns.append(values[codes].astype(np.float64))
+            is_labelled &= codes >= 0
+        y = np.stack(columns, axis=1)[is_labelled]
+        X = X[is_labelled] if isinstance(X, np.ndarray) else X.filter(is_labelled)
+    if note:
+        note_training_rows(model, file.path, y)
+    return X, y
 
 
 def spelled_as(model: Model, labels: Any) -> Any:

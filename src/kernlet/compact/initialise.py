@@ -19,8 +19,9 @@ from kernlet import sampling
 from kernlet._typing import Floats, Indices
 from kernlet.compact.batches import BatchLoader, TrainingSet
 from kernlet.compact.inputs import Inputs
-from kernlet.compact.network import KernelNetwork, step_matrix
+from kernlet.compact.network import KernelNetwork, Pinball, step_matrix
 from kernlet.compact.plan import StoragePlan
+from kernlet.compact.scoring import weighted_quantile
 from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import Gram, as_dense, dense_centers, row_slices
@@ -42,7 +43,8 @@ from kernlet.quantization import QuantizedExpansion, as_numbers
 #   mask     where a center keeps the coefficients of m classes: those that are farthest from the
 #            median over classes, which is subtracted (the same number for all classes changes no
 #            decision);
-#   intercept, jumps, log alpha, log feature scales 0.
+#   intercept, jumps, log alpha, log feature scales 0; intercepts of quantiles are those of the
+#            residuals of the ridge regression.
 # A sample of the rows is enough for all of it. The recipe is the classical one for RBF networks
 # (Moody and Darken, "Fast learning in networks of locally-tuned processing units", 1989).
 
@@ -65,6 +67,7 @@ class Sample:
     """Scaled rows with the targets, weights and groups (classes) that initialisation needs.
 
     Of several ``gamma_factors``, the one with the least held-out error of ridge regression is used.
+    ``quantiles`` are those of the targets that the outputs shall be; none for their means.
     """
 
     rows: Floats
@@ -72,6 +75,7 @@ class Sample:
     weights: Floats
     groups: Indices
     gamma_factors: tuple[float, ...] = (1.0,)
+    quantiles: tuple[float, ...] = ()
 
     def subset(self, rows: Any) -> Sample:
         """The sample of the given rows."""
@@ -235,7 +239,21 @@ def initial_network(
             return _without_underflow(unit.kernel_values(rows.astype(np.float32, copy=False)))
 
     weights = ridge_weights(sample, values, len(centers))
-    return KernelNetwork(centers, weights, np.zeros(len(weights)), projection=projection, **kernel)
+    intercept: Floats = np.zeros(len(weights))
+    if sample.quantiles:
+        intercept = _residual_quantiles(sample, values, weights[0])
+    return KernelNetwork(centers, weights, intercept, projection=projection, **kernel)
+
+
+def _residual_quantiles(
+    sample: Sample, kernel_values: Callable[[Floats], Floats], weights: Floats
+) -> Floats:
+    """Quantiles of what the weights leave of the targets, which are the same for all quantiles."""
+    residuals = sample.targets[:, 0].astype(np.float64)
+    for rows in row_slices(len(sample.rows), 8 * len(weights)):
+        residuals[rows] -= kernel_values(sample.rows[rows]) @ weights
+    levels = sample.quantiles
+    return np.array([weighted_quantile(residuals, level, sample.weights) for level in levels])
 
 
 def _initial_kernel(plan: StoragePlan, n_centers: int, gamma: float) -> dict[str, Floats]:
@@ -349,7 +367,9 @@ def _draw_sample(
     weights = training.weights[rows]
     if training.initial_table is None:
         groups = np.zeros(len(rows), dtype=np.intp)
-        return Sample(X, targets, weights, groups, _REGRESSION_GAMMA_FACTORS)
+        loss = training.loss
+        quantiles = loss.quantiles if isinstance(loss, Pinball) else ()
+        return Sample(X, targets, weights, groups, _REGRESSION_GAMMA_FACTORS, quantiles)
     return Sample(X, training.initial_table[targets], weights, targets)
 
 
@@ -371,8 +391,13 @@ def initial_classifier(init: Any, n_features: int, classes: Any) -> InitialModel
     return _initial_expansion(model.expansion, n_features, has_our_outputs)
 
 
-def initial_regressor(init: Any, n_features: int, n_outputs: int) -> InitialModel:
-    """Points or a fitted CompactKernelRegressor, SVR or NuSVR to start from."""
+def initial_regressor(
+    init: Any, n_features: int, n_outputs: int, source: str = "y holds"
+) -> InitialModel:
+    """Points or a fitted CompactKernelRegressor, SVR or NuSVR to start from.
+
+    ``source`` says in an error what asks for these outputs.
+    """
     if not hasattr(init, "fit"):
         return _initial_points(init, n_features)
     init = init.estimator if isinstance(init, FrozenEstimator) else init
@@ -387,7 +412,7 @@ def initial_regressor(init: Any, n_features: int, n_outputs: int) -> InitialMode
     expansion = init.expansion_
     if expansion.n_outputs != n_outputs:
         raise ValueError(
-            f"init predicts {expansion.n_outputs} numbers per row, but y holds {n_outputs}."
+            f"init predicts {expansion.n_outputs} numbers per row, but {source} {n_outputs}."
         )
     return _initial_expansion(expansion, n_features, has_our_outputs=True)
 

@@ -106,8 +106,27 @@ class Huber:
         return xp.sum(grad * (errors - grad / 2), axis=-1), grad
 
 
+@dataclass(frozen=True)
+class Pinball:
+    """The sum over outputs of q_c (t_c - f_c) where that is positive, else (1 - q_c) (f_c - t_c).
+
+    Its mean is least where output c is the q_c-quantile of the targets.
+    """
+
+    quantiles: tuple[float, ...]
+
+    def value_and_grad(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
+        """The loss of each row and its gradient by the outputs: 1 - q above the target, else -q."""
+        xp = array_namespace(outputs)
+        one = outputs[..., :1, :1]
+        levels = xp.concat([xp.full_like(one, level) for level in self.quantiles], axis=-1)
+        errors = outputs - targets
+        grad = xp.where(errors > 0, 1 - levels, -levels)
+        return xp.sum(grad * errors, axis=-1), grad
+
+
 #: A loss of outputs f and targets t, both of shape (..., n_rows, n_outputs).
-Loss = CrossEntropy | SquaredHingeLoss | SquaredError | Huber
+Loss = CrossEntropy | SquaredHingeLoss | SquaredError | Huber | Pinball
 
 
 def column_major(A: Array) -> Array:

@@ -9,14 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from kernlet._typing import Floats
 from kernlet.compact.batches import TrainingSet
 from kernlet.compact.initialise import InitialModel, initial_regressor
 from kernlet.compact.machine import CompactMachine
-from kernlet.compact.network import Huber, SquaredError
-from kernlet.compact.scoring import NumberValidation
+from kernlet.compact.network import Huber, Loss, Pinball, SquaredError
+from kernlet.compact.scoring import NumberValidation, QuantileValidation
 from kernlet.compact.train import RATES
+from kernlet.model.scoring import quantile_score
 from kernlet.quantization import QuantizedExpansion, encode
 from kernlet.sklearn_base import TrainingData, check_training_data, expansion_values, fit_method
 
@@ -24,6 +26,7 @@ _MIN_ROWS_TO_HOLD_OUT = 8
 _LARGEST_TARGET = 1e30  # its square overflows in float32
 # Deviations of constant targets: round-off over their mean, and of targets that were scaled.
 _CONSTANT_TARGETS, _CONSTANT_SCALED_TARGETS = 1e-12, 1e-9
+_CONSTANT_UNIT = 1e-6
 
 
 class CompactKernelRegressor(RegressorMixin, CompactMachine):
@@ -32,6 +35,10 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     f(x) = sum_j w_j k(P x, z_j) + b, with everything trained together as in
     :class:`CompactKernelClassifier`, whose parameters mean the same here. Targets are shifted and
     scaled inside; for outputs of different units use a TransformedTargetRegressor.
+
+    With ``loss="pinball"`` the machine predicts quantiles of y instead of its mean: one output
+    per quantile, over the same centers. ``(0.05, 0.95)`` gives an interval that holds about 90 %
+    of the targets of new rows.
 
     Parameters
     ----------
@@ -47,10 +54,13 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     n_steps : "auto" or int, default="auto"
     block_means : "auto" or bool, default="auto"
     augment : {"shift", "affine"} or None, default=None
-    loss : {"squared_error", "huber"}, default="squared_error"
+    loss : {"squared_error", "huber", "pinball"}, default="squared_error"
         "huber" is the squared error up to ``delta`` and linear beyond: outliers in y count less.
+        "pinball" is that of the quantiles of one target.
     delta : float, default=1.0
         In deviations of y.
+    quantile : float or sequence of float, default=0.5
+        Of ``loss="pinball"``: between 0 and 1, several in ascending order.
     noise : float, default=0.02
     learning_rate : float, default=1.0
         Multiplies the learning rates (.1 for centers, .2 for coefficients, .01 for log gamma).
@@ -59,7 +69,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     init : "kmeans", array-like or a fitted regressor, default="kmeans"
         Also a fitted SVR or NuSVR, whose support vectors become centers.
     scoring : str, callable or None, default=None
-        What is chosen by; None is R2, over all outputs.
+        What is chosen by; None is R2, over all outputs, or D2 of the pinball loss.
     validation_fraction : float or None, default=0.2
     early_stopping : bool, default=False
     n_iter_no_change : int, default=10
@@ -81,13 +91,23 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     path_ : tuple of PathPoint
         What was tried: centers, bytes, validated R2, its standard error and more.
     validation_score_ : float
-        R2, or the score of ``scoring``, on rows not trained on.
+        R2 or D2, or the score of ``scoring``, on rows not trained on.
+    quantiles_ : tuple of float or None
+        Those that are predicted, with ``loss="pinball"``.
     history_ : list of dict
         With ``keep_history``: loss and validated score of every epoch.
     n_iter_ : int
         Epochs.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Notes
+    -----
+    Quantiles do not cross: of the outputs for a row, ``predict`` and every export return the
+    smallest as the lowest quantile, and so on. This holds for all rows, and after rounding too.
+    Sorting never increases the pinball loss (Chernozhukov, Fernandez-Val and Galichon, "Quantile
+    and probability curves without crossing", Econometrica 2010). The alternative, increments with
+    coefficients that cannot be negative, needs no rule, but can only widen intervals near centers.
 
     Examples
     --------
@@ -97,12 +117,22 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     >>> machine = CompactKernelRegressor(10, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> machine.score(X, np.sin(X[:, 0])) > 0.99, machine.nbytes_
     (True, 100)
+
+    An interval for 90 % of the targets, beside their median:
+
+    >>> noisy = np.sin(X[:, 0]) + 0.3 * np.random.RandomState(0).randn(400)
+    >>> levels = (0.05, 0.5, 0.95)
+    >>> machine = CompactKernelRegressor(5, loss="pinball", quantile=levels, random_state=0)
+    >>> low, median, high = machine.fit(X, noisy).predict(X).T
+    >>> bool((low <= median).all() and (median <= high).all())
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CompactMachine._parameter_constraints,
-        "loss": [StrOptions({"squared_error", "huber"})],
+        "loss": [StrOptions({"squared_error", "huber", "pinball"})],
         "delta": [Interval(Real, 0, None, closed="neither")],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
     }
     _intercept_bytes: ClassVar[int] = 8
     # Slower than for classes: a width that shrinks too fast fits the noise of single rows.
@@ -131,6 +161,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         augment: str | None = None,
         loss: str = "squared_error",
         delta: float = 1.0,
+        quantile: Any = 0.5,
         noise: float = 0.02,
         learning_rate: float = 1.0,
         n_epochs: int | None = None,
@@ -161,6 +192,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         self.augment = augment
         self.loss = loss
         self.delta = delta
+        self.quantile = quantile
         self.noise = noise
         self.learning_rate = learning_rate
         self.n_epochs = n_epochs
@@ -192,16 +224,30 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         self : object
         """
         previous = self.expansion_ if self.warm_start and hasattr(self, "expansion_") else None
+        levels = self._levels()
         data = check_training_data(self, X, y, sample_weight, is_regression=True, order="C")
+        if levels is not None and data.y.ndim > 1 and data.y.shape[1] > 1:
+            raise ValueError(
+                f'loss="pinball" predicts quantiles of one target, but y has {data.y.shape[1]} '
+                "columns; fit a machine for each."
+            )
+        if levels is not None:
+            data = replace(data, y=column_or_1d(data.y, warn=True))
         mean, scale = mean_and_scale(data.y, data.sample_weight)
-        training = self._training_set(data, mean, scale)
+        if levels is not None:
+            if np.abs(data.y - mean).max() < _CONSTANT_SCALED_TARGETS * scale:
+                # The steps of this loss do not shrink with the errors, but with the unit.
+                scale = _CONSTANT_UNIT * max(1.0, float(np.abs(mean[0])))
+            mean = np.repeat(mean, len(levels))
+        training = self._training_set(data, mean, scale, levels)
         initial = self._initial_model(previous, data.X.shape[1], mean, scale)
-        is_flat = data.y.ndim == 1
+        is_flat = data.y.ndim == 1 if levels is None else isinstance(self.quantile, Real)
+        fitted = {"_is_flat": is_flat, "quantiles_": levels}
         self._train(
             data,
             training,
             initial,
-            lambda expansion: {"expansion_": rescaled(expansion, mean, scale), "_is_flat": is_flat},
+            lambda expansion: {"expansion_": rescaled(expansion, mean, scale), **fitted},
         )
         return self
 
@@ -216,14 +262,37 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            With several quantiles a column for each, in ascending order in each row.
         """
         values = expansion_values(self, X)
+        if self.quantiles_ is not None:
+            values = np.sort(values, axis=1)
         return values[:, 0] if self._is_flat else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions; of quantiles, D2 of the pinball loss, averaged over them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+            1 for perfect predictions, 0 for those of the best constant. See
+            :func:`sklearn.metrics.d2_pinball_score`.
+        """
+        check_is_fitted(self)
+        if self.quantiles_ is None:
+            return float(super().score(X, y, sample_weight))
+        return quantile_score(y, self.predict(X), self.quantiles_, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self.loss != "pinball"
         return tags
 
     def _initial_model(
@@ -232,7 +301,8 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         if previous is None and isinstance(self.init, str):
             return None
         if previous is None:
-            initial = initial_regressor(self.init, n_features, len(mean))
+            source = "quantile asks for" if self.loss == "pinball" else "y holds"
+            initial = initial_regressor(self.init, n_features, len(mean), source)
         elif (previous.n_features, previous.n_outputs) == (n_features, len(mean)):
             initial = previous
         else:
@@ -244,7 +314,21 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
             return rescaled(initial, -mean / scale, 1 / scale)
         return initial
 
-    def _training_set(self, data: TrainingData, mean: Floats, scale: float) -> TrainingSet:
+    def _levels(self) -> tuple[float, ...] | None:
+        """The quantiles to predict, checked; None for other losses."""
+        if self.loss != "pinball":
+            return None
+        given = np.atleast_1d(np.asarray(self.quantile, dtype=float))
+        if given.ndim > 1 or not given.size or not (np.diff(given, prepend=0, append=1) > 0).all():
+            raise ValueError(
+                f"quantile={self.quantile!r} must hold numbers between 0 and 1 in ascending order, "
+                "such as (0.05, 0.5, 0.95)."
+            )
+        return tuple(given.tolist())
+
+    def _training_set(
+        self, data: TrainingData, mean: Floats, scale: float, levels: tuple[float, ...] | None
+    ) -> TrainingSet:
         n_rows = len(data.y)
         targets = (data.y.reshape(n_rows, -1) - mean) / scale
         if np.abs(targets).max() < _CONSTANT_SCALED_TARGETS:
@@ -252,10 +336,12 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         train, held_out = np.arange(n_rows), np.arange(0)
         if n_rows >= _MIN_ROWS_TO_HOLD_OUT:
             train, held_out = self._split(np.zeros(n_rows, dtype=np.intp))
-        loss = SquaredError() if self.loss == "squared_error" else Huber(self.delta)
-        validation = NumberValidation(
-            targets, data.sample_weight, data.y, data.sample_weight, self.scoring, mean, scale
-        )
+        loss: Loss = SquaredError() if self.loss == "squared_error" else Huber(self.delta)
+        weights = data.sample_weight
+        rows = (targets, weights, data.y, weights, self.scoring, mean, scale)
+        validation = NumberValidation(*rows)
+        if levels is not None:
+            loss, validation = Pinball(levels), QuantileValidation(*rows, levels)
         return TrainingSet(data.X, data.sample_weight, targets, loss, validation, train, held_out)
 
 

@@ -335,6 +335,7 @@ class _FloatCode(Interface):
     """A model to be written in float, and what the templates ask of it."""
 
     arithmetic, input_type, score_type = "float", "float", "float"
+    input_name = "features"
     templates = ("model.h.jinja", "model.c.jinja", "test.c.jinja", "example.c.jinja")
     exp_error = EXP_ERROR
 

@@ -103,6 +103,7 @@ class IntegerCode(Interface):
     module: IntegerModule = field(kw_only=True)
 
     arithmetic, input_type, score_type = "integer", "int16_t", "int32_t"
+    input_name = "inputs"
     templates = (
         "model_integer.h.jinja",
         "model_integer.c.jinja",
@@ -278,7 +279,7 @@ class IntegerCode(Interface):
 
     def expected(self, rows: Floats) -> dict[str, Any]:
         """Scores and classes of rows of features, as constants."""
-        return self._answers(self.machine.scores(self.machine.quantized(rows)))
+        return self._answers(self.module.scores(self.machine.quantized(rows)))
 
     def _answers(self, scores: Any) -> dict[str, Any]:
         codes = self.returned(self.module.codes(scores)) if self.module.has_classes else []

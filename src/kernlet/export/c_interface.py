@@ -91,6 +91,7 @@ class Interface:
     arithmetic: ClassVar[str]
     templates: ClassVar[tuple[str, ...]]
     input_type: ClassVar[str]
+    input_name: ClassVar[str]
     score_type: ClassVar[str]
     version: ClassVar[str] = __version__
 
@@ -152,8 +153,19 @@ class Interface:
             return [(f"{self.macro}_CLASS_OUTLIER", "-1"), (f"{self.macro}_CLASS_INLIER", "1")]
         return self._constants("CLASS", self.class_names)
 
+    @property
+    def output_constants(self) -> list[tuple[str, str]]:
+        """Constants and names of the outputs of a regressor, where they have names."""
+        return self._constants("OUTPUT", self.model.output_labels)
+
+    @property
+    def coverage(self) -> float:
+        """The share of the targets between the lowest and the highest quantile."""
+        levels = self.model.quantiles or (0.0,)
+        return levels[-1] - levels[0]
+
     def _constants(self, kind: str, names: Sequence[str]) -> list[tuple[str, str]]:
-        """Enumerators of names; no macro begins with FEATURE_ or CLASS_."""
+        """Enumerators of names; no macro begins with FEATURE_, CLASS_ or OUTPUT_."""
         parts = distinct([plain_name(name) or "UNNAMED" for name in names])
         constants = [f"{self.macro}_{kind}_{part.upper()}" for part in parts]
         return list(zip(constants, names, strict=True))
@@ -254,6 +266,10 @@ class Interface:
     def meaning(self) -> str:
         """What the scores are."""
         model = self.model
+        if model.quantiles is not None:
+            levels = ", ".join(f"{level:g}" for level in model.quantiles)
+            ordered = ", in ascending order for every row" if model.sorts_outputs else ""
+            return f"Quantiles of the target ({levels}){ordered}."
         if model.kind == "regressor":
             return "The numbers that are predicted."
         if model.kind == "transformer":

@@ -14,6 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -196,6 +197,8 @@ def _describe(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
         "temperature": _float(model.temperature),
         "offset": _float(model.offset),
         "is_flat": bool(model.is_flat),
+        "quantiles": None if model.quantiles is None else [float(q) for q in model.quantiles],
+        "output_names": None if model.output_names is None else list(model.output_names),
         "feature_names": None if model.feature_names is None else list(model.feature_names),
         "encoding": None if model.encoding is None else _describe_encoding(model.encoding),
         "positions": None if model.encoding is None else _describe_positions(model.encoding),
@@ -411,7 +414,23 @@ def _model(fields: dict[str, Any], tensors: Tensors) -> Model:
         raise ModelFileError("has a scaler that gives another number of features than it takes.")
     if model.kind == "regressor" and model.is_flat and model.expansion.n_outputs != 1:
         raise ModelFileError("has several outputs where one is expected.")
+    _require_outputs(model)
     return model
+
+
+def _require_outputs(model: Model) -> None:
+    """Refuse quantiles and names that do not fit the outputs of a regressor."""
+    for what, values in (("quantiles", model.quantiles), ("output names", model.output_names)):
+        if values is None:
+            continue
+        if model.kind != "regressor" or len(values) != model.expansion.n_outputs:
+            raise ModelFileError(
+                f"has {len(values)} {what} for the {model.expansion.n_outputs} outputs of a "
+                f"{model.kind}."
+            )
+    levels = model.quantiles or ()
+    if any(low >= high for low, high in pairwise(levels)):
+        raise ModelFileError("has quantiles that are not in ascending order.")
 
 
 def _classes(fields: dict[str, Any] | None, scheme: str, n_outputs: int) -> Any:

@@ -158,7 +158,12 @@ class IntegerModule:
     @cached_property
     def test_scores(self) -> list[list[int]]:
         """Their scores."""
-        return self.machine.scores(np.array(self.test_inputs)).tolist()
+        return self.scores(np.array(self.test_inputs)).tolist()
+
+    def scores(self, inputs: Any) -> Any:
+        """Scores of rows of inputs, sorted where they are quantiles."""
+        scores = self.machine.scores(inputs)
+        return np.sort(scores, axis=1) if self.model.sorts_outputs else scores
 
     @property
     def test_classes(self) -> list[int]:

@@ -79,6 +79,7 @@ class _MicroPython(IntegerModule):
             "scheme": model.scheme,
             "break_ties": bool(model.break_ties),
             "is_flat": bool(model.is_flat) and model.kind == "regressor",
+            "sorts_outputs": model.sorts_outputs,
             "block": machine.block,
             "side": self.side,
         }

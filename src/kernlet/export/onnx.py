@@ -74,6 +74,15 @@ class Graph:
         """The first of the largest values of each row."""
         return self.node("ArgMax", values, axis=1, keepdims=0)
 
+    def sorted(self, values: str, width: int) -> str:
+        """The numbers of each row in ascending order."""
+        name = f"sorted_{len(self.nodes)}"
+        node = self.helper.make_node(
+            "TopK", [values, self.integers([width])], [name, f"{name}_order"], axis=1, largest=0
+        )
+        self.nodes.append(node)
+        return name
+
     def pairs_won(self, first_wins: str, signs: Floats) -> str:
         """Number of pairs that each class wins."""
         wins = self.node("Cast", first_wins, to=self.types.FLOAT)
@@ -229,6 +238,8 @@ def add_model(graph: Graph, model: Model, x: str) -> None:
     if model.classes is None:
         is_flat, name = model.kind == "regressor" and model.is_flat, OUTPUT_NAMES[model.kind]
         width = None if is_flat else model.expansion.n_outputs
+        if model.sorts_outputs:
+            outputs = graph.sorted(outputs, model.expansion.n_outputs)
         graph.output(name, graph.flat(outputs) if is_flat else outputs, width)
         return
     codes, scores, width = add_classes(graph, model, outputs)
@@ -351,6 +362,8 @@ def _facts(model: Model) -> dict[str, str]:
     }
     if model.feature_names is not None:
         facts["features"] = "\n".join(model.feature_names)
+    if model.output_labels:
+        facts["outputs"] = "\n".join(model.output_labels)
     if model.encoding is not None:
         facts["encoding"] = "\n".join(column.rule for column in model.encoding.columns)
     return {name: text.encode(errors="replace").decode() for name, text in facts.items()}

@@ -41,7 +41,9 @@ class Rounding:
     agreement : float or None
         Fraction of the rows for which both predict the same class.
     accuracy_before, accuracy_after : float or None
-        Where labels were given; R2 of a regressor.
+        Where labels were given; R2 of a regressor, D2 of quantiles.
+    score : {"R2", "D2"}
+        Which of these it is.
     """
 
     n_rows: int
@@ -51,6 +53,7 @@ class Rounding:
     agreement: float | None
     accuracy_before: float | None
     accuracy_after: float | None
+    score: str = "R2"
 
     def lines(self) -> list[str]:
         """The same as text."""
@@ -63,7 +66,7 @@ class Rounding:
         if self.accuracy_before is not None and self.accuracy_after is not None:
             before, after = self.accuracy_before, self.accuracy_after
             if self.agreement is None:
-                lines.append(f"R2 {before:.4f} before, {after:.4f} after")
+                lines.append(f"{self.score} {before:.4f} before, {after:.4f} after")
             else:
                 lines.append(f"accuracy {100 * before:.2f} % before, {100 * after:.2f} % after")
         return lines
@@ -90,9 +93,7 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
         if targets is not None:
             accuracies = tuple(float(np.mean(model.classes[c] == targets)) for c in codes)
     elif targets is not None:
-        from sklearn.metrics import r2_score
-
-        accuracies = tuple(float(r2_score(targets, model.scores(f))) for f in (before, after))
+        accuracies = tuple(_regression_score(model, targets, f) for f in (before, after))
     rounding = Rounding(
         n_rows=len(rows),
         rows=_CENTERS if X is None else _GIVEN,
@@ -101,8 +102,20 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
         agreement=agreement,
         accuracy_before=accuracies[0],
         accuracy_after=accuracies[1],
+        score="R2" if model.quantiles is None else "D2",
     )
     return rounding, rows
+
+
+def _regression_score(model: Model, targets: Any, outputs: Floats) -> float:
+    """R2, or D2 of the pinball loss of quantiles."""
+    from sklearn.metrics import r2_score
+
+    from kernlet.model.scoring import quantile_score
+
+    if model.quantiles is None:
+        return float(r2_score(targets, model.scores(outputs)))
+    return quantile_score(targets, model.scores(outputs), model.quantiles)
 
 
 def require_close(

@@ -230,6 +230,8 @@ MODEL = record(
     temperature=_optional(_number(above=0)),
     offset=_optional(_number()),  # files of earlier versions have none
     is_flat=_flag,
+    quantiles=_optional(list_of(_number(0, 1))),  # files of earlier versions have neither
+    output_names=_optional(list_of(TEXT)),
     feature_names=_optional(list_of(TEXT)),
     encoding=_optional(list_of(_column)),
     positions=_optional(_POSITIONS),

@@ -65,7 +65,8 @@ def _of_fitted(model: Any) -> Model:
     if hasattr(model, "best_estimator_"):
         return _of_fitted(model.best_estimator_)
     if hasattr(model, "expansion_") and is_regressor(model):
-        return _of_outputs(model, "regressor", is_flat=model._is_flat)
+        quantiles = getattr(model, "quantiles_", None)
+        return replace(_of_outputs(model, "regressor", model._is_flat), quantiles=quantiles)
     if hasattr(model, "expansion_") and is_outlier_detector(model):
         offset = float(np.ravel(model.offset_)[0])
         return _of_estimator(model, model.expansion_, "novelty", offset=offset)

@@ -195,6 +195,11 @@ class Model:
         Names of the features, or of the input of the first step.
     is_flat : bool
         Whether a regressor predicts one number per row.
+    quantiles : tuple of float or None
+        Of a regressor whose outputs are quantiles of one target, in ascending order: a row's
+        outputs are sorted, so that quantiles do not cross.
+    output_names : tuple of str or None
+        Names of the outputs of a regressor.
     summary : dict
         How the model was trained, as JSON values.
     """
@@ -212,6 +217,8 @@ class Model:
     steps: tuple[tuple[str, Any], ...] = ()
     feature_names: tuple[str, ...] | None = None
     is_flat: bool = True
+    quantiles: tuple[float, ...] | None = None
+    output_names: tuple[str, ...] | None = None
     summary: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -255,6 +262,18 @@ class Model:
         if self.steps or self.encoding is None:
             return self.feature_names
         return self.encoding.names if self.encoding.has_names else None
+
+    @property
+    def sorts_outputs(self) -> bool:
+        """Whether the outputs of a row are sorted, as quantiles are."""
+        return self.quantiles is not None and len(self.quantiles) > 1
+
+    @property
+    def output_labels(self) -> tuple[str, ...]:
+        """Names of the outputs, quantiles by their level; none where they have no names."""
+        if self.output_names is not None:
+            return self.output_names
+        return tuple(f"q{level:g}" for level in self.quantiles or ())
 
     @property
     def nbytes(self) -> int:
@@ -347,6 +366,8 @@ class Model:
         """What ``decision_function``, ``predict`` of a regressor or ``transform`` returns."""
         if self.classes is not None:
             return decision_values(outputs, self.scheme, len(self.classes), self.votes)
+        if self.sorts_outputs:
+            outputs = np.sort(outputs, axis=1)
         return outputs[:, 0] if self.kind == "regressor" and self.is_flat else outputs
 
     def codes(self, outputs: Floats) -> Indices:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.metrics import d2_pinball_score, get_scorer, get_scorer_names
 from sklearn.utils._param_validation import StrOptions
 
 from kernlet._typing import Floats, Indices
@@ -110,6 +110,18 @@ class RowScorer:
             keywords["sample_weight"] = weights
         labels = self.labels[rows[drawn]]
         return float(self._scorer(predictions, drawn[:, None], labels, **keywords))
+
+
+def quantile_score(
+    y: Any, values: Any, quantiles: Sequence[float], sample_weight: Any = None
+) -> float:
+    """D2 of the pinball loss, averaged over the quantiles."""
+    columns = np.asarray(values).reshape(len(values), -1).T
+    scores = [
+        d2_pinball_score(np.ravel(y), column, sample_weight=sample_weight, alpha=level)
+        for level, column in zip(quantiles, columns, strict=True)
+    ]
+    return float(np.mean(scores))
 
 
 def scorer_name(scoring: Any) -> str:

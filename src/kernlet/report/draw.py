@@ -237,14 +237,33 @@ def draw_boundary(model: Model, X: Any, y: Any, n_grid: int = 300) -> Figure:
     return figure
 
 
-def draw_predictions(y: Any, values: Any) -> Figure:
+def draw_intervals(y: Any, values: Any) -> Figure:
+    """True numbers by the order of the middle quantile, and the band between the outermost ones."""
+    figure, axes = _figure(7.2, 4.4)
+    middle = values[:, values.shape[1] // 2]
+    shown = _sample(len(y))
+    order = shown[np.argsort(middle[shown], kind="stable")]
+    places = np.arange(len(order))
+    low, high = values[order, 0], values[order, -1]
+    axes.fill_between(places, low, high, step="mid", color=_LIGHT_BLUE, label="interval")
+    axes.plot(places, y[order], ".", color=_INK, ms=3, alpha=0.6, label="true")
+    if values.shape[1] % 2:
+        axes.plot(places, middle[order], color=_BLUE, lw=1.5, label="middle quantile")
+    axes.set(xlabel="rows, by their prediction", ylabel="target")
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(**_LEGEND)
+    return figure
+
+
+def draw_predictions(y: Any, values: Any, name: str = "") -> Figure:
     """Predicted numbers against true ones."""
     figure, axes = _figure(5.6, 5.0)
     shown = _sample(len(y))
     axes.plot(y[shown], values[shown], ".", color=_BLUE, ms=4, alpha=0.6)
     low, high = float(np.min(y)), float(np.max(y))
     axes.plot([low, high], [low, high], color=_GRAY, lw=1)
-    axes.set(xlabel="true", ylabel="predicted")
+    axes.set(xlabel="true", ylabel="predicted", title=as_drawn(name) if name else "")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     return figure

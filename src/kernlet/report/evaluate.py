@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -13,7 +13,6 @@ from sklearn.metrics import (
     confusion_matrix,
     get_scorer,
     precision_recall_fscore_support,
-    r2_score,
     roc_auc_score,
 )
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
@@ -23,6 +22,7 @@ from kernlet.affine import AffineMap, compose
 from kernlet.compact.classifier import CompactKernelClassifier
 from kernlet.datasets import Dataset
 from kernlet.model.model import Model
+from kernlet.model.scoring import quantile_score
 
 # An SVC takes time in n_rows^2 to n_rows^3: on these numbers of rows it is trained in seconds.
 _MAX_SVC_ROWS = 5000
@@ -183,12 +183,22 @@ class ClassScores:
     f1: float
 
 
+@dataclass(frozen=True)
+class OutputScores:
+    """One line of the table of outputs: of a target, or of a quantile."""
+
+    name: str
+    score: float  # R2, or D2 of a quantile
+    mae: float | None = None
+    below: float | None = None  # share of the rows below a quantile
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """A machine on rows with labels; fields of the other kind of machine are None or empty."""
 
     n_rows: int
-    score: float  # accuracy, R2 of a regressor, or the share of outliers of a novelty detector
+    score: float  # accuracy, R2, D2 of quantiles, or the share of outliers of a detector
     predictions: Any
     seconds_alone: float  # CPU time per row, each predicted alone
     seconds_in_batch: float  # and in a batch of n_batch rows
@@ -202,6 +212,8 @@ class Evaluation:
     classes: tuple[ClassScores, ...] = ()
     values: Any = None  # decision values of a novelty detector
     roc_auc: float | None = None  # of these, where rows of both kinds are labelled
+    outputs: tuple[OutputScores, ...] = ()  # of a regressor of several numbers
+    coverage: float | None = None  # share of the rows between the outermost quantiles
 
 
 def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
@@ -212,15 +224,25 @@ def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
     in_batch = cpu_seconds(lambda: model.outputs(batch), 7) / len(batch)
     if model.kind == "regressor":
         values = model.scores(outputs).reshape(len(y), -1)
-        if values.shape[1] != 1:
+        if model.quantiles is None and np.size(y) != values.size:
             raise ValueError(
                 f"The machine predicts {values.shape[1]} numbers per row, and a report is on one: "
-                "train a regressor for each."
+                "give the targets of all as columns of y."
             )
-        values = values[:, 0]
-        rmse = float(np.sqrt(np.mean((values - y) ** 2)))
-        score = float(r2_score(y, values))
-        return Evaluation(len(y), score, values, alone, in_batch, len(batch), rmse)
+        values = values[:, 0] if values.shape[1] == 1 else values
+        scores = regression_scores(model, outputs, y)
+        rmse = None if values.ndim > 1 else float(np.sqrt(np.mean((values - np.ravel(y)) ** 2)))
+        return Evaluation(
+            len(y),
+            scores["score"],
+            values,
+            alone,
+            in_batch,
+            len(batch),
+            rmse,
+            outputs=tuple(OutputScores(**line) for line in scores.get("outputs", ())),
+            coverage=scores.get("coverage"),
+        )
     predicted = model.classes[model.codes(outputs)]
     if model.kind == "novelty":
         share, values = float(np.mean(predicted < 0)), model.scores(outputs)
@@ -268,6 +290,66 @@ def _against(y: Any, predicted: Any, values: Any) -> dict[str, Any]:
     has_both = len(np.unique(truth)) == 2
     roc_auc = float(roc_auc_score(np.asarray(y) > 0, values)) if has_both else None
     return _per_class(truth, guess, names) | {"roc_auc": roc_auc}
+
+
+def regression_scores(model: Model, outputs: Any, y: Any) -> dict[str, Any]:
+    """R2, of several targets their mean, with R2 and mean absolute error of each.
+
+    Of quantiles D2, with that of each and the share of the rows below it, and the coverage: the
+    share of the rows between the lowest and the highest.
+    """
+    values = model.scores(outputs).reshape(len(y), -1)
+    if model.quantiles is not None:
+        return _quantile_scores(model, values, y)
+    targets = np.asarray(y, dtype=float).reshape(values.shape)
+    each = [_r2(t, v) for t, v in zip(targets.T, values.T, strict=True)]
+    if len(each) == 1:
+        return {"score": each[0]}
+    errors = np.abs(targets - values).mean(axis=0).tolist()
+    names = model.output_labels or [f"output {k + 1}" for k in range(len(each))]
+    lines = [
+        {"name": name, "score": score, "mae": error}
+        for name, score, error in zip(names, each, errors, strict=True)
+    ]
+    return {"score": float(np.mean(each)), "outputs": lines}
+
+
+def _quantile_scores(model: Model, values: Any, y: Any) -> dict[str, Any]:
+    assert model.quantiles is not None
+    each = [quantile_score(y, c, [q]) for q, c in zip(model.quantiles, values.T, strict=True)]
+    shares = (np.asarray(y)[:, None] <= values).mean(axis=0).tolist()
+    lines = [
+        {"name": name, "score": score, "below": share}
+        for name, score, share in zip(model.output_labels, each, shares, strict=True)
+    ]
+    scores: dict[str, Any] = {"score": float(np.mean(each)), "outputs": lines}
+    if model.sorts_outputs:
+        scores["coverage"] = float(np.mean((values[:, 0] <= y) & (y <= values[:, -1])))
+    return scores
+
+
+def _r2(y: Any, values: Any) -> float:
+    """R2, without a division by zero for a constant target."""
+    return float(1 - np.mean((values - y) ** 2) / max(np.var(y), 1e-300))
+
+
+def output_lines(
+    model: Model, outputs: Sequence[OutputScores], coverage: float | None
+) -> list[str]:
+    """The outputs of a regressor of several numbers, in lines for people."""
+    if model.quantiles is None:
+        return [
+            f"  {line.name}: R2 {line.score:.4f}, mean absolute error {line.mae:.4g}"
+            for line in outputs
+        ]
+    lines = []
+    for level, line in zip(model.quantiles, outputs, strict=True):
+        below = 0.0 if line.below is None else line.below
+        lines.append(f"  {line.name}: {100 * below:.1f} % of the rows below, of {100 * level:g}")
+    if coverage is not None:
+        nominal = 100 * (model.quantiles[-1] - model.quantiles[0])
+        lines.append(f"  the interval holds {100 * coverage:.1f} %, of {nominal:g}")
+    return lines
 
 
 def standard_error(accuracy: float, n_rows: int) -> float:

@@ -20,6 +20,7 @@ from kernlet.report.explanation import rough_importance
 from kernlet.report.try_it import try_it
 
 _MAX_CONFUSION_CLASSES = 30  # a larger matrix is unreadable
+_MAX_SCATTERS = 6  # of a regressor of several numbers
 _MAX_LISTED_COLUMNS = 300  # characters
 
 
@@ -40,10 +41,10 @@ def write_report(
     Parameters
     ----------
     model : Model
-        A classifier, a regressor of one number, or a novelty detector.
+        A classifier, a regressor, or a novelty detector.
     X : ndarray of shape (n_rows, n_features)
         Before scaling; preferably rows that the machine has not seen.
-    y : ndarray of shape (n_rows,) or None
+    y : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
         Of a novelty detector, 1 for inliers and -1 for outliers, or None.
     path : Path
         The HTML file, written atomically.
@@ -116,8 +117,7 @@ def _figures(
         figure = draw.draw_scores(evaluation.values, y)
         yield "histogram", draw.as_svg(figure, "Histogram of the scores")
     elif model.kind != "classifier":
-        figure = draw.draw_predictions(y, evaluation.predictions)
-        yield "scatter", draw.as_svg(figure, "Predicted against true numbers")
+        yield "scatter", "".join(_scatter(model, evaluation, y))
         return
     truth = evaluation.predictions if y is None else y
     side = draw.image_side(model, X)
@@ -125,6 +125,21 @@ def _figures(
         yield "images", draw.as_svg(draw.draw_images(model, side), "The centers as pictures")
     if X.shape[1] == 2:
         yield "boundary", draw.as_svg(draw.draw_boundary(model, X, truth), "Regions of the classes")
+
+
+def _scatter(model: Model, evaluation: Evaluation, y: Any) -> Iterator[str]:
+    """Predicted against true numbers, of the first outputs, or the interval of quantiles."""
+    values = evaluation.predictions
+    if model.sorts_outputs:
+        figure = draw.draw_intervals(y, values)
+        yield draw.as_svg(figure, "True numbers and predicted quantiles")
+    elif values.ndim == 1:
+        figure = draw.draw_predictions(np.ravel(y), values)
+        yield draw.as_svg(figure, "Predicted against true numbers")
+    else:
+        for number, line in enumerate(evaluation.outputs[:_MAX_SCATTERS]):
+            figure = draw.draw_predictions(y[:, number], values[:, number], line.name)
+            yield draw.as_svg(figure, f"Predicted against true numbers, output {number + 1}")
 
 
 def _confusion(evaluation: Evaluation) -> list[tuple[str, list[tuple[int, float, bool]]]] | None:

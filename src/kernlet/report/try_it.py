@@ -69,6 +69,7 @@ def try_it(model: Model, X: Any, y: Any) -> TryIt:
             _row(X, y, int(i), is_regressor) for i in _chosen_rows(y, X.shape[1], is_regressor)
         ],
         "targets": [_short(np.min(y)), _short(np.max(y))] if is_regressor else None,
+        "outputs": _outputs(model, y) if is_regressor and model.expansion.n_outputs > 1 else None,
     }
     return TryIt(module, js_value(data))
 
@@ -80,8 +81,17 @@ def _names(model: Model) -> list[str]:
     return [] if model.classes is None else [str(label) for label in model.classes.tolist()]
 
 
+def _outputs(model: Model, y: Any) -> list[dict[str, Any]]:
+    """Names of several outputs, and the range of the targets of each."""
+    n_outputs = model.expansion.n_outputs
+    names = model.output_labels or [f"output {k + 1}" for k in range(n_outputs)]
+    targets = np.broadcast_to(np.reshape(y, (len(y), -1)), (len(y), n_outputs))
+    ranges = zip(names, targets.min(axis=0), targets.max(axis=0), strict=True)
+    return [{"name": name, "low": _short(low), "high": _short(high)} for name, low, high in ranges]
+
+
 def _row(X: Any, y: Any, i: int, is_regressor: bool) -> dict[str, Any]:
-    truth = f"{_short(y[i])}" if is_regressor else str(y[i])
+    truth = ", ".join(f"{_short(v)}" for v in np.ravel(y[i])) if is_regressor else str(y[i])
     return {"name": f"row {i + 1} ({truth[:_MAX_OPTION]})", "values": list(map(_short, X[i]))}
 
 
@@ -89,7 +99,7 @@ def _chosen_rows(y: Any, n_features: int, is_regressor: bool) -> Indices:
     """The first rows of each class in turn; of a regressor, rows of all sizes of the target."""
     n_rows = min(len(y), max(_FEWEST_ROWS, min(_MOST_ROWS, _MAX_NUMBERS // n_features)))
     if is_regressor:
-        order = np.argsort(y, kind="stable")
+        order = np.argsort(np.reshape(y, (len(y), -1))[:, 0], kind="stable")
         return order[np.linspace(0, len(y) - 1, n_rows).round().astype(int)]
     # the place of each row among those of its class
     _, codes = np.unique(np.asarray(y).astype(str), return_inverse=True)

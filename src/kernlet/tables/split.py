@@ -71,7 +71,7 @@ class Prepared:
 
 def prepare(
     table: DataTable,
-    target: str | None,
+    target: str | Sequence[str] | None,
     *,
     regression: bool,
     drop: Sequence[str],
@@ -81,24 +81,30 @@ def prepare(
     test: float,
     seed: int,
 ) -> Prepared:
-    """Split a table, and learn its encoding and scaling from the training rows."""
+    """Split a table, and learn its encoding and scaling from the training rows.
+
+    Several targets, which are numbers, make ``y`` a matrix with a column for each.
+    """
     if regression and not table.in_memory:
         raise ValueError("--regression needs the table in memory: raise --memory.")
     dropped, dates = table.chosen("--drop", drop), table.chosen("--date", dates)
-    features, classes, codes = table.without(dropped).split_target(target, skip_unlabelled)
+    targets = [target] if target is None or isinstance(target, str) else list(target)
+    features, classes, codes, y, target_summary = _split_targets(
+        table, table.without(dropped), targets, skip_unlabelled, regression
+    )
     if unused := [name for name in dates if name not in features.names]:
         raise ValueError(
             f"--date names {unused[0]!r}, which is the target or a column that --drop leaves out."
         )
     labelled = np.flatnonzero(codes >= 0)
-    target_summary = _target_summary(classes, codes[labelled], target, regression)
     if len(labelled) < len(codes):
         target_summary["unlabelled"] = len(codes) - len(labelled)
-        advice = table.advice_on_labels(column_name(table.names, target or "") or "")
+        advice = table.advice_on_labels(column_name(table.names, targets[0] or "") or "")
         say(f"note: {len(codes) - len(labelled):,} rows without a label are left out{advice}")
-    name = None if target is None else column_name(table.names, target)
-    summary: dict[str, Any] = {"rows": table.n_rows, "target": name or target}
-    y = classes[codes].astype(np.float64) if regression else codes
+    names = [name and (column_name(table.names, name) or name) for name in targets]
+    summary: dict[str, Any] = {"rows": table.n_rows, "target": names}
+    if len(names) == 1:
+        summary["target"] = names[0]
     if features.has_columns and not features.names:
         raise ValueError("The table has no column besides the target.")
     features.check_numbers(features.names)
@@ -126,6 +132,35 @@ def prepare(
         scaler,
         {"data": summary | learned["data"] | target_summary, "scaling": learned["scaling"]},
     )
+
+
+def _split_targets(
+    table: DataTable,
+    features: DataTable,
+    targets: Sequence[str | None],
+    skip_unlabelled: bool,
+    regression: bool,
+) -> tuple[DataTable, Any, Any, Any, dict[str, Any]]:
+    """Features, classes and codes of the (last) target, all targets as y, and their summary."""
+    if len(targets) > 1:
+        if not table.has_columns:
+            raise ValueError("Several --target are for tables with named columns.")
+        targets = [column_name(table.names, str(name)) or name for name in targets]
+        if twice := [name for name in targets if targets.count(name) > 1]:
+            raise ValueError(f"--target names {twice[0]!r} twice.")
+    columns, ranges, is_labelled = [], {}, np.full(table.n_rows, True)
+    for target in targets:
+        features, classes, codes = features.split_target(target, skip_unlabelled)
+        summary = _target_summary(classes, codes[codes >= 0], target, regression)
+        is_labelled &= codes >= 0
+        if not regression:
+            return features, classes, codes, codes, summary
+        columns.append(classes[codes].astype(np.float64))
+        ranges[target] = summary["target range"]
+    codes = np.where(is_labelled, codes, -1)
+    if len(columns) == 1:
+        return features, classes, codes, columns[0], summary
+    return features, classes, codes, np.stack(columns, axis=1), {"target range": ranges}
 
 
 def _learn(
@@ -162,7 +197,10 @@ def _target_summary(
 ) -> dict[str, Any]:
     if regression:
         if classes.dtype.kind not in "iuf":
-            raise ValueError(f"The target {target!r} holds texts; --regression needs numbers.")
+            raise ValueError(
+                f"The target {target!r} holds texts; --regression, --quantiles and several targets "
+                "need numbers."
+            )
         return {"target range": [float(classes[0]), float(classes[-1])]}
     if len(classes) < 2:
         raise ValueError(f"The target has one class only, {str(classes[0])!r}: nothing to learn.")

@@ -17,8 +17,9 @@ const make = (tag, options = {}, ...children) => {
 const range = page.targets
   ? page.targets[1] - page.targets[0] || 1
   : Math.max(...page.rows.flatMap(({ values }) => scores(values).map(Math.abs))) || 1;
-const digits = Math.min(Math.max(2 - Math.floor(Math.log10(range)), 0), 8);
-const short = (number) => number.toFixed(digits).replace("-", "\u2212");
+const rounded = (number, size) =>
+  number.toFixed(Math.min(Math.max(2 - Math.floor(Math.log10(size)), 0), 8)).replace("-", "\u2212");
+const short = (number) => rounded(number, range);
 
 // -- What the machine says ----------------------------------------------------------------------
 
@@ -49,9 +50,23 @@ function leading(values) {
   return order.slice(0, most).sort((i, j) => i - j);
 }
 
+/** Several numbers, each between its least and its largest target. */
+function showOutputs(values) {
+  const lines = page.outputs.map(({ name, low, high }, c) => {
+    const size = high - low || 1;
+    return [name, rounded(values[c], size), 0, Math.min(Math.max((values[c] - low) / size, 0), 1)];
+  });
+  output.textContent = lines.map(([, text]) => text).join(", ");
+  block("between the least and the largest target", lines);
+}
+
 function show() {
   bars.replaceChildren();
   try {
+    if (page.outputs) {
+      showOutputs(scores(row));
+      return;
+    }
     const answer = names.length ? classes.indexOf(predict(row)) : scores(row)[0];
     output.textContent = names.length ? names[answer] : short(answer);
     if (!names.length) {

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernlet import sampling
 from kernlet._typing import Floats, Indices
 from kernlet.compact.batches import BatchLoader, TrainingSet
+from kernlet.compact.inputs import without_missing
 from kernlet.compact.network import KernelNetwork, step_matrix
 from kernlet.compact.plan import StoragePlan
 from kernlet.devices import to_numpy
@@ -237,7 +238,7 @@ def initial_network(
     return KernelNetwork(centers, weights, np.zeros(len(weights)), projection=projection, **kernel)
 
 
-def _initial_kernel(plan: StoragePlan, n_centers: int, gamma: float) -> dict[str, Floats]:
+def _initial_kernel(plan: StoragePlan, n_centers: int, gamma: float) -> dict[str, Any]:
     """The parameters of the kernel of a plan."""
     kernel = {"log_gamma": np.full(n_centers if plan.has_widths else 1, np.log(gamma))}
     if plan.kernel == "rational_quadratic":
@@ -309,6 +310,7 @@ def initialise(
     if batches.inputs.steps is not None and network.jumps is None:
         matrix = step_matrix(batches.inputs.steps.features, batches.n_features)
         network = replace(network, jumps=np.zeros(len(matrix)), step_matrix=matrix)
+    network = replace(network, skips_missing=batches.has_missing)
     if not plan.keeps_all and network.mask is None:
         assert plan.n_entries is not None
         network = with_mask(network, plan.n_entries)
@@ -322,7 +324,7 @@ def _given_network(
     if isinstance(model, QuantizedExpansion):
         return KernelNetwork.from_expansion(model)
     inputs = batches.inputs
-    is_plain = plan.kernel == "rbf" and plan.rank is None and inputs.kind == (False, 0, 1)
+    is_plain = plan.kernel == "rbf" and plan.rank is None and inputs.kind[:3] == (False, 0, 1)
     # Behind a scale per column, the kernel of the user's expansion has another shape.
     is_plain = is_plain and np.ndim(as_numbers(inputs.scale)) == 0
     if model.expansion is None or not is_plain or plan.n_centers != len(model.points):
@@ -337,6 +339,7 @@ def _draw_sample(
     numbers = sample_rows(len(training.train), batches.n_features, n_centers, random)
     rows = training.train[numbers]
     X = to_numpy(batches.rows(batches.as_indices(rows)))[:, : batches.n_features]
+    X = without_missing(X) if batches.has_missing else X
     targets = training.targets[rows]
     weights = training.weights[rows]
     if training.initial_table is None:

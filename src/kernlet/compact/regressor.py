@@ -47,6 +47,8 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     n_steps : "auto" or int, default="auto"
     block_means : "auto" or bool, default="auto"
     augment : {"shift", "affine"} or None, default=None
+    missing : {"error", "median", "distance", "auto"}, default="error"
+        What becomes of missing values (NaN): see :class:`CompactKernelClassifier`.
     loss : {"squared_error", "huber"}, default="squared_error"
         "huber" is the squared error up to ``delta`` and linear beyond: outliers in y count less.
     delta : float, default=1.0
@@ -129,6 +131,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         n_steps: Any = "auto",
         block_means: Any = "auto",
         augment: str | None = None,
+        missing: str = "error",
         loss: str = "squared_error",
         delta: float = 1.0,
         noise: float = 0.02,
@@ -159,6 +162,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         self.n_steps = n_steps
         self.block_means = block_means
         self.augment = augment
+        self.missing = missing
         self.loss = loss
         self.delta = delta
         self.noise = noise

@@ -23,10 +23,14 @@ Note = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers; missing ones are replaced by ``fill``, or refused where it is None."""
+    """A column of numbers; missing ones are replaced by ``fill``, or refused where it is None.
+
+    With ``passes_missing`` they stay NaN, for a machine that takes missing features.
+    """
 
     name: str
     fill: float | None
+    passes_missing: bool = False
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -37,11 +41,14 @@ class NumberColumn:
     def rule(self) -> str:
         """What it becomes, for people who encode rows in another language."""
         fill = "never missing" if self.fill is None else f"{self.fill:g} where it is missing"
+        fill = "NaN where it is missing" if self.passes_missing else fill
         return f"{self.name}: the number, {fill}."
 
     def encoded(self, values: Any, note: Note | None = None) -> Floats:
         """One column of numbers."""
         numbers = as_numbers(values, self.name)
+        if self.passes_missing:
+            return numbers[:, None]
         is_missing = np.isnan(numbers)
         if self.fill is None and is_missing.any():
             raise ValueError(

@@ -432,7 +432,7 @@ def unlike_columns(
 
     None where columns do not differ in ranges and in deviations as units do, and pixels do not.
     """
-    ranges = ColumnRanges.of(X)
+    ranges = ColumnRanges.of(X, skip_missing=True)
     if not are_unlike(ranges.sizes[ranges.sizes > 0], factor):
         return None
     _, scale = ranges.standardising(X, weights)

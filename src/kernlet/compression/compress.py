@@ -354,6 +354,11 @@ class CompressedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> tuple[Model, Compression]:
         """A fitted classifier with few centers, and a record of what was done."""
         original, data = as_classifier(model), None
+        if original.missing == "distance":
+            raise ValueError(
+                "The machine leaves missing features out of its distances, and compress computes "
+                "with all features: train a smaller one with max_bytes instead."
+            )
         if is_source(X):
             raise TypeError(
                 "X is read block by block, and compress takes an array: give some of its rows."

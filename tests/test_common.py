@@ -119,6 +119,9 @@ _OTHER_ROWS = (
         CompactKernelClassifier(max_bytes=300, projection=None, storage="int8", n_epochs=30),
         CompactKernelRegressor(20, n_epochs=30, random_state=0),
         CompactKernelRegressor(20, n_epochs=20, storage="int4", width="per_center"),
+        CompactKernelClassifier(20, n_epochs=30, missing="median", random_state=0),
+        CompactKernelClassifier(20, n_epochs=30, missing="auto", random_state=0),
+        CompactKernelRegressor(20, n_epochs=20, storage="int4", missing="distance"),
     ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": _OTHER_ROWS,

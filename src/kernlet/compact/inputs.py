@@ -15,7 +15,7 @@ from kernlet._typing import Array, Floats, Indices
 from kernlet.affine import ColumnRanges, are_far_apart, are_unlike
 from kernlet.compact.images import block_means
 from kernlet.devices import Device
-from kernlet.kernels.gram import canonical_csr, row_slices
+from kernlet.kernels.gram import as_dense, canonical_csr, row_slices
 from kernlet.quantization import (
     PackedArray,
     QuantizedExpansion,
@@ -250,15 +250,18 @@ def _squares_about(block: Any, unit: float, mean: float) -> Floats:
 
 # -- Missing numbers -------------------------------------------------------------------------
 
-_MEDIAN_NUMBERS = 2**26  # rows times features from which medians come at most
+_MEDIAN_NUMBERS = 2**24  # rows times features from which medians come at most
 
 
 def column_medians(X: Any, scale: float | PackedArray) -> PackedArray:
-    """The median of the numbers present in each column, in float16 where that is exact enough."""
+    """The median of the numbers present in each column, in float16 where that is exact enough.
+
+    Of more than 16 million numbers, that of evenly spaced rows.
+    """
     n_rows, n_features = X.shape
     n_read = min(n_rows, max(1, _MEDIAN_NUMBERS // n_features))
     chosen = slice(None) if n_read == n_rows else np.linspace(0, n_rows - 1, n_read).astype(np.intp)
-    medians = present_medians(np.asarray(X[chosen]))
+    medians = present_medians(as_dense(X[chosen]))
     return encode_columns(medians, np.broadcast_to(as_numbers(scale), n_features))[0]
 
 

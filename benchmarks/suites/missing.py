@@ -24,8 +24,8 @@ def missing(quick: bool) -> Iterator[Table]:
     """Test accuracy with cells deleted at random, from training and test rows alike."""
     table = Table(
         f"Cells deleted at random from at most {MAX_ROWS:,} training and {MAX_ROWS:,} test rows; "
-        f"test accuracy in %, its standard error, of machines of {MAX_BYTES}B and of "
-        "HistGradientBoostingClassifier, which takes NaN and has any size",
+        f"test accuracy in %, its standard error, of machines of {MAX_BYTES}B "
+        '(effort="quick") and of HistGradientBoostingClassifier, which takes NaN and has any size',
         ["set", "deleted", *TREATMENTS, "auto takes", "boosting"],
     )
     for name in SETS[:1] if quick else SETS:

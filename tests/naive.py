@@ -21,6 +21,14 @@ def squared_distance(x, z):
     return sum((a - b) ** 2 for a, b in zip(x, z, strict=True))
 
 
+def present_distance(x, z):
+    """The squared distance over the numbers of x that are not NaN, rescaled to all."""
+    pairs = [(a, b) for a, b in zip(x, z, strict=True) if not math.isnan(a)]
+    if not pairs:
+        return squared_distance([0.0] * len(z), z)
+    return len(z) / len(pairs) * sum((a - b) ** 2 for a, b in pairs)
+
+
 def rbf(x, z, gamma):
     return math.exp(-gamma * squared_distance(x, z))
 
@@ -337,6 +345,7 @@ def network_outputs(
     jumps=(),
     log_alpha=None,
     step_matrix=(),
+    skips_missing=False,
 ):
     """Outputs of rows [u | S], as the docstring of the network states them."""
     outputs = []
@@ -352,10 +361,12 @@ def network_outputs(
         values = []
         for j, z in enumerate(centers):
             gamma = math.exp(log_gamma[j if len(log_gamma) > 1 else 0])
+            distance = present_distance(h, z) if skips_missing else squared_distance(h, z)
             if log_alpha is None:
-                values.append(rbf(h, z, gamma))
+                values.append(math.exp(-gamma * distance))
             else:
-                values.append(rationalquadratic(h, z, gamma, math.exp(log_alpha[0])))
+                alpha = math.exp(log_alpha[0])
+                values.append((1 + gamma * distance / alpha) ** -alpha)
         outputs.append([linear(w, values) + b for w, b in zip(weights, intercept, strict=True)])
     return np.array(outputs)
 

@@ -154,6 +154,9 @@ _OTHER_ROWS = (
         CompactKernelRegressor(20, n_epochs=30, random_state=0),
         CompactKernelRegressor(20, n_epochs=20, storage="int4", width="per_center"),
         CompactKernelRegressor(20, n_epochs=30, loss="pinball", random_state=0),
+        CompactKernelClassifier(20, n_epochs=30, missing="median", random_state=0),
+        CompactKernelClassifier(20, n_epochs=30, missing="auto", random_state=0),
+        CompactKernelRegressor(20, n_epochs=20, storage="int4", missing="distance"),
     ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": _OTHER_ROWS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -19,7 +19,8 @@ class AffineMap:
     """x -> matrix ((x - shift) * scale); maps compose with ``@``, as matrices do.
 
     ``shift`` and ``scale`` have one entry or n_features, ``matrix`` the shape (rank, n_features);
-    without a matrix it is the identity.
+    without a matrix it is the identity. ``fill`` has a number per feature that replaces NaN in x;
+    without it NaN stays NaN.
 
     Examples
     --------
@@ -33,9 +34,12 @@ class AffineMap:
     shift: Floats
     scale: Floats
     matrix: Floats | None = None
+    fill: Floats | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in ("shift", "scale"):
+        for name in ("shift", "scale", "fill"):
+            if getattr(self, name) is None:
+                continue
             value = np.atleast_1d(np.asarray(getattr(self, name)))
             value = value if value.dtype.kind == "f" else value.astype(np.float64)
             object.__setattr__(self, name, value)
@@ -52,6 +56,7 @@ class AffineMap:
     @property
     def _widths(self) -> set[int]:
         widths = {len(v) for v in (self.shift, self.scale) if len(v) > 1}
+        widths |= set() if self.fill is None else {len(self.fill)}
         return widths if self.matrix is None else widths | {self.matrix.shape[1]}
 
     @property
@@ -62,12 +67,13 @@ class AffineMap:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays as they are held."""
-        arrays = (self.shift, self.scale, self.matrix)
+        arrays = (self.shift, self.scale, self.matrix, self.fill)
         return sum(array.nbytes for array in arrays if array is not None)
 
     def __call__(self, X: Any) -> Floats:
         """Map rows, in their own precision; sparse rows become dense."""
         dtype = np.float32 if X.dtype == np.float32 else np.float64
+        X = self.filled(X)
         shift: Floats = self.shift.astype(dtype)
         scale: Floats = self.scale.astype(dtype)
         if self.matrix is None:
@@ -80,6 +86,12 @@ class AffineMap:
             return np.asarray(X @ (matrix * scale).T) - (matrix * scale) @ wide
         return ((X - shift) * scale) @ matrix.T
 
+    def filled(self, X: Any) -> Any:
+        """Rows with the numbers of ``fill`` in place of NaN; sparse rows have none."""
+        if self.fill is None or is_sparse(X):
+            return X
+        return np.where(np.isnan(X), self.fill.astype(X.dtype), X)
+
     def __matmul__(self, first: AffineMap) -> AffineMap:
         """The composition x -> self(first(x)).
 
@@ -90,7 +102,9 @@ class AffineMap:
             raise ValueError("No map can follow a curved one: it has its own matrix.")
         moved, scale = self.shift.astype(float), self.scale.astype(float)
         if first.matrix is None:
-            return AffineMap(first.shift + moved / first.scale, first.scale * scale, self.matrix)
+            shift = first.shift + moved / first.scale
+            fill = self._fill_before(first)
+            return AffineMap(shift, first.scale * scale, self.matrix, fill=fill)
         if self.width not in (None, len(first.matrix)):
             raise ValueError(
                 f"A map of {self.width} features cannot follow one to {len(first.matrix)}."
@@ -103,7 +117,13 @@ class AffineMap:
             raise ValueError("Features that are not independent cannot be shifted in one map.")
         matrix = np.broadcast_to(scale, len(first.matrix))[:, None] * first.matrix
         matrix = matrix if self.matrix is None else self.matrix @ matrix
-        return AffineMap(first.shift + moved / first.scale, first.scale, matrix)
+        return AffineMap(first.shift + moved / first.scale, first.scale, matrix, fill=first.fill)
+
+    def _fill_before(self, first: AffineMap) -> Floats | None:
+        """What replaces NaN in front of both maps: ``first`` leaves NaN where it fills nothing."""
+        if first.fill is not None or self.fill is None:
+            return first.fill
+        return self.fill / first.scale.astype(float) + first.shift
 
     @classmethod
     def from_scaler(cls, step: Any, name: str = "scaler") -> AffineMap:
@@ -120,6 +140,9 @@ class AffineMap:
 
     def on(self, device: Device, X: Any) -> Any:
         """Map rows that are on a device."""
+        if self.fill is not None:
+            xp = device.namespace
+            X = xp.where(xp.isnan(X), device.send(self.fill), X)
         rows = (X - device.send(self.shift)) * device.send(self.scale)
         return rows if self.matrix is None else rows @ device.send(self.matrix).T
 
@@ -199,7 +222,7 @@ class CurvedMap(AffineMap):
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         # In float32 whatever the rows: near a threshold the last bit decides, and training and
         # exported code compare float32 numbers.
-        rows = X.toarray() if is_sparse(X) else X
+        rows = X.toarray() if is_sparse(X) else self.filled(X)
         scaled = (rows - self.shift.astype(dtype)).astype(np.float32)
         scaled *= self.scale.astype(np.float32)
         U = self._curved(scaled).astype(dtype, copy=False)
@@ -212,12 +235,13 @@ class CurvedMap(AffineMap):
                 "Only a shift and a scale of the features can come before a machine with an asinh "
                 "or a step map: put the projection after it, or leave it out."
             )
-        front = AffineMap(self.shift, self.scale) @ first
-        return CurvedMap(front.shift, front.scale, self.matrix, self.is_asinh, self.steps)
+        front = AffineMap(self.shift, self.scale, fill=self.fill) @ first
+        shape = (self.matrix, self.is_asinh, self.steps)
+        return CurvedMap(front.shift, front.scale, *shape, fill=front.fill)
 
     def on(self, device: Device, X: Any) -> Any:
         """Map rows that are on a device."""
-        U = self._curved(AffineMap(self.shift, self.scale).on(device, X))
+        U = self._curved(AffineMap(self.shift, self.scale, fill=self.fill).on(device, X))
         return U if self.matrix is None else U @ device.send(self.matrix).T
 
     def _curved(self, U: Any) -> Any:
@@ -306,21 +330,31 @@ def _lower_quartile(sizes: Floats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ColumnRanges:
-    """The least and the largest number of each column."""
+    """The least and the largest number of each column, and whether some are missing (NaN)."""
 
     low: Floats
     high: Floats
+    has_missing: bool = False
 
     @classmethod
-    def of(cls, X: Any) -> ColumnRanges:
-        """Those of an array, a sparse matrix or a row reader, in blocks; NaN stays NaN."""
+    def of(cls, X: Any, *, skip_missing: bool = False) -> ColumnRanges:
+        """Those of an array, a sparse matrix or a row reader, in blocks.
+
+        NaN stays NaN, or is skipped in dense rows; a column of NaN alone has infinite ends then.
+        """
         X = canonical_csr(X)
         low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+        has_missing = False
         for rows in row_slices(X.shape[0], 8 * X.shape[1]):
             block = X[rows]
-            np.minimum(low, _dense_row(block.min(axis=0)), out=low)
-            np.maximum(high, _dense_row(block.max(axis=0)), out=high)
-        return cls(low, high)
+            if skip_missing and not is_sparse(block) and np.isnan(block).any():
+                has_missing = True
+                np.fmin(low, np.fmin.reduce(block, axis=0), out=low)
+                np.fmax(high, np.fmax.reduce(block, axis=0), out=high)
+            else:
+                np.minimum(low, _dense_row(block.min(axis=0)), out=low)
+                np.maximum(high, _dense_row(block.max(axis=0)), out=high)
+        return cls(low, high, has_missing)
 
     @property
     def sizes(self) -> Floats:
@@ -347,7 +381,7 @@ class ColumnRanges:
     def standardising(self, X: Any, weights: Any = None) -> tuple[Floats, Floats]:
         """What to subtract from each column and to divide it by; 0 for constant columns.
 
-        Mean and deviation; a column of two values becomes 0 and 1.
+        Mean and deviation; a column of two values becomes 0 and 1. Missing values are left out.
         """
         X = canonical_csr(X)
         shares = np.ones(X.shape[0]) if weights is None else np.asarray(weights, dtype=float)
@@ -357,12 +391,23 @@ class ColumnRanges:
         slices = list(row_slices(X.shape[0], 8 * X.shape[1]))
         mean, square = np.zeros((2, X.shape[1]))
         is_binary = np.ones(X.shape[1], dtype=bool)
-        for rows in slices:
-            mean += np.asarray(shares[rows] @ X[rows])
+        totals = np.zeros(X.shape[1]) if self.has_missing else np.ones(X.shape[1])
         for rows in slices:
             block = X[rows]
+            if self.has_missing:
+                totals += shares[rows] @ ~np.isnan(block)
+                block = np.where(np.isnan(block), 0.0, block)
+            mean += np.asarray(shares[rows] @ block)
+        mean /= np.where(totals > 0, totals, 1.0)
+        for rows in slices:
+            block = X[rows]
+            if self.has_missing:
+                is_binary &= self._are_ends(np.where(np.isnan(block), self.low, block))
+                block = np.where(np.isnan(block), mean, block)
+            else:
+                is_binary &= self._are_ends(block)
             square += _squares_about(block, mean, unit, shares[rows])
-            is_binary &= self._are_ends(block)
+        square /= np.where(totals > 0, totals, 1.0)
         deviation = unit * np.sqrt(square)
         is_constant = deviation <= _CONSTANT * abs(mean)
         shift = np.where(is_binary & ~is_constant, self.low, mean)
@@ -387,7 +432,7 @@ def unlike_columns(
 
     None where columns do not differ in ranges and in deviations as units do, and pixels do not.
     """
-    ranges = ColumnRanges.of(X)
+    ranges = ColumnRanges.of(X, skip_missing=True)
     if not are_unlike(ranges.sizes[ranges.sizes > 0], factor):
         return None
     _, scale = ranges.standardising(X, weights)

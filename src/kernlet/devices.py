@@ -110,10 +110,11 @@ def is_sparse(array: Any) -> bool:
     return sparse is not None and bool(sparse.issparse(array))
 
 
-def require_finite(array: Any) -> None:
-    """Refuse NaN and infinity in an array of any library."""
+def require_finite(array: Any, *, allow_missing: bool = False) -> None:
+    """Refuse infinity and, unless it is allowed, NaN in an array of any library."""
     xp = array_namespace(array)
-    if not bool(xp.all(xp.isfinite(array))):
+    is_valid = xp.isfinite(array)
+    if not bool(xp.all(is_valid | xp.isnan(array) if allow_missing else is_valid)):
         raise ValueError("Input X contains NaN or infinity; impute or remove these values first.")
 
 

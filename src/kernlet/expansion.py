@@ -40,6 +40,11 @@ class KernelExpansion:
     intercept : ndarray of shape (n_outputs,)
     input_map : AffineMap, default=None
         Applied to the rows before the kernel.
+    skips_missing : bool, default=False
+        Whether features that are NaN are left out of distances: the squared distance is the sum
+        over the features present, times the number of features over that of the present ones. A
+        row without any counts as one whose mapped features are all 0. For kernels of squared
+        distances (rbf and rational_quadratic), without a matrix in the input map.
 
     Examples
     --------
@@ -57,6 +62,7 @@ class KernelExpansion:
     coef: Floats
     intercept: Floats
     input_map: AffineMap | None = None
+    skips_missing: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centers", _as_points(self.centers))
@@ -80,11 +86,28 @@ class KernelExpansion:
                 f"{self.n_features}."
             )
 
+        if self.skips_missing and (
+            matrix is not None
+            or self.missing != "distance"
+            or self.kernel.name not in ("rbf", "rational_quadratic")
+        ):
+            raise ValueError(
+                "Missing features can be left out of squared distances only: of the rbf and the "
+                "rational quadratic kernel, without a projection, block means or fill values."
+            )
+
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.kernel!r}, {self.n_centers} centers of {self.n_features} "
             f"features, {self.n_outputs} outputs)"
         )
+
+    @property
+    def missing(self) -> str:
+        """What NaN is: "error", "median" (a fill value replaces it) or "distance" (left out)."""
+        if self.input_map is not None and self.input_map.fill is not None:
+            return "median"
+        return "distance" if self.skips_missing else "error"
 
     @property
     def n_centers(self) -> int:
@@ -145,10 +168,21 @@ class KernelExpansion:
         with nullcontext() if is_small else _one_thread():
             for rows in row_slices(X.shape[0], 8 * max(self.n_centers, self.n_features)):
                 points = X[rows] if self.input_map is None else self.input_map(X[rows])
+                if self.skips_missing and not is_sparse(points) and np.isnan(points).any():
+                    values[rows] = self._present_values(points) @ self.coef.T
+                    continue
                 gram = Gram(self.kernel, points, self.centers, dtype=dtype, hold=True, shift=shift)
                 values[rows] = gram.dot(coef)
         values += self.intercept
         return values
+
+    def _present_values(self, points: Floats) -> Floats:
+        """Kernel values in float64, by the distances over the features that are present."""
+        distances = present_distances(points.astype(np.float64), self.centers.astype(np.float64))
+        # Kernels are functions of |x|^2 + |z|^2 - 2 x.z: here of the last term alone.
+        distances *= -0.5
+        zeros: Floats = np.zeros((1, 1))
+        return self.kernel.of_products(distances, zeros, zeros)
 
     @cached_property
     def _shift(self) -> Floats | None:
@@ -168,6 +202,11 @@ class KernelExpansion:
             )
         device = device_of(X)
         xp = device.namespace
+        if self.skips_missing and bool(xp.any(xp.isnan(X))):
+            raise TypeError(
+                "Distances over the features present are computed with numpy only: convert rows "
+                "with NaN first."
+            )
         shift = np.zeros(1) if self._shift is None else self._shift
         centers, origin = device.send(self.centers - shift), device.send(shift)
         coef, intercept = device.send(self.coef.T), device.send(self.intercept)
@@ -185,7 +224,10 @@ class KernelExpansion:
         """The same machine for rows that have been through the input map already."""
         if self.input_map is None:
             return self
-        return KernelExpansion(self.kernel, self.centers, self.coef, self.intercept)
+        flag = self.skips_missing
+        return KernelExpansion(
+            self.kernel, self.centers, self.coef, self.intercept, skips_missing=flag
+        )
 
     def unfolded(self) -> KernelExpansion:
         """The same machine without an input map, its centers in the space of the rows.
@@ -205,11 +247,13 @@ class KernelExpansion:
         shift, scale = self.input_map.shift.astype(float), self.input_map.scale.astype(float)
         is_curved = isinstance(self.input_map, CurvedMap)
         is_plain = self.input_map.matrix is None and len(scale) == 1 and not is_curved
+        is_plain = is_plain and self.missing == "error"
         has_units = isinstance(self.kernel, RBF | Laplacian) and self.kernel.is_mercer
         if not is_plain or not has_units or is_sparse(self.centers):
             raise ValueError(
                 f"{self!r} has an input map that cannot be taken into its centers, such as a "
-                "projection. Train a smaller one instead: CompactKernelClassifier(max_bytes=...)."
+                "projection, or takes missing values. Train a smaller one instead: "
+                "CompactKernelClassifier(max_bytes=...)."
             )
         kernel, _ = self.kernel.scaled(float(scale[0]))
         centers = self.centers.astype(float) / scale + shift
@@ -235,6 +279,21 @@ class KernelExpansion:
             return np.zeros(self.n_outputs)
         products = Gram(self.kernel, self.centers).dot(self.coef.T)
         return np.sqrt(np.maximum(0.0, np.einsum("cj,jc->c", self.coef, products)))
+
+
+def present_distances(U: Floats, Z: Floats) -> Floats:
+    """Squared distances over the features of each row that are not NaN, rescaled to all.
+
+    D_ij = d / |m_i| sum_c m_ic (u_ic - z_jc)^2, with m_ic = 1 where u_ic is present. A row without
+    any present feature counts as one of zeros.
+    """
+    present = ~np.isnan(U)
+    present |= ~present.any(axis=1, keepdims=True)
+    U = np.where(present & ~np.isnan(U), U, 0.0)
+    M = present.astype(U.dtype)
+    distances = (U * U).sum(axis=1)[:, None] - 2 * (U @ Z.T) + M @ (Z * Z).T
+    distances *= (U.shape[1] / M.sum(axis=1))[:, None]
+    return np.maximum(distances, 0.0, out=distances)
 
 
 def finite_values(function: Callable[[Any], Any], X: Any) -> Any:

@@ -22,9 +22,15 @@ def explained(error: ValueError, X: Any, estimator: Any) -> ValueError:
     if message.startswith("could not convert string to float"):
         return _text_error(X) or error
     if message.startswith("Input X contains NaN"):
+        if getattr(estimator, "missing", "error") != "error":  # auto, and nothing was missing
+            return ValueError(
+                f"Input X contains NaN, first {_first_missing(X)}, and this {name} was fitted to "
+                'rows without missing values: give missing="median" or "distance", or fill them in.'
+            )
+        advice = 'give missing="auto", or ' if hasattr(estimator, "missing") else ""
         return ValueError(
             f"Input X contains NaN, first {_first_missing(X)}, and {name} takes no missing values: "
-            f"fill them in, for example with make_pipeline(SimpleImputer(), {name}())."
+            f"{advice}fill them in, for example with make_pipeline(SimpleImputer(), {name}())."
         )
     if message.startswith("Expected 2D array"):  # followed by all the numbers
         return ValueError(

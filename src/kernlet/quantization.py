@@ -392,6 +392,10 @@ class QuantizedExpansion(KernelExpansion):
     is_asinh : bool, default=False
     block : int, default=1
         Of square images: features are means of block x block pixels.
+    fill : PackedArray of shape (n_features,), default=None
+        What replaces missing features (NaN), such as medians.
+    skips_missing : bool, default=False
+        Whether missing features are left out of distances, see :class:`KernelExpansion`.
 
     Examples
     --------
@@ -419,12 +423,14 @@ class QuantizedExpansion(KernelExpansion):
         steps: PackedSteps | None = None,
         is_asinh: bool = False,
         block: int = 1,
+        fill: PackedArray | None = None,
+        skips_missing: bool = False,
     ) -> None:
         packed: dict[str, Any] = {"centers": centers, "coef": coef, "projection": projection}
         if isinstance(gamma, PackedArray):
             packed["log_gamma"] = gamma
         widths = _widths(gamma, centers.shape[0])
-        values: dict[str, Any] = {"steps": steps}
+        values: dict[str, Any] = {"steps": steps, "fill": fill}
         values["alpha"] = None if alpha is None else float(np.float32(alpha))
         values |= {"packed": packed, "gamma": widths, "is_asinh": is_asinh, "block": block}
         for name, value in values.items():
@@ -442,7 +448,8 @@ class QuantizedExpansion(KernelExpansion):
             intercept = intercept.astype(np.float32)
         kernel = self._stored_kernel()
         input_map = self._stored_map()
-        super().__init__(kernel, centers.decoded(), coef.decoded(), intercept, input_map)
+        arrays = (centers.decoded(), coef.decoded(), intercept)
+        super().__init__(kernel, *arrays, input_map, skips_missing)
 
     packed: dict[str, Any]
     gamma: Floats
@@ -452,6 +459,7 @@ class QuantizedExpansion(KernelExpansion):
     steps: PackedSteps | None
     is_asinh: bool
     block: int
+    fill: PackedArray | None
 
     def _stored_kernel(self) -> Kernel:
         """The kernel of the stored numbers."""
@@ -465,6 +473,7 @@ class QuantizedExpansion(KernelExpansion):
         projection = self.packed["projection"]
         matrix = None if projection is None else projection.decoded()
         is_curved = self.is_asinh or self.steps is not None
+        fill = None if self.fill is None else self.fill.decoded()
         if self.block > 1:
             if is_curved or len(shift) + len(scale) > 2:
                 raise ValueError("Means of blocks have one shift and one scale, and no curve.")
@@ -472,9 +481,9 @@ class QuantizedExpansion(KernelExpansion):
             means = block_means(width, self.block)
             matrix = means if matrix is None else matrix @ means
         if not is_curved:
-            return AffineMap(shift, scale, matrix)
+            return AffineMap(shift, scale, matrix, fill=fill)
         steps = None if self.steps is None else self.steps.decoded()
-        return CurvedMap(shift, scale, matrix, self.is_asinh, steps)
+        return CurvedMap(shift, scale, matrix, self.is_asinh, steps, fill=fill)
 
     @property
     def storage(self) -> dict[str, str]:
@@ -500,7 +509,8 @@ class QuantizedExpansion(KernelExpansion):
         widths += 0 if self.alpha is None else _SCALAR_BYTES
         steps = 0 if self.steps is None else self.steps.nbytes
         scaling = scaling_bytes(self.shift, self.scale)
-        return packed + widths + self.intercept.nbytes + scaling + steps
+        fill = 0 if self.fill is None else self.fill.nbytes
+        return packed + widths + self.intercept.nbytes + scaling + steps + fill
 
     def replaced(self, **changes: Any) -> QuantizedExpansion:
         """The expansion with other arguments of the constructor."""
@@ -535,6 +545,8 @@ class QuantizedExpansion(KernelExpansion):
             unit=1 / centers.step,
             block=self.block,
             log_widths=None if log_widths is None else (log_widths.codes(), log_widths.step),
+            fill=None if self.fill is None else self.fill.decoded().astype(np.float64),
+            skips_missing=self.skips_missing,
         )
         return build(parts, np.asarray(rows), n_sums)
 
@@ -573,7 +585,7 @@ class QuantizedExpansion(KernelExpansion):
     def _arguments(self) -> dict[str, Any]:
         packed = self.packed
         gamma = packed.get("log_gamma", self.gamma)
-        names = ("intercept", "shift", "scale", "alpha", "steps", "is_asinh", "block")
+        names = ("intercept", "shift", "scale", *_OPTIONS)
         tables = {name: packed[name] for name in ("centers", "coef", "projection")}
         return {"gamma": gamma} | tables | {name: getattr(self, name) for name in names}
 
@@ -584,7 +596,14 @@ class QuantizedExpansion(KernelExpansion):
         return _restored, (type(self), *first, *((options,) if options else ()))
 
 
-_OPTIONS = {"alpha": None, "steps": None, "is_asinh": False, "block": 1}
+_OPTIONS = {
+    "alpha": None,
+    "steps": None,
+    "is_asinh": False,
+    "block": 1,
+    "fill": None,
+    "skips_missing": False,
+}
 _FIRST_ARGUMENTS = ("gamma", "centers", "coef", "intercept", "shift", "scale", "projection")
 
 

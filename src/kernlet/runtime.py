@@ -112,10 +112,15 @@ class Machine:
     @cached_property
     def _columns(self) -> ColumnEncoding:
         """The features of a model that takes no categories, as columns of a table."""
-        return ColumnEncoding(tuple(NumberColumn(name, None) for name in self.feature_names or ()))
+        passes = self.model_.missing != "error"
+        names = self.feature_names or ()
+        return ColumnEncoding(tuple(NumberColumn(name, None, passes) for name in names))
 
     def _checked(self, X: Any) -> Any:
-        """Rows of finite numbers in float64 or float32, as many as the model takes."""
+        """Rows of numbers in float64 or float32, as many as the model takes.
+
+        They are finite, or NaN where the model takes missing features.
+        """
         rows: Any = X.tocsr() if is_sparse(X) else _as_numbers(X)
         if rows.ndim != 2:
             raise ValueError(
@@ -130,14 +135,18 @@ class Machine:
             raise ValueError("X has no rows.")
         if rows.dtype not in (np.float64, np.float32):
             rows = rows.astype(np.float64)
-        if not np.isfinite(rows.data if is_sparse(rows) else rows).all():
+        is_valid = np.isfinite(rows.data if is_sparse(rows) else rows)
+        if self.model_.missing != "error" and not is_sparse(rows):
+            is_valid |= np.isnan(rows)
+        if not is_valid.all():
             raise ValueError(f"X holds NaN or infinity{self._first_wrong(rows)}.")
         return rows
 
     def _first_wrong(self, rows: Any) -> str:
         if is_sparse(rows):
             return ""
-        row, column = np.argwhere(~np.isfinite(rows))[0].tolist()
+        is_wrong = np.isinf(rows) if self.model_.missing != "error" else ~np.isfinite(rows)
+        row, column = np.argwhere(is_wrong)[0].tolist()
         name = column if self.feature_names is None else self.feature_names[column]
         return f", first in row {row} of column {name!r}, both counted from 0"
 

@@ -35,7 +35,7 @@ from sklearn.utils.validation import (
 
 from kernlet._typing import Floats, Indices
 from kernlet.affine import unlike_columns
-from kernlet.devices import is_foreign, require_finite, to_numpy
+from kernlet.devices import is_foreign, is_sparse, require_finite, to_numpy
 from kernlet.expansion import KernelExpansion, distinct_rows, finite_values
 from kernlet.input_errors import check_number_types, explained, explained_weights, numeric_targets
 from kernlet.kernels.bandwidth import KERNEL_NAMES, gamma_of_moments, make_kernel
@@ -366,6 +366,7 @@ def check_training_data(
         estimator,
         X,
         y,
+        allow_missing=getattr(estimator, "missing", "error") != "error",
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
         order=order,
@@ -393,13 +394,27 @@ def check_unlabelled_data(
     return TrainingData(X, None, weights, np.arange(X.shape[0])).subset(weights > 0)
 
 
-def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
+def _validate(estimator: Any, X: Any, *y: Any, allow_missing: bool = False, **options: Any) -> Any:
     """Validate data; an error names the column and what to do."""
+    if allow_missing:
+        options["ensure_all_finite"] = "allow-nan"
     try:
         with np.errstate(invalid="ignore"):  # scikit-learn adds up all numbers, also inf and -inf
-            return validate_data(estimator, X, *y, **options)
+            validated = validate_data(estimator, X, *y, **options)
     except ValueError as error:
         raise explained(error, X, estimator) from None
+    if allow_missing:
+        refuse_sparse_missing(validated[0] if y else validated)
+    return validated
+
+
+def refuse_sparse_missing(X: Any) -> None:
+    """Refuse NaN in a sparse matrix."""
+    if is_sparse(X) and np.isnan(X.data).any():
+        raise ValueError(
+            "X is a sparse matrix that contains NaN; missing values are taken in dense arrays "
+            "only: give X.toarray(), or fill them in."
+        )
 
 
 def check_weights(sample_weight: Any, X: Any, allow_no_weight: bool = False) -> Floats:
@@ -567,10 +582,23 @@ def _sums(X: Any, weights: Floats, origin: Floats) -> list[Any]:
 def rows_to_predict(estimator: Any, X: Any) -> Any:
     """Rows that a fitted estimator can take; arrays of other libraries stay where they are."""
     check_is_fitted(estimator)
+    missing = _treatment(estimator)
     if is_foreign(X):
-        require_finite(X)
+        require_finite(X, allow_missing=missing == "median")
         return X
-    return _validate(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+    return _validate(
+        estimator,
+        X,
+        allow_missing=missing != "error",
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        reset=False,
+    )
+
+
+def _treatment(estimator: Any) -> str:
+    """What a missing value is to a fitted estimator, or to the model that it was loaded from."""
+    return str(getattr(estimator, "model_", estimator.expansion_).missing)
 
 
 def expansion_values(estimator: Any, X: Any) -> Any:
@@ -586,7 +614,8 @@ def values_of_rows(estimator: Any, X: Any, function: Any = None) -> Any:
     check_is_fitted(estimator)
     rows = _with_features(estimator, as_rows(X))
     function = estimator.expansion_.decision_values if function is None else function
-    parts = rows.map_reduce(_values, operator.iadd, shared=(function,))
+    takes_missing = _treatment(estimator) != "error"
+    parts = rows.map_reduce(_values, operator.iadd, shared=(function, takes_missing))
     return function(rows.read(slice(0, 0))) if parts is None else np.concatenate(parts)
 
 
@@ -609,8 +638,8 @@ def _with_features(estimator: Any, rows: RowSource) -> RowSource:
     return rows
 
 
-def _values(X: Any, function: Any) -> list[Any]:
-    assert_all_finite(X, input_name="X")
+def _values(X: Any, function: Any, takes_missing: bool) -> list[Any]:
+    assert_all_finite(X, allow_nan=takes_missing, input_name="X")
     return [function(X)]
 
 

@@ -790,6 +790,50 @@ def test_too_few_bytes_are_told_without_parameters_of_python(iris, tmp_path):
     assert "The scaler alone takes" in said
 
 
+@pytest.mark.parametrize("missing", ["distance", "auto"])
+def test_missing_numbers_stay_missing(missing, iris, tmp_path):
+    table, out = tmp_path / "gaps.csv", tmp_path / "gaps.kernlet"
+    frame = pd.read_csv(iris[0])
+    frame.loc[::3, "leaf"] = np.nan
+    frame.to_csv(table, index=False)
+    words = ["fit", table, "--target", "species", "--missing", missing, "-o", out]
+    kernlet_command(*words, "--centers", 6, "--seed", 0)
+    loaded = kernlet.load(out)
+    assert (
+        loaded.model_.missing
+        in {"distance": ("distance",), "auto": ("median", "distance")}[missing]
+    )
+    assert np.isnan(loaded.model_.encoded(frame)).any()
+    kernlet_command("predict", out, table, "-o", tmp_path / "answers.csv")
+    answers = pd.read_csv(tmp_path / "answers.csv")["prediction"]
+    assert (answers == loaded.predict(frame)).all()
+    for arithmetic in ("float", "integer"):
+        folder = tmp_path / arithmetic
+        kernlet_command(
+            "export", out, "--to", "c", "--table", table, "--arithmetic", arithmetic, "-o", folder
+        )
+        assert "NAN stays NAN" in (folder / "gaps.h").read_text()
+        if shutil.which("gcc"):
+            made = subprocess.run(["make", "-s"], cwd=folder, capture_output=True, text=True)
+            assert made.returncode == 0, made.stdout + made.stderr
+            assert "16 of 16 rows of the table agree" in made.stdout
+    output = kernlet_command(*words, "--machine", "l1", "--force", status=1)
+    assert f"--missing {missing} is for --machine compact." in output
+
+
+def test_missing_numbers_cost_nothing_where_there_are_none(iris, tmp_path):
+    table = tmp_path / "whole.csv"
+    pd.DataFrame(IRIS, columns=list("abcd")).assign(y=IRIS_LABELS).to_csv(table, index=False)
+    contents = []
+    for missing in ("median", "auto"):
+        out = tmp_path / f"{missing}.kernlet"
+        kernlet_command("fit", table, "--target", "y", "--missing", missing, *QUICK, "-o", out)
+        model = kernlet.load(out).model_
+        contents.append((model.nbytes, model.missing, model.encoding, model.outputs(IRIS).tolist()))
+    assert contents[0] == contents[1]
+    assert contents[0][1] == "error"
+
+
 def test_effort_and_augment(iris, tmp_path):
     table, _, _ = iris
     words = ("fit", table, "--target", "species", "-o", tmp_path / "m", "--no-svc")

@@ -280,7 +280,7 @@ def test_loaders_of_plans_are_kept_but_not_pickled(monkeypatch):
     first = base.for_plan(KINDS[0], TRAIN)
     assert base.for_plan(KINDS[0], TRAIN)._rows is first._rows
     assert base.for_plan(KINDS[0], TRAIN[1:])._rows is not first._rows
-    assert first.for_plan(KINDS[1], TRAIN).inputs.kind == (False, 5, 1)
+    assert first.for_plan(KINDS[1], TRAIN).inputs.kind == (False, 5, 1, False)
     assert first.for_plan(plan(), TRAIN).inputs is base.inputs
     assert base.subset(TRAIN).for_plan(KINDS[0], TRAIN)._rows is first._rows
     assert base._derived

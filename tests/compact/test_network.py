@@ -170,13 +170,30 @@ FORMS = {
     "steps": {"n_steps": 4},
     "projected steps": {"n_steps": 4, "projected": True},
     "rational scaled steps": {"kernel": "rational", "n_steps": 4, "scaled": True},
+    "missing": {"missing": True},
+    "missing widths": {"missing": True, "widths": "many"},
+    "missing, rational scaled steps": {
+        "missing": True,
+        "kernel": "rational",
+        "n_steps": 4,
+        "scaled": True,
+    },
 }
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 N_ROWS, N_CENTERS, N_FEATURES = 9, 4, 5
 
 
 def make_network(
-    loss, seed, n_outputs=3, *, widths="one", projected=False, kernel="rbf", scaled=False, n_steps=0
+    loss,
+    seed,
+    n_outputs=3,
+    *,
+    widths="one",
+    projected=False,
+    kernel="rbf",
+    scaled=False,
+    n_steps=0,
+    missing=False,
 ):
     random = np.random.default_rng(seed)
     rank = 3 if projected else N_FEATURES
@@ -197,11 +214,18 @@ def make_network(
         arrays["jumps"] = random.normal(size=n_steps)
         arrays["step_matrix"] = np.eye(N_FEATURES)[random.integers(N_FEATURES, size=n_steps)]
         X = np.hstack([X, random.integers(2, size=(N_ROWS, n_steps))])
+    if missing:
+        is_missing = random.random((N_ROWS, N_FEATURES)) < 0.4
+        is_missing[2], is_missing[3] = True, False
+        X[:, :N_FEATURES][is_missing] = np.nan
+        if n_steps:  # NaN exceeds no threshold
+            X[:, N_FEATURES:][is_missing @ arrays["step_matrix"].T > 0] = 0
     targets = random.normal(size=(N_ROWS, n_outputs))
     if hasattr(loss, "target_table"):
         table = loss.target_table(max(2, n_outputs))
         targets = table[random.integers(len(table), size=N_ROWS)]
-    return KernelNetwork(**arrays), X, targets, random.uniform(0.1, 2, N_ROWS)
+    network = KernelNetwork(**arrays, skips_missing=missing)
+    return network, X, targets, random.uniform(0.1, 2, N_ROWS)
 
 
 @every_loss
@@ -228,7 +252,8 @@ def test_gradient_of_every_array_against_finite_differences(loss, form, seed, n_
 def test_outputs_are_those_of_the_formula_number_by_number(form):
     network, X, *_ = make_network(SquaredError(), 0, **form)
     steps = {"step_matrix": network.step_matrix} if "n_steps" in form else {}
-    expected = naive.network_outputs(X, **network.arrays(), **steps)
+    skips = network.skips_missing
+    expected = naive.network_outputs(X, **network.arrays(), **steps, skips_missing=skips)
     np.testing.assert_allclose(network.outputs(X), expected, rtol=1e-10)
 
 
@@ -239,7 +264,8 @@ def test_a_stack_has_the_values_and_gradients_of_its_networks(form):
     made = [[make_network(loss, 10 * i + j, **form) for j in range(3)] for i in range(2)]
     names = [*made[0][0][0].arrays(), *(["step_matrix"] if "n_steps" in form else [])]
     stack = KernelNetwork(
-        **{name: np.array([[getattr(m[0], name) for m in row] for row in made]) for name in names}
+        **{name: np.array([[getattr(m[0], name) for m in row] for row in made]) for name in names},
+        skips_missing=form.get("missing", False),
     )
     data = [np.stack([m[part] for m in made[0]]) for part in (1, 2, 3)]
     values, gradient = stack.value_and_grad(loss, *data)

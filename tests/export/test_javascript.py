@@ -28,7 +28,15 @@ from support.exportable_models import (
 )
 from support.mixed_tables import FRAME, LABELS, mixed
 from support.node_programs import NODE, needs_node, run_modules, values
-from support.random_machines import KERNELS, MAPS, SCHEMES, SHAPES, random_compact, random_model
+from support.random_machines import (
+    KERNELS,
+    MAPS,
+    SCHEMES,
+    SHAPES,
+    random_compact,
+    random_model,
+    with_missing,
+)
 
 pytestmark = needs_node
 MADE = [*((classifier, name) for name in CLASSIFIERS), *((regressor, name) for name in REGRESSORS)]
@@ -107,7 +115,9 @@ def test_compact_machines_of_every_shape(formats, tmp_path):
     rng = np.random.default_rng(0)
     points = lambda rng, *shape: rng.normal(size=shape)  # noqa: E731
     models = [random_compact(rng, formats=formats, points=points, **s) for s in SHAPES.values()]
-    compare([(model, rng.normal(size=(12, model.n_features))) for model in models], tmp_path)
+    rows = [rng.normal(size=(12, model.n_features)) for model in models]
+    pairs = zip(models, rows, strict=True)
+    compare([(model, with_missing(model, X)) for model, X in pairs], tmp_path)
 
 
 def keeps_digits(model):

@@ -32,7 +32,7 @@ from kernlet.quantization import FORMATS, PackedArray, encode_columns, encode_st
 from kernlet.report.page import write_report
 from support.c_programs import compiled, needs_gcc, run
 from support.model_files import parts, signed
-from support.random_machines import SHAPES, random_compact, random_model
+from support.random_machines import SHAPES, random_compact, random_model, with_missing
 
 
 def machine(name, seed=0, **options):
@@ -40,12 +40,12 @@ def machine(name, seed=0, **options):
     rng = np.random.default_rng(seed)
     points = lambda rng, *shape: rng.normal(size=shape)  # noqa: E731
     expansion = random_compact(rng, **{"points": points, **SHAPES[name], **options})
-    return expansion, rng.normal(size=(80, expansion.n_features))
+    return expansion, with_missing(expansion, rng.normal(size=(80, expansion.n_features)))
 
 
 def n_single_steps(expansion):
     """Packed arrays with one step, a float32 number."""
-    arrays = [*expansion.packed.values(), expansion.shift, expansion.scale]
+    arrays = [*expansion.packed.values(), expansion.shift, expansion.scale, expansion.fill]
     arrays += [expansion.steps.jumps] if expansion.steps is not None else []
     arrays = [getattr(array, "values", array) for array in arrays]
     return sum(
@@ -93,7 +93,7 @@ def test_nan_reaches_all_scores_and_other_features_give_finite_ones(name, tmp_pa
         some[4] = number * np.where(np.arange(X.shape[1]) % 2, 1, -1)
         some[5, : X.shape[1] // 2] = -number
     values = run(compiled(to_c(expansion, tmp_path, X=X)), rows, False)
-    is_nan = np.isnan(rows).any(axis=1)
+    is_nan = np.isnan(rows).any(axis=1) & (expansion.missing == "error")
     assert np.isnan(values[is_nan]).all()
     assert np.isfinite(values[~is_nan]).all()
 

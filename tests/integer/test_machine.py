@@ -21,7 +21,7 @@ from kernlet.kernels.rbf import RBF
 from kernlet.model.model import as_model, predicted_codes
 from kernlet.quantization import FORMATS, encode
 from support import naive_integer as naive
-from support.random_machines import SHAPES, random_compact, random_model
+from support.random_machines import SHAPES, random_compact, random_model, with_missing
 
 
 def built(model, rows):
@@ -33,7 +33,7 @@ def shaped(name, formats=("int4",), seed=0):
     rng = np.random.default_rng(seed)
     points = lambda rng, *shape: rng.normal(size=shape)  # noqa: E731
     expansion = random_compact(rng, **{"points": points, "formats": formats, **SHAPES[name]})
-    return expansion, rng.normal(size=(80, expansion.n_features))
+    return expansion, with_missing(expansion, rng.normal(size=(80, expansion.n_features)))
 
 
 def hostile_rows(rng, machine):
@@ -55,6 +55,12 @@ def test_every_shape_computes_what_floating_point_does(name, formats):
     exact = rounded.outputs(X)
     assert np.abs(integer_outputs(machine, X) - exact).max() < 2e-3 * np.abs(exact).max()
     assert all(bound.largest <= bound.limit for bound in machine.bounds)
+    if expansion.missing != "error":
+        inputs = np.concatenate(
+            [machine.quantized(X[:40]), hostile_rows(np.random.default_rng(0), machine)]
+        )
+        expected = [naive.scores(machine, row) for row in inputs.tolist()]
+        assert_array_equal(machine.scores(inputs), expected)
 
 
 @settings(max_examples=60, deadline=None)

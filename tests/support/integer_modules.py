@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from kernlet.export.rounding import likely_rows
 from kernlet.integer.machine import pair_sums
 from kernlet.model.model import Model
-from support.random_machines import SHAPES, random_compact, random_model
+from support.random_machines import SHAPES, random_compact, random_model, with_missing
 
 FORMATS = (("int8",), ("int6", "int4", "ternary"), ("int4", "ternary", "int6"))
 
@@ -31,7 +31,8 @@ def shaped_models(formats: tuple[str, ...]) -> Iterator[tuple[Model, Any]]:
             rule = {"scheme": scheme, "break_ties": number % 8 < 4, "votes": number % 3 == 0}
             model = replace(model, kind="classifier", classes=classes, temperature=0.3, **rule)
         X = rng.normal(size=(120, expansion.n_features))
-        yield model, np.rint(10 * X) if number % 5 == 0 else X
+        X = np.rint(10 * X) if number % 5 == 0 else X
+        yield model, with_missing(expansion, X)
 
 
 def random_models(seeds: range) -> Iterator[tuple[Model, Any]]:

@@ -88,6 +88,8 @@ def asinh(v, asinh):
 def mapped(machine, row):
     """What the kernel takes."""
     row = [int16(q) for q in row]
+    if machine.fill is not None:
+        row = [int16(f) if q == -32768 else q for q, f in zip(row, machine.fill, strict=True)]
     if machine.block > 1:
         side, b = math.isqrt(len(row)), machine.block
         row = [
@@ -123,16 +125,19 @@ def mapped(machine, row):
     return [int16(clamp(u, -machine.limit, machine.limit)) for u in w]
 
 
-def kernel_value(machine, u, j):
+def kernel_value(machine, u, j, present=None):
     z = machine.centers[j].tolist()
     if machine.base is not None:
         return _of_product(machine, u, z)
     f, total = machine.center_shift, 0
-    for a, b in zip(u, z, strict=True):
-        difference = int16(a - int16(b << f))
+    for a, b, counts in zip(u, z, present or [True] * len(u), strict=True):
+        difference = int16(a - int16(b << f)) if counts else 0
         total = uint32(
             total + (abs(difference) if machine.kernel == "laplacian" else difference**2)
         )
+    if present is not None:
+        n = sum(present)
+        total = uint32(uint32(total // n * len(u)) + uint32(total % n * len(u)) // n)
     width = uint16(machine.widths[j if len(machine.widths) > 1 else 0])
     t = mul16(uint32(total << machine.distance_shift), width, uint32)
     if machine.rational is not None:
@@ -161,10 +166,14 @@ def _of_product(machine, u, z):
 
 def scores(machine, row):
     """Scores of one row of inputs."""
-    u = mapped(machine, row)
+    u, present = mapped(machine, row), None
+    if machine.skips_missing:
+        present = [q != -32768 for q in row]
+        if not any(present):
+            u, present = [0] * len(u), [True] * len(u)
     totals = [int32(b) for b in machine.intercept.tolist()]
     for j in range(len(machine.centers)):
-        value = kernel_value(machine, u, j)
+        value = kernel_value(machine, u, j, present)
         for place, code in enumerate(machine.coef[j].tolist()):
             output = place if machine.outputs is None else int(machine.outputs[j, place])
             totals[output] = int32(totals[output] + int32(value * code))

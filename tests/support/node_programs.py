@@ -23,7 +23,8 @@ const attempt = (call) => {
 const jobs = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const dates = (cell) => (cell && cell.date ? new Date(cell.date) : cell);
 const results = [];
-for (const { path, rows, cells } of jobs) {
+for (const { path, rows: given, cells } of jobs) {
+  const rows = given.map((row) => row.map((number) => number ?? NaN)); // JSON has no NaN
   const model = await import(pathToFileURL(path));
   const result = { features: model.features, classes: model.classes };
   for (const name of ["predict", "scores", "probabilities"]) {
@@ -46,7 +47,7 @@ def run_modules(folder, jobs):
     Answers are lists with {"value": ...} or {"error": message} for each row.
     """
     jobs = [
-        {"path": str(path), "rows": [list(map(float, row)) for row in rows], "cells": cells}
+        {"path": str(path), "rows": [list(map(_json, row)) for row in rows], "cells": cells}
         for path, rows, cells in jobs
     ]
     (folder / "run.mjs").write_text(_RUNNER, "utf-8")
@@ -55,6 +56,10 @@ def run_modules(folder, jobs):
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
+
+
+def _json(number):
+    return None if number != number else float(number)
 
 
 def values(answers):

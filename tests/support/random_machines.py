@@ -204,7 +204,30 @@ SHAPES = {
         "is_asinh": True,
         "intercept": np.float16,
     },
+    "medians": {"missing": "median", "map": "columns", "n_steps": 3},
+    "medians, projected": {"missing": "median", "map": "columns and projection"},
+    "medians of blocks": {"missing": "median", "block": 2},
+    "present features": {"missing": "distance", "map": "number"},
+    "present features of everything": {
+        "missing": "distance",
+        "kernel": "rational_quadratic",
+        "width": "per_center",
+        "map": "columns",
+        "n_entries": 2,
+        "n_steps": 8,
+        "is_asinh": True,
+    },
 }
+
+
+def with_missing(machine, X, seed=0):
+    """Rows with a third of the numbers missing, and all of one row, where a machine takes that."""
+    if machine.missing == "error":
+        return X
+    X = np.array(X, dtype=float)
+    X[np.random.default_rng(seed).random(X.shape) < 1 / 3] = np.nan
+    X[len(X) // 3] = np.nan
+    return X
 
 
 def random_compact(rng, n_outputs=3, formats=("int4",), shape=None, points=None, **options):
@@ -245,7 +268,17 @@ def random_compact(rng, n_outputs=3, formats=("int4",), shape=None, points=None,
         is_asinh=options.get("is_asinh", False),
         block=block,
         **_kernel_options(rng, centers, options),
+        **_missing_options(rng, n_features * block**2, options.get("missing")),
     )
+
+
+def _missing_options(rng, n_features, missing):
+    """What becomes of missing features."""
+    if missing is None:
+        return {}
+    if missing == "distance":
+        return {"skips_missing": True}
+    return {"fill": encode(rng.normal(size=n_features), FORMATS["float16"], 1.0)}
 
 
 def _steps(rng, n_features, n_steps):

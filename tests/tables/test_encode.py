@@ -107,6 +107,15 @@ def test_categories_as_numbers():
     assert column.rule == "size: S is 0, M is 1.5, a missing cell is -1, any other text is -2."
 
 
+def test_missing_numbers_may_stay_missing():
+    encoding = ColumnEncoding((NumberColumn("x", 7.0), CategoryColumn("c", ("a",), True)))
+    passing = encoding.passing_missing()
+    table = {"x": [1.0, None], "c": ["a", None]}
+    assert_array_equal(passing.transform(table), [[1.0, 1.0, 0.0], [np.nan, 0.0, 1.0]])
+    assert passing.columns[0].rule == "x: the number, NaN where it is missing."
+    assert passing.columns[1] is encoding.columns[1]
+
+
 def test_missing_cells_of_pandas():
     column = NumberColumn("x", 7.0)
     assert_array_equal(column.encoded(pd.array([1, None], dtype="Int64")), [[1.0], [7.0]])

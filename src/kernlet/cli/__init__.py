@@ -272,6 +272,11 @@ def run_demo(folder: Path) -> None:
 @_columns("--category", "Treat numbers as categories: a,b or repeated.")
 @_columns("--date", "Dates, which become year, month, weekday and hour: a,b or repeated.")
 @_choice(
+    "--missing",
+    ["median", "distance", "auto"],
+    "Missing numbers: replaced by the median, left out of distances, or the better by validation.",
+)
+@_choice(
     "--scale",
     ["auto", "standard", "none"],
     "Standardise columns; auto does so where their ranges differ much.",
@@ -322,7 +327,8 @@ def run_fit(**options: Any) -> None:
     """Train a machine on a table and measure it on held-out rows.
 
     Texts and booleans become one 0/1 feature per category. A missing number is replaced by the
-    median; missing texts are a category. This encoding is saved with the machine.
+    median, unless --missing says otherwise; missing texts are a category. This encoding is saved
+    with the machine.
     """
     if sum(bool(options[name]) for name in ("centers", "max_bytes", "auto", "processor")) > 1:
         raise click.UsageError(

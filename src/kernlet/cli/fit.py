@@ -16,6 +16,7 @@ from sklearn.metrics import get_scorer
 from kernlet.affine import AffineMap, scaler_bytes
 from kernlet.cli.common import check_metric, show_training
 from kernlet.compact.classifier import CompactKernelClassifier
+from kernlet.compact.inputs import present_medians
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.regressor import CompactKernelRegressor
 from kernlet.console import plain_warnings, printable, say
@@ -77,6 +78,8 @@ def run(options: SimpleNamespace) -> None:
             f"--machine {options.machine} takes --centers, the number of rows that may become "
             "centers, but not --regression, --bytes, --auto or --augment."
         )
+    elif options.missing != "median":
+        raise ValueError(f"--missing {options.missing} is for --machine compact.")
     elif options.processor is not None:
         raise ValueError("--processor is for --machine compact, which has tables of few bits.")
     if options.regression and options.balanced:
@@ -129,6 +132,7 @@ def _read(options: SimpleNamespace) -> Prepared:
             scale=options.scale,
             test=options.test,
             seed=options.seed,
+            missing=options.missing,
         )
     # by these kernlet report finds the rows that the machine has not seen
     data.summary["data"] |= {"file": path.name, "sha256": file_digest(path)}
@@ -247,6 +251,7 @@ def _estimator(options: SimpleNamespace, data: Prepared, limits: DeviceLimits | 
             max_centers=None if limits is None else limits.max_centers,
             effort=options.effort,
             augment=options.augment,
+            missing="error" if options.missing == "median" else options.missing,
             scale=False,  # --scale has done it, or was not to
             scoring=options.metric,
             n_jobs=options.jobs,
@@ -364,9 +369,12 @@ def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace
     if options.svc and data.classes is not None:
         say("training an SVC for comparison")
         X, y = _sample(data.X, data.y, _SVC_ROWS)
+        medians = _present_medians(X)
+        X = _filled(X, medians)
         weight = "balanced" if options.balanced else None
         svc = fit_svc(X, y, class_weight=weight, scoring=options.metric, random_state=options.seed)
         X_test, y_test = _sample(data.X_test, data.y_test, _SVC_TEST_ROWS)
+        X_test = _filled(X_test, medians)
         model.summary["svc"] = measure_svc(svc, X_test, y_test)
         model.summary["svc"]["metric_score"] = scorer_value(options.metric, svc, X_test, y_test)
     return model
@@ -393,6 +401,18 @@ def _sample(X: Any, y: Any, max_rows: int) -> tuple[Any, Any]:
         return X, y
     numbers = np.sort(np.random.RandomState(0).permutation(len(y))[:max_rows])
     return X.take(numbers), y[numbers]
+
+
+def _present_medians(X: Any) -> Any:
+    """Medians of the columns without NaN; None where there is none."""
+    if is_sparse(X) or not np.isnan(X).any():
+        return None
+    return present_medians(X)
+
+
+def _filled(X: Any, medians: Any) -> Any:
+    """Rows for an SVC, which takes no missing numbers."""
+    return X if medians is None else np.where(np.isnan(X), medians.astype(X.dtype), X)
 
 
 def _print_results(model: Model, options: SimpleNamespace) -> None:

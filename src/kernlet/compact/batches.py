@@ -11,7 +11,13 @@ import numpy as np
 
 from kernlet._typing import Array, Floats, Indices
 from kernlet.compact.images import Augmenter, background, image_side
-from kernlet.compact.inputs import Inputs, asinh_inputs, block_inputs, tree_steps
+from kernlet.compact.inputs import (
+    Inputs,
+    asinh_inputs,
+    block_inputs,
+    tree_steps,
+    without_missing,
+)
 from kernlet.compact.network import Loss
 from kernlet.compact.plan import StoragePlan
 from kernlet.compact.scoring import Validation
@@ -33,7 +39,8 @@ class BatchLoader:
     Rows are [u | S] of the ``inputs``: ``n_features`` numbers and ``n_steps`` indicators, together
     ``n_columns``. ``targets`` are class numbers where ``table`` holds the targets of each class,
     otherwise the targets themselves. Rows beyond ``CACHED_BYTES`` are converted at each use.
-    ``augment`` is "shift" or "affine", for rows that are square images.
+    ``augment`` is "shift" or "affine", for rows that are square images. With ``has_missing``, some
+    numbers of X are NaN; they are NaN in the mapped rows too, unless the inputs fill them.
     """
 
     def __init__(
@@ -46,8 +53,10 @@ class BatchLoader:
         inputs: Inputs | None = None,
         device: Device = NUMPY,
         augment: str | None = None,
+        has_missing: bool = False,
     ) -> None:
         self.device, self.augment = device, augment
+        self._X_has_missing = has_missing
         if augment is not None:
             image_side(X.shape[1])  # refuses rows that are not square images
         self.n_rows = X.shape[0]
@@ -65,6 +74,7 @@ class BatchLoader:
 
     def _set_inputs(self, inputs: Inputs) -> None:
         self.inputs, self.n_steps = inputs, inputs.n_steps
+        self.has_missing = self._X_has_missing and inputs.fill is None
         n_rows, n_given = self._X.shape
         self.n_features = n_given // inputs.block**2
         self.n_columns = self.n_features + self.n_steps
@@ -98,14 +108,15 @@ class BatchLoader:
         return loader
 
     def for_plan(self, plan: StoragePlan, train: Indices) -> BatchLoader:
-        """The loader with the inputs of a plan: its ``is_asinh``, ``n_steps`` and ``block``.
+        """The loader with the inputs of a plan: its curve, ``block`` and treatment of NaN.
 
-        Their constants come from the rows ``train`` alone.
+        Their constants come from the rows ``train`` alone, medians from all rows.
         """
-        kind = (plan.is_asinh, plan.n_steps, plan.block)
+        kind = (plan.is_asinh, plan.n_steps, plan.block, plan.missing == "median")
         if kind == self.inputs.kind:
             return self
-        key = (*kind, hash(train.tobytes()))
+        depends = plan.is_asinh or plan.n_steps or plan.block > 1
+        key = (*kind, hash(train.tobytes()) if depends else 0)
         if key not in self._derived:
             derived = copy(self)
             derived._set_inputs(self._inputs_of(*kind, train))
@@ -121,21 +132,29 @@ class BatchLoader:
         """Bytes of shift and scale of such inputs, whatever rows they are made from."""
         if (is_asinh, block) == (self._given_inputs.is_asinh, self._given_inputs.block):
             return self._given_inputs.scaling_bytes
-        return self._inputs_of(is_asinh, 0, block, np.arange(self._X.shape[0])).scaling_bytes
+        fill, everything = self._given_inputs.fill, np.arange(self._X.shape[0])
+        return self._inputs_of(is_asinh, 0, block, fill is not None, everything).scaling_bytes
 
-    def _inputs_of(self, is_asinh: bool, n_steps: int, block: int, train: Indices) -> Inputs:
+    def _inputs_of(
+        self, is_asinh: bool, n_steps: int, block: int, has_fill: bool, train: Indices
+    ) -> Inputs:
         """Inputs with the constants of a sample of rows."""
         weights = to_numpy(self._weights).astype(np.float64)
         sample = self._sample(train, weights)
         rows, inputs = as_dense(self._X[sample]), self._given_inputs
+        fill = inputs.fill if has_fill else None
+        if inputs.fill is not fill:
+            inputs = replace(inputs, fill=fill)
         if block > 1:
-            inputs = block_inputs(rows, weights[sample], block)
+            filled = rows if fill is None else np.where(np.isnan(rows), fill.decoded(), rows)
+            inputs = replace(block_inputs(filled, weights[sample], block), fill=fill)
         elif is_asinh:
             everything = self._sample(np.arange(len(weights)), weights)
-            inputs = asinh_inputs(rows, as_dense(self._X[everything]))
+            inputs = replace(asinh_inputs(rows, as_dense(self._X[everything])), fill=fill)
         if n_steps:
             targets = to_numpy(self._targets)[sample]
-            steps = tree_steps(inputs(rows), targets, weights[sample], n_steps)
+            mapped = without_missing(inputs(rows))
+            steps = tree_steps(mapped, targets, weights[sample], n_steps)
             inputs = replace(inputs, steps=steps)
         return inputs
 

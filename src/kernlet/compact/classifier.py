@@ -112,6 +112,14 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         ``max_bytes`` and at least 2,000 rows of at least 14 x 14 pixels.
     augment : {"shift", "affine"} or None, default=None
         Train square images with random shifts, or with small rotations and scalings too.
+    missing : {"error", "median", "distance", "auto"}, default="error"
+        What becomes of missing values (NaN) in dense rows. "median" stores the median of each
+        column (2 or 4 bytes) and fills it in. "distance" leaves missing features out: a squared
+        distance is the sum over the present features, times the number of features over that of
+        the present ones; nothing is stored, but there can be no projection and no block means. A
+        row without any present feature then counts as one of the features' shifts (their means,
+        where ``scale`` standardises them). "auto" chooses between the two by validation, and is
+        "error" where no training row has a missing value.
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
     smoothing : float or "auto", default="auto"
         Label smoothing, with cross-entropy. "auto" is 0.1 for fewer than 2,000 rows, else 0.03;
@@ -249,6 +257,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         n_steps: Any = "auto",
         block_means: Any = "auto",
         augment: str | None = None,
+        missing: str = "error",
         loss: str = "cross_entropy",
         smoothing: Any = "auto",
         noise: float = 0.1,
@@ -282,6 +291,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self.n_steps = n_steps
         self.block_means = block_means
         self.augment = augment
+        self.missing = missing
         self.loss = loss
         self.smoothing = smoothing
         self.noise = noise
@@ -471,7 +481,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self._check_shape(training.X.shape[1], training.n_outputs)
         initial = self._initial_model(None, training.X.shape[1])
         assert not isinstance(initial, QuantizedExpansion)  # of which a stream continues
-        batches = self._batches(training, self._inputs(training, initial))
+        inputs, _ = self._inputs(training, initial)
+        batches = self._batches(training, inputs)
         space = self._space(Trainer(training, batches, initial, config, stream.seed), initial)
         plan = self._stream_plan(space, initial)
         return stream.started(plan, training, batches, initial, config, random)

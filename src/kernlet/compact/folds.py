@@ -94,7 +94,7 @@ def stacks_of(
 
 def _shape(plan: StoragePlan) -> Any:
     """What the plans of a stack have in common."""
-    inputs = (plan.is_asinh, plan.n_steps, plan.block)
+    inputs = (plan.is_asinh, plan.n_steps, plan.block, plan.missing)
     return plan.kernel, plan.rank, plan.width, tuple(plan.levels.items()), inputs
 
 
@@ -261,12 +261,12 @@ def _stacked(networks: Sequence[Sequence[KernelNetwork]]) -> tuple[KernelNetwork
             network = replace(network, mask=np.ones_like(network.weights))
         for field in fields(network):
             array = getattr(network, field.name)
-            if array is None:
+            if array is None or field.name == "skips_missing":
                 continue
             if field.name not in stacked:
                 stacked[field.name] = np.zeros((*shape, *_largest(networks, field.name)), "f4")
             stacked[field.name][(*place, *map(slice, array.shape))] = array
-    return KernelNetwork(**stacked), sizes
+    return KernelNetwork(**stacked, skips_missing=networks[0][0].skips_missing), sizes
 
 
 def _largest(networks: Sequence[Sequence[KernelNetwork]], name: str) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernlet import sampling
 from kernlet._typing import Floats, Indices
 from kernlet.compact.batches import BatchLoader, TrainingSet
-from kernlet.compact.inputs import Inputs
+from kernlet.compact.inputs import Inputs, without_missing
 from kernlet.compact.network import KernelNetwork, Pinball, step_matrix
 from kernlet.compact.plan import StoragePlan
 from kernlet.compact.scoring import weighted_quantile
@@ -256,7 +256,7 @@ def _residual_quantiles(
     return np.array([weighted_quantile(residuals, level, sample.weights) for level in levels])
 
 
-def _initial_kernel(plan: StoragePlan, n_centers: int, gamma: float) -> dict[str, Floats]:
+def _initial_kernel(plan: StoragePlan, n_centers: int, gamma: float) -> dict[str, Any]:
     """The parameters of the kernel of a plan."""
     kernel = {"log_gamma": np.full(n_centers if plan.has_widths else 1, np.log(gamma))}
     if plan.kernel == "rational_quadratic":
@@ -321,7 +321,8 @@ def initialise(
         if isinstance(model, InitialPoints):
             points = batches.inputs(model.points)[:, : batches.n_features]
         network = initial_network(sample, plan, random, noise, points)
-    return in_shape(network, plan, batches.inputs, batches.n_features)
+    network = in_shape(network, plan, batches.inputs, batches.n_features)
+    return replace(network, skips_missing=batches.has_missing)
 
 
 def in_shape(
@@ -348,7 +349,7 @@ def _given_network(
     if isinstance(model, QuantizedExpansion):
         return KernelNetwork.from_expansion(model)
     inputs = batches.inputs
-    is_plain = plan.kernel == "rbf" and plan.rank is None and inputs.kind == (False, 0, 1)
+    is_plain = plan.kernel == "rbf" and plan.rank is None and inputs.kind[:3] == (False, 0, 1)
     # Behind a scale per column, the kernel of the user's expansion has another shape.
     is_plain = is_plain and np.ndim(as_numbers(inputs.scale)) == 0
     if model.expansion is None or not is_plain or plan.n_centers != len(model.points):
@@ -363,6 +364,7 @@ def _draw_sample(
     numbers = sample_rows(len(training.train), batches.n_features, n_centers, random)
     rows = training.train[numbers]
     X = to_numpy(batches.rows(batches.as_indices(rows)))[:, : batches.n_features]
+    X = without_missing(X) if batches.has_missing else X
     targets = training.targets[rows]
     weights = training.weights[rows]
     if training.initial_table is None:

@@ -15,7 +15,7 @@ from kernlet._typing import Array, Floats, Indices
 from kernlet.affine import ColumnRanges, are_far_apart, are_unlike
 from kernlet.compact.images import block_means
 from kernlet.devices import Device
-from kernlet.kernels.gram import canonical_csr, row_slices
+from kernlet.kernels.gram import as_dense, canonical_csr, row_slices
 from kernlet.quantization import (
     PackedArray,
     QuantizedExpansion,
@@ -64,7 +64,8 @@ class Inputs:
 
     ``shift`` and ``scale`` are numbers, or packed arrays with one number per feature. With
     ``is_asinh``, u is the asinh of that; with ``block``, x are the means of block x block pixels of
-    a square image, which have one shift and one scale.
+    a square image, which have one shift and one scale. ``fill`` replaces missing numbers (NaN) in
+    x; without it they are NaN in u, and exceed no threshold.
     """
 
     shift: float | PackedArray = 0.0
@@ -72,6 +73,7 @@ class Inputs:
     is_asinh: bool = False
     steps: Steps | None = None
     block: int = 1
+    fill: PackedArray | None = None
 
     def __post_init__(self) -> None:
         # Pooling is folded into the matrix behind shift and scale: nothing may come between.
@@ -86,7 +88,8 @@ class Inputs:
         if steps is not None:
             thresholds = np.clip(steps.thresholds, -_LARGEST_THRESHOLD, _LARGEST_THRESHOLD)
             steps = Steps(steps.features.astype(np.intp), thresholds.astype(np.float16))
-        return cls(expansion.shift, expansion.scale, expansion.is_asinh, steps, expansion.block)
+        scaling = (expansion.shift, expansion.scale)
+        return cls(*scaling, expansion.is_asinh, steps, expansion.block, expansion.fill)
 
     @property
     def n_steps(self) -> int:
@@ -99,14 +102,21 @@ class Inputs:
         return scaling_bytes(self.shift, self.scale)
 
     @property
-    def kind(self) -> tuple[bool, int, int]:
-        """What a plan says of inputs: is_asinh, n_steps and block."""
-        return (self.is_asinh, self.n_steps, self.block)
+    def fill_bytes(self) -> int:
+        """Bytes of what replaces missing numbers."""
+        return 0 if self.fill is None else self.fill.nbytes
+
+    @property
+    def kind(self) -> tuple[bool, int, int, bool]:
+        """What a plan says of inputs: is_asinh, n_steps, block and whether there is a fill."""
+        return (self.is_asinh, self.n_steps, self.block, self.fill is not None)
 
     def map(self, rows: Floats) -> Floats:
         """U of dense rows; always a copy."""
         if rows.dtype == np.float16:
             rows = rows.astype(np.float32)
+        if self.fill is not None:
+            rows = np.where(np.isnan(rows), self.fill.decoded().astype(rows.dtype), rows)
         if self.block > 1:
             rows = block_means(rows, self.block)
         # Subtracted in the precision of the data: in float32 a large mean would cancel.
@@ -178,15 +188,22 @@ def _without_zeros(shift: Floats, scale: Floats) -> Floats:
 
 
 def mean_and_deviation(
-    X: Any, weights: Floats | None = None, largest: float | None = None
+    X: Any,
+    weights: Floats | None = None,
+    largest: float | None = None,
+    *,
+    has_missing: bool = False,
 ) -> tuple[float, float]:
     """The mean and the standard deviation of all numbers in X; a deviation of 0 becomes 1.
 
-    ``largest`` is the largest absolute number, where it is known.
+    ``largest`` is the largest absolute number, where it is known. Where X ``has_missing`` numbers,
+    they are left out.
     """
     X = canonical_csr(X)
     n_rows, n_features = X.shape
     shares = np.full(n_rows, 1 / n_rows) if weights is None else weights / weights.sum()
+    if has_missing:
+        return _mean_and_deviation_of_present(X, shares, largest or 1.0)
     slices = list(row_slices(n_rows, 8 * n_features))
     # Numbers are divided by the largest, so that their squares neither overflow nor underflow.
     if largest is None:
@@ -203,6 +220,20 @@ def mean_and_deviation(
     return largest * mean, largest * float(np.sqrt(square))
 
 
+def _mean_and_deviation_of_present(X: Any, shares: Floats, unit: float) -> tuple[float, float]:
+    """The same of the numbers that are not NaN, in units of the largest."""
+    slices = list(row_slices(X.shape[0], 8 * X.shape[1]))
+    total = mean = square = 0.0
+    for rows in slices:
+        total += float(shares[rows] @ (~np.isnan(X[rows])).sum(axis=1))
+        mean += float(shares[rows] @ np.nansum(X[rows] / unit, axis=1, dtype=np.float64))
+    mean /= total
+    for rows in slices:
+        deviations = np.nan_to_num(X[rows] / unit - mean)
+        square += float(shares[rows] @ np.einsum("ij,ij->i", deviations, deviations)) / total
+    return unit * mean, unit * float(np.sqrt(square)) if square >= 1e-24 else 1.0
+
+
 def _squares_about(block: Any, unit: float, mean: float) -> Floats:
     """Sums over each row of (x / unit - mean)^2, without cancellation."""
     if not sparse.issparse(block):
@@ -217,6 +248,37 @@ def _squares_about(block: Any, unit: float, mean: float) -> Floats:
     return of_stored + (block.shape[1] - n_stored) * mean**2
 
 
+# -- Missing numbers -------------------------------------------------------------------------
+
+_MEDIAN_NUMBERS = 2**24  # rows times features from which medians come at most
+
+
+def column_medians(X: Any, scale: float | PackedArray) -> PackedArray:
+    """The median of the numbers present in each column, in float16 where that is exact enough.
+
+    Of more than 16 million numbers, that of evenly spaced rows.
+    """
+    n_rows, n_features = X.shape
+    n_read = min(n_rows, max(1, _MEDIAN_NUMBERS // n_features))
+    chosen = slice(None) if n_read == n_rows else np.linspace(0, n_rows - 1, n_read).astype(np.intp)
+    medians = present_medians(as_dense(X[chosen]))
+    return encode_columns(medians, np.broadcast_to(as_numbers(scale), n_features))[0]
+
+
+def present_medians(rows: Floats) -> Floats:
+    """The median of the numbers of each column that are not NaN; 0 where all are."""
+    columns = [column[~np.isnan(column)] for column in rows.T]
+    return np.array([float(np.median(c)) if len(c) else 0.0 for c in columns])
+
+
+def without_missing(rows: Floats) -> Floats:
+    """Rows with the medians of their columns in place of NaN."""
+    is_missing = np.isnan(rows)
+    if not is_missing.any():
+        return rows
+    return np.where(is_missing, present_medians(rows).astype(rows.dtype), rows)
+
+
 # -- Constants of the asinh map --------------------------------------------------------------
 
 
@@ -226,6 +288,11 @@ def asinh_columns(rows: Floats) -> tuple[Floats, Floats]:
     The deviation where that is 0. A column of two values becomes 0 and 1 behind the asinh.
     """
     rows = rows.astype(np.float64, copy=False)
+    if np.isnan(rows).any():  # each column without its missing numbers
+        columns = [column[~np.isnan(column)] for column in rows.T]
+        pairs = [asinh_columns(c[:, None] if len(c) else np.zeros((1, 1))) for c in columns]
+        shift, scale = (np.concatenate(values) for values in zip(*pairs, strict=True))
+        return shift, scale
     low, high = rows.min(axis=0), rows.max(axis=0)
     q10, shift, q90 = np.quantile(rows, (0.1, 0.5, 0.9), axis=0)
     scale = (q90 - q10) / _QUANTILE_RANGE

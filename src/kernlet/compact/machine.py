@@ -32,8 +32,21 @@ from kernlet.compact.folds import (
 )
 from kernlet.compact.images import are_images, image_side
 from kernlet.compact.initialise import InitialModel, InitialPoints
-from kernlet.compact.inputs import FLOAT32_RANGE, Inputs, column_scaling, mean_and_deviation
-from kernlet.compact.path import KERNELS, CompactPathDisplay, PathPoint, pack_path, unpack_path
+from kernlet.compact.inputs import (
+    FLOAT32_RANGE,
+    Inputs,
+    column_medians,
+    column_scaling,
+    mean_and_deviation,
+)
+from kernlet.compact.path import (
+    KERNELS,
+    MISSING,
+    CompactPathDisplay,
+    PathPoint,
+    pack_path,
+    unpack_path,
+)
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
@@ -47,6 +60,7 @@ from kernlet.compact.search import (
     choose_by_folds,
     choose_held_out,
     choose_size,
+    choose_treatment,
     most_fold_fits,
     point_of,
 )
@@ -102,6 +116,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         "n_steps": [StrOptions({"auto"}), Interval(Integral, 0, 1000, closed="both")],
         "block_means": [StrOptions({"auto"}), "boolean"],
         "augment": [StrOptions({"shift", "affine"}), None],
+        "missing": [StrOptions({*MISSING, "auto"})],
         "effort": [StrOptions(set(EFFORTS))],
         # Larger numbers overflow in float32, and no training needs them.
         "noise": [Interval(Real, 0, 1e6, closed="both")],
@@ -122,8 +137,14 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
     }
     classes_per_center: Any = None
     smoothing: Any = None
+    missing: str = "error"
     _rates: ClassVar[dict[str, float]] = RATES
     _intercept_bytes: ClassVar[int] = 2
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "error"
+        return tags
 
     @property
     def n_centers_(self) -> int:
@@ -198,14 +219,16 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _trainer(self, training: TrainingSet, initial: InitialModel | None) -> Trainer:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        inputs, has_missing = self._inputs(training, initial)
         batches = BatchLoader(
             training.X,
             training.targets,
             training.weights / training.weights.mean(),
             table=training.target_table,
-            inputs=self._inputs(training, initial),
+            inputs=inputs,
             device=find_device(self.device),
             augment=self.augment,
+            has_missing=has_missing,
         )
         config = self._config(len(training.train), initial)
         return Trainer(training, batches, initial, config, seed)
@@ -228,21 +251,56 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         config = self._config(len(train), trainer.model)
         return replace(trainer, training=training, config=config)
 
-    def _inputs(self, training: TrainingSet, initial: InitialModel | None) -> Inputs:
-        """Means and deviations of the columns, or one of all inputs; rounded as they are stored."""
-        ranges = ColumnRanges.of(training.X)
+    def _inputs(self, training: TrainingSet, initial: InitialModel | None) -> tuple[Inputs, bool]:
+        """How rows are scaled, and whether some of their numbers are missing.
+
+        Means and deviations of the columns, or one of all inputs; rounded as they are stored.
+        """
+        ranges = ColumnRanges.of(training.X, skip_missing=self.missing != "error")
+        if ranges.has_missing:
+            self._check_missing(ranges, initial)
         if not np.isfinite([ranges.low, ranges.high]).all():
             raise ValueError("Input X contains NaN or infinity.")
         require_float32(max(ranges.largest, 1.0), "go up to")
         self._warn_unresolved(ranges)
         if isinstance(initial, QuantizedExpansion):  # which carries its own
-            return Inputs.of(initial)
+            return Inputs.of(initial), ranges.has_missing
+        inputs = self._scaling(training, initial, ranges)
+        if self.missing == "median" or (self.missing == "auto" and ranges.has_missing):
+            inputs = replace(inputs, fill=column_medians(training.X, inputs.scale))
+        return inputs, ranges.has_missing
+
+    def _check_missing(self, ranges: ColumnRanges, initial: InitialModel | None) -> None:
+        """Refuse missing values where they cannot be treated."""
+        empty = np.flatnonzero(ranges.low > ranges.high)
+        if len(empty):
+            names = getattr(self, "feature_names_in_", range(len(ranges.low)))
+            raise ValueError(
+                f"Column {names[empty[0]]!r} of X has no number, only NaN: leave it out."
+            )
+        if self.augment is not None:
+            raise ValueError(
+                f"X contains NaN, and augment={self.augment!r} takes images without missing "
+                "pixels: leave augment out, or fill them in."
+            )
+        if isinstance(initial, QuantizedExpansion) and initial.missing == "error":
+            raise ValueError(
+                "X contains NaN, but the machine to start from takes no missing values: start "
+                "afresh, or fill them in."
+            )
+
+    def _scaling(
+        self, training: TrainingSet, initial: InitialPoints | None, ranges: ColumnRanges
+    ) -> Inputs:
+        """The inputs that standardise the columns, or all numbers together."""
         is_auto, is_refined = self.scale == "auto", initial is not None and initial.expansion
         if self.scale and not (is_auto and is_refined):
             scaling = column_scaling(training.X, ranges, training.weights, always=not is_auto)
             if scaling is not None:
                 return Inputs(*scaling)
-        mean, deviation = mean_and_deviation(training.X, training.weights, ranges.largest)
+        mean, deviation = mean_and_deviation(
+            training.X, training.weights, ranges.largest, has_missing=ranges.has_missing
+        )
         require_float32(deviation, "have a deviation of")
         return Inputs(float(np.float32(mean)), float(np.float32(deviation)))
 
@@ -287,6 +345,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             if initial is None:
                 n_centers = min(n_centers, len(trainer.training.train))
             candidate = space.candidate(replace(space.plain, n_centers=n_centers))
+            if space.missing == "auto" and len(trainer.training.held_out):
+                return self._search_treatment(trainer, space, candidate, progress, monitor)
             reason = "n_centers was given" if initial is None else "the size to start from"
             return self._train_one(trainer, candidate, progress, monitor, reason)
         if self.validation_fraction is None:
@@ -308,10 +368,20 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         batches = trainer.batches
         block: Any = 2 if self.block_means is True else 1
         scaling = batches.scaling_bytes_of(False, block)
-        plan = replace(self._plan(trainer.training), scaling_bytes=scaling)
+        missing = self._treatment(batches)
+        plan = replace(
+            self._plan(trainer.training),
+            scaling_bytes=scaling,
+            missing="median" if missing == "auto" else missing,
+            fill_bytes=batches.inputs.fill_bytes,
+        )
+        projection = self.projection
+        if missing == "distance" and projection == "auto":
+            projection = None
         # Shapes are chosen within a budget, on held-out rows; else "auto" is the plain machine.
         is_open = max_bytes is not None and initial is None and self.validation_fraction is not None
-        if is_open and self.block_means == "auto" and _has_images(batches):
+        may_pool = is_open and self.block_means == "auto" and missing != "distance"
+        if may_pool and _has_images(batches):
             block = "auto"
         given = {
             "kernel": (self.kernel, "rbf"),
@@ -331,16 +401,26 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             max_bytes,
             n_centers,
             self.storage,
-            self.projection,
+            projection,
             **shape,
             block=block,
             smoothing="auto" if is_open and self._may_smooth else None,
             effort=self.effort,
             centers_of_shape=self.max_centers if callable(self.max_centers) else None,
+            missing=missing,
         )
         if is_open and space.is_table:  # for which step maps over an asinh are tried
             space = replace(space, asinh_bytes=batches.scaling_bytes_of(True, 1))
         return space
+
+    def _treatment(self, batches: BatchLoader) -> str:
+        """What becomes of missing values; "auto" where both ways are open, and some are missing."""
+        if self.missing != "auto":
+            return self.missing
+        if batches.inputs.fill is None:
+            return "error"
+        mixes = self.projection not in ("auto", None) or self.block_means is True
+        return "median" if mixes or self.validation_fraction is None else "auto"
 
     @property
     def _may_smooth(self) -> bool:
@@ -368,6 +448,12 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                     "block_means=True has one shift and one scale for all pixels: leave "
                     f"{parameter} out."
                 )
+        if self.missing == "distance" and (has_blocks or self.projection not in ("auto", None)):
+            mixes = "block_means=True" if has_blocks else f"projection={self.projection}"
+            raise ValueError(
+                f'missing="distance" leaves features out of distances, and {mixes} mixes them: '
+                'leave it out, or give missing="median".'
+            )
         n_entries = self.classes_per_center
         if n_entries not in ("auto", None) and n_entries > n_outputs:
             raise ValueError(
@@ -468,6 +554,22 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         with progress.task("search", sequential=False) as search:
             run = self._run_trials(self._few(trainer), SearchWatch(search))
             choice = choose_size(run, space, trainer.training.validation)
+        trial, _, _ = self._train_one(trainer, choice.candidate, progress, monitor)
+        return trial, choice.path, choice.sentence
+
+    def _search_treatment(
+        self,
+        trainer: Trainer,
+        space: Space,
+        candidate: Candidate,
+        progress: Progress,
+        monitor: EpochMonitor,
+    ) -> tuple[Trial, list[PathPoint], str]:
+        """Of a given size, choose what becomes of missing values on held-out rows."""
+        present = replace(candidate, plan=space.over_present(candidate.plan))
+        with progress.task("search", sequential=False) as search:
+            run = self._run_trials(self._few(trainer), SearchWatch(search))
+            choice = choose_treatment(run, [candidate, present], trainer.training.validation)
         trial, _, _ = self._train_one(trainer, choice.candidate, progress, monitor)
         return trial, choice.path, choice.sentence
 
@@ -629,6 +731,7 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             ("n_steps", self.n_steps or "auto", plan.n_steps),
             ("block_means", self.block_means or "auto", plan.block > 1),
             ("projection", self.projection or "auto", plan.rank),
+            ("missing", "auto" if self.missing == "error" else self.missing, plan.missing),
         ):
             if given not in ("auto", has):
                 raise ValueError(

@@ -153,6 +153,10 @@ def column_major(A: Array) -> Array:
 # Beside the products a batch is traversed twice: for the exponential and for E. The rational
 # quadratic kernel has the same product with gamma / alpha in place of gamma.
 #
+# Missing features (NaN in u) that are left out of distances: with m the 0/1 vector of those present
+# and r = d / |m|, the same product has a = r (m h, |m h|^2, m) and
+# c_j = (2 gamma_j z_j, -gamma_j, -gamma_j z_j^2), the squares feature by feature.
+#
 # A box kernel, a product of two logistic functions per feature, was tried and left out: on thyroid
 # 12 of them (8 bits, behind asinh) reached 99.4 % of held-out training rows in 772 bytes, 12
 # Gaussians behind 6 steps 99.6 % in 426 bytes and a fifth of the time; likewise on a checkerboard.
@@ -161,7 +165,7 @@ def column_major(A: Array) -> Array:
 
 _LEAST_VALUE = 1e-26  # of a kernel: smaller ones become subnormal, which are slow
 #: Fields of a network that are not trained.
-_CONSTANTS = ("mask", "step_matrix")
+_CONSTANTS = ("mask", "step_matrix", "skips_missing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +178,8 @@ class KernelNetwork:
     dimensions, of several networks that are computed at once.
 
     Constants: ``step_matrix`` (n_steps, n_features) has a 1 at the feature of each step; ``mask``
-    (n_outputs, n_centers) is 0 where weights are fixed at zero.
+    (n_outputs, n_centers) is 0 where weights are fixed at zero. With ``skips_missing``, features
+    that are NaN are left out of distances, as in :class:`~kernlet.KernelExpansion`.
     """
 
     centers: Array
@@ -187,6 +192,7 @@ class KernelNetwork:
     log_alpha: Array | None = None
     mask: Array | None = None
     step_matrix: Array | None = None
+    skips_missing: bool = False
 
     @classmethod
     def from_expansion(
@@ -210,13 +216,15 @@ class KernelNetwork:
 
     def with_arrays(self, arrays: Arrays) -> KernelNetwork:
         """The network with other parameters."""
-        return KernelNetwork(**arrays, mask=self.mask, step_matrix=self.step_matrix)
+        constants = {name: getattr(self, name) for name in _CONSTANTS}
+        return KernelNetwork(**arrays, **constants)
 
     def map(self, function: Callable[[Array], Array]) -> KernelNetwork:
         """The network with a function applied to each array, such as a move to a device."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        given = {name: array for name, array in named.items() if array is not None}
-        return KernelNetwork(**{name: function(array) for name, array in given.items()})
+        names = [*self.arrays(), "mask", "step_matrix"]
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        mapped = {name: function(array) for name, array in given.items()}
+        return KernelNetwork(**mapped, skips_missing=self.skips_missing)
 
     def outputs(self, X: Array) -> Array:
         """Outputs of shape (..., n_rows, n_outputs)."""
@@ -276,6 +284,8 @@ class KernelNetwork:
     def _input_grad(self, X: Array, features: Array, grad_rows: Array) -> Arrays:
         """Gradients by projection, feature scales and jumps, from that by the projected rows."""
         xp = array_namespace(X)
+        if self.skips_missing:  # whose gradient is 0
+            features = xp.where(xp.isnan(features), xp.zeros_like(features), features)
         grad = {}
         if self.projection is not None:
             grad["projection"] = grad_rows.mT @ features
@@ -294,7 +304,10 @@ class KernelNetwork:
 def _stored_parameters(expansion: QuantizedExpansion) -> dict[str, Any]:
     """What a compact machine has beside centers, weights and intercept."""
     packed = {name: array for name, array in expansion.packed.items() if array is not None}
-    parameters: dict[str, Any] = {"log_gamma": np.log(expansion.gamma)}
+    parameters: dict[str, Any] = {
+        "log_gamma": np.log(expansion.gamma),
+        "skips_missing": expansion.skips_missing,
+    }
     if expansion.alpha is not None:
         parameters["log_alpha"] = np.log(np.array([expansion.alpha], dtype=np.float32))
     if "projection" in packed:
@@ -321,8 +334,19 @@ class _Gaussian:
 
     def __init__(self, network: KernelNetwork, H: Array) -> None:
         self.Z, self.gamma = network.centers, array_namespace(H).exp(network.log_gamma)
-        self.rows, self.centers = augment_rows(H), augment_centers(self.Z, self.gamma)
+        self._augment(network, H)
         self.values = gaussian_matmul(self.rows, self.centers)
+
+    def _augment(self, network: KernelNetwork, H: Array) -> None:
+        """Rows and centers whose inner products are the exponents."""
+        self.present: Array | None = None
+        if not network.skips_missing:
+            self.rows, self.centers = augment_rows(H), augment_centers(self.Z, self.gamma)
+            return
+        self.rows, self.present, self.ratios = _present_rows(H)
+        xp, scaled = array_namespace(H), (2 * self.gamma)[..., None] * self.Z
+        minus_gamma = xp.zeros_like(scaled[..., :1]) - self.gamma[..., None]
+        self.centers = xp.concat([scaled, minus_gamma, -0.5 * scaled * self.Z], axis=-1)
 
     def grad(self, grad_values: Array) -> Arrays:
         """Gradients by centers and log gamma, from that by the kernel values."""
@@ -331,7 +355,8 @@ class _Gaussian:
 
     def _grad_centers(self, grad_augmented: Array) -> Arrays:
         """Gradients by centers and log gamma, from the gradient by the augmented centers."""
-        products, squares = grad_augmented[..., :-2], grad_augmented[..., -1:]
+        n_features = self.Z.shape[-1]
+        products, squares = grad_augmented[..., :n_features], grad_augmented[..., n_features + 1 :]
         grad_centers = products - squares * self.Z
         grad_centers *= 2 * self.gamma[..., None]
         grad_log_gamma = row_products(grad_augmented, self.centers)
@@ -343,10 +368,30 @@ class _Gaussian:
     def grad_rows(self) -> Array:
         """The gradient by h, after the others."""
         # Two products: numpy is slow with parts of short rows.
-        grad_norms = self.values @ self.centers[..., -2:-1]
-        grad_rows = self.values @ self.centers[..., :-2]
-        grad_rows += 2 * grad_norms * self.rows[..., :-2]
+        n_features = self.Z.shape[-1]
+        grad_norms = self.values @ self.centers[..., n_features : n_features + 1]
+        grad_rows = self.values @ self.centers[..., :n_features]
+        if self.present is not None:
+            grad_rows *= self.ratios
+        grad_rows += 2 * grad_norms * self.rows[..., :n_features]
+        if self.present is not None:
+            xp = array_namespace(grad_rows)
+            grad_rows = xp.where(self.present, grad_rows, xp.zeros_like(grad_rows))
         return grad_rows
+
+
+def _present_rows(H: Array) -> tuple[Array, Array, Array]:
+    """Rows r (m h, |m h|^2, m), which features are present, and r = d / |m|."""
+    xp = array_namespace(H)
+    present = ~xp.isnan(H)
+    H = xp.where(present, H, xp.zeros_like(H))
+    # A row without any present feature counts as one of zeros.
+    counted = present | ~xp.any(present, axis=-1, keepdims=True)
+    M = xp.astype(counted, H.dtype)
+    ratios = H.shape[-1] / row_sums(M)[..., None]
+    rows = xp.concat([H, row_products(H, H)[..., None], M], axis=-1)
+    rows *= ratios
+    return rows, present, ratios
 
 
 class _RationalQuadratic(_Gaussian):
@@ -356,7 +401,7 @@ class _RationalQuadratic(_Gaussian):
         xp = array_namespace(H)
         self.alpha = xp.exp(network.log_alpha)
         self.Z, self.gamma = network.centers, xp.exp(network.log_gamma) / self.alpha
-        self.rows, self.centers = augment_rows(H), augment_centers(self.Z, self.gamma)
+        self._augment(network, H)
         self.bases = xp.clip(self.rows @ -self.centers.mT, 0.0, 1e30)
         self.bases += 1
         self.logs = xp.log(self.bases)

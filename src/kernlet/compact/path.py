@@ -17,6 +17,8 @@ from kernlet.quantization import FORMATS
 #: Kernels and widths of compact machines, by number in a packed path.
 KERNELS = ("rbf", "rational_quadratic")
 WIDTHS = ("shared", "per_center", "per_feature")
+#: What may become of missing values, likewise.
+MISSING = ("error", "median", "distance")
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class PathPoint:
         Whether inputs were replaced by their asinh.
     block : int
         Side of the blocks of pixels that were averaged.
+    missing : str
+        What becomes of missing values: "error", "median" or "distance".
     """
 
     n_centers: int
@@ -70,6 +74,7 @@ class PathPoint:
     n_steps: int = 0
     is_asinh: bool = False
     block: int = 1
+    missing: str = "error"
 
 
 # A path of a dozen points would take as many bytes in a pickle as the machine: it is kept as one
@@ -83,11 +88,12 @@ def pack_path(path: Sequence[PathPoint]) -> Floats:
     rows = []
     for point in path:
         n_centers, nbytes, score, error, rank, storage, is_full, *options = astuple(point)
-        noise, smoothing, kernel, width, n_entries, *rest = options
+        noise, smoothing, kernel, width, n_entries, *rest, missing = options
         codes = [formats.index(name) for name in storage]
         codes += [-1] * (3 - len(codes)) + [KERNELS.index(kernel), WIDTHS.index(width)]
         optional = [-1 if each is None else each for each in (rank, smoothing, n_entries)]
         rows.append([n_centers, nbytes, score, error, noise, is_full, *optional, *codes, *rest])
+        rows[-1].append(MISSING.index(missing))
     return np.array(rows, dtype=np.float32)
 
 
@@ -98,7 +104,7 @@ def unpack_path(packed: Floats) -> tuple[PathPoint, ...]:
     for row in packed.tolist():
         score, error, noise = (round(number, _PATH_DIGITS) for number in row[2:5])
         rank, smoothing, n_entries = (None if each == -1 else each for each in row[6:9])
-        kernel, width, n_steps, is_asinh, block = (int(number) for number in row[12:])
+        kernel, width, n_steps, is_asinh, block, *missing = (int(number) for number in row[12:])
         point = PathPoint(
             int(row[0]),
             int(row[1]),
@@ -115,6 +121,7 @@ def unpack_path(packed: Floats) -> tuple[PathPoint, ...]:
             n_steps,
             bool(is_asinh),
             block,
+            MISSING[missing[0]] if missing else "error",  # machines of older pickles have none
         )
         path.append(point)
     return tuple(path)

@@ -49,7 +49,8 @@ class StoragePlan:
     coefficients and projection. ``width`` is "shared", "per_center" (a byte each) or "per_feature"
     (trained scales of the features). ``n_entries`` are the coefficients that a center keeps, None
     for all; ``n_steps`` those of the step map. An intercept takes 2 bytes, or 8 in regression,
-    where targets may lie far from zero; ``scaling_bytes`` are those of shift and scale.
+    where targets may lie far from zero; ``scaling_bytes`` are those of shift and scale. ``missing``
+    is what becomes of NaN: "error", "median" (which takes ``fill_bytes``) or "distance".
     """
 
     n_features: int
@@ -65,8 +66,15 @@ class StoragePlan:
     n_steps: int = 0
     is_asinh: bool = False
     block: int = 1
+    missing: str = "error"
+    fill_bytes: int = 0
 
     def __post_init__(self) -> None:
+        if self.missing == "distance" and (self.rank is not None or self.block > 1):
+            raise ValueError(
+                'missing="distance" leaves features out of distances, which neither a projection '
+                'nor block means allow: give missing="median".'
+            )
         if self.width == "per_feature" and self.is_asinh:
             raise ValueError(
                 'width="per_feature" scales the columns, which an asinh behind them does not '
@@ -97,6 +105,8 @@ class StoragePlan:
             0 if compact.steps is None else len(compact.steps.features),
             compact.is_asinh,
             compact.block,
+            compact.missing,
+            0 if compact.fill is None else compact.fill.nbytes,
         )
 
     @property
@@ -118,7 +128,8 @@ class StoragePlan:
         if self.rank is not None:
             tables += projection.n_bytes(self.rank * self.n_inputs)
         tables += steps_bytes(self.n_steps, self.n_inputs, 4 if self.width == "per_feature" else 2)
-        return tables + self.intercept_bytes * self.n_outputs + self._scaling_bytes
+        fill = self.fill_bytes if self.missing == "median" else 0
+        return tables + self.intercept_bytes * self.n_outputs + self._scaling_bytes + fill
 
     @property
     def _width_bytes(self) -> int:
@@ -174,6 +185,9 @@ class StoragePlan:
             parts.append("asinh of the columns")
         elif self.scaling_bytes > SHIFT_AND_SCALE_BYTES:
             parts.append("standardised columns")
+        if self.missing != "error":
+            filled = "medians for missing values"
+            parts.append(filled if self.missing == "median" else "distances over present features")
         return ", ".join(parts)
 
     def pack(
@@ -183,10 +197,12 @@ class StoragePlan:
         shift: Any,
         scale: Any,
         step_places: tuple[Any, Any] | None = None,
+        fill: PackedArray | None = None,
     ) -> QuantizedExpansion:
         """Store the parameters of a network; ``steps`` are the rounding steps it has learned.
 
-        ``step_places`` are the features and thresholds of the step map.
+        ``step_places`` are the features and thresholds of the step map, ``fill`` what replaces
+        missing numbers.
         """
         arrays = {name: to_numpy(array) for name, array in arrays.items()}
         projection = None
@@ -218,6 +234,8 @@ class StoragePlan:
             steps=packed_steps,
             is_asinh=self.is_asinh,
             block=self.block,
+            fill=fill,
+            skips_missing=self.missing == "distance",
         )
 
     def _packed_kernel(self, arrays: Mapping[str, Any], steps: Mapping[str, float]) -> Any:

@@ -54,6 +54,8 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     n_steps : "auto" or int, default="auto"
     block_means : "auto" or bool, default="auto"
     augment : {"shift", "affine"} or None, default=None
+    missing : {"error", "median", "distance", "auto"}, default="error"
+        What becomes of missing values (NaN): see :class:`CompactKernelClassifier`.
     loss : {"squared_error", "huber", "pinball"}, default="squared_error"
         "huber" is the squared error up to ``delta`` and linear beyond: outliers in y count less.
         "pinball" is that of the quantiles of one target.
@@ -159,6 +161,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         n_steps: Any = "auto",
         block_means: Any = "auto",
         augment: str | None = None,
+        missing: str = "error",
         loss: str = "squared_error",
         delta: float = 1.0,
         quantile: Any = 0.5,
@@ -190,6 +193,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         self.n_steps = n_steps
         self.block_means = block_means
         self.augment = augment
+        self.missing = missing
         self.loss = loss
         self.delta = delta
         self.quantile = quantile

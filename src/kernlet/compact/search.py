@@ -175,6 +175,7 @@ def point_of(candidate: Candidate, score: Quality, is_full: bool) -> PathPoint:
         plan.n_steps,
         plan.is_asinh,
         plan.block,
+        plan.missing,
     )
 
 
@@ -402,6 +403,8 @@ def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:
     largest = min(space.max_centers, _MAX_CENTERS_IN_PATH, max(1, space.n_rows // 2))
     ranks = space.small_ranks
     plans = [replace(space.plain, rank=rank) for rank in ranks[:1] + ranks[1:][-1:]]
+    if space.missing == "auto":
+        plans.append(space.over_present(plans[0]))
     sizes = space.sizes(largest)
     tried: list[Tried] = []
     for start in range(0, len(sizes), 2):
@@ -431,6 +434,17 @@ def choose_size(run: RunTrials, space: Space, validation: Validation) -> Choice:
     by = validation.criterion(with_score=True)
     how = f"of {len(tried)} candidates on {len(chosen.rows):,} held-out rows"
     return _choice(chosen, tried, validation, None, by, how)
+
+
+def choose_treatment(
+    run: RunTrials, candidates: Sequence[Candidate], validation: Validation
+) -> Choice:
+    """The best of machines of one size that treat missing values differently."""
+    tried = _judged(run(candidates, 1.0), validation)
+    chosen, by = _best(tried, 1)[0], validation.criterion(with_score=True)
+    how = f"of {len(tried)} treatments of missing values on {len(chosen.rows):,} held-out rows"
+    max_bytes = chosen.candidate.plan.nbytes  # the size is given: the best, not the smallest
+    return _choice(chosen, tried, validation, max_bytes, by, how)
 
 
 def _judged(trials: list[Trial], validation: Validation) -> list[Tried]:

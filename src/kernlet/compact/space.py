@@ -25,6 +25,7 @@ from kernlet.quantization import FORMATS, index_bits
 #                   per feature or over an asinh map; 8 steps, then 4 and 16
 #   block means     square images of an even side
 #   few classes     coefficients of 2 or 3 classes per center, where that takes fewer bytes
+#   missing values  medians first, then distances over the present features, without a projection
 #   noise           times 0, 1/2, 1, 2 and 4 of the parameter
 #   smoothing       0, 0.03 and 0.1
 # A box kernel, a product of soft windows per feature, was tried and left out: on held-out training
@@ -72,7 +73,8 @@ class Space:
 
     ``n_centers`` is None where it is open; ``max_centers`` follows from rows, points to start
     from and the parameter. ``centers_of_shape`` has the most centers of a plan of its shape.
-    ``asinh_bytes`` are the scaling bytes of an asinh map.
+    ``asinh_bytes`` are the scaling bytes of an asinh map. ``missing`` is "auto" where both medians,
+    which the plan has then, and distances over present features are open.
     """
 
     plan: StoragePlan
@@ -92,6 +94,7 @@ class Space:
     effort: str = "default"
     asinh_bytes: int = 0
     centers_of_shape: Callable[[StoragePlan], int] | None = None
+    missing: str = "error"
 
     @property
     def first_size(self) -> int:
@@ -132,6 +135,10 @@ class Space:
         """The plan with an asinh map in front."""
         scaling = self.asinh_bytes or plan.scaling_bytes
         return replace(plan, is_asinh=True, scaling_bytes=scaling)
+
+    def over_present(self, plan: StoragePlan) -> StoragePlan:
+        """The plan with distances over present features, without what mixes features."""
+        return replace(plan, missing="distance", rank=None, block=1)
 
     def sizes(self, largest: int) -> list[int]:
         """Doubled from the first size up to the largest, without one just below that.
@@ -266,6 +273,8 @@ def small_shapes(space: Space, best: Candidate) -> list[Candidate]:
         shapes.append(replace(best, plan=replace(best.plan, kernel="rational_quadratic")))
     if space.effort == "quick":
         shapes = shapes[:3]
+    if space.missing == "auto" and best.plan.missing == "median":
+        shapes.append(replace(best, plan=space.over_present(best.plan)))
     shapes += _smoothings(space, best) if space.effort != "quick" else []
     return [each for each in shapes if space.fits(each.plan)]
 
@@ -284,6 +293,7 @@ def stages(space: Space) -> list[Stage]:
     """What is tried for many rows, the shape first and then one factor after the other."""
     assert space.max_bytes is not None
     varied = {
+        "missing values": _missing,
         "ranks": _ranks,
         "kernels": _kernels,
         "classes per center": _entries,
@@ -312,7 +322,8 @@ def stages(space: Space) -> list[Stage]:
 def most_trials(space: Space) -> int:
     """The most candidates that the stages can have."""
     most = {"quick": 8, "default": 16, "thorough": 20}[space.effort]
-    return len(first_candidates(space)) + most + (space.centers_of_shape is not None)
+    more = (space.centers_of_shape is not None) + (space.missing == "auto")
+    return len(first_candidates(space)) + most + more
 
 
 def first_candidates(space: Space) -> list[Candidate]:
@@ -417,6 +428,13 @@ def _varied(space: Space, best: Candidate, changes: Iterable[dict[str, Any]]) ->
     return [replace(best, plan=plan) for plan in plans if plan is not None]
 
 
+def _missing(space: Space, best: Candidate) -> list[Candidate]:
+    """Distances over the features that are present, in place of medians."""
+    if space.missing != "auto" or best.plan.missing != "median":
+        return []
+    return _varied(space, best, [{"missing": "distance", "rank": None, "block": 1}])
+
+
 def _kernels(space: Space, best: Candidate) -> list[Candidate]:
     """The rational quadratic kernel, and widths of single centers."""
     kernels = ("rbf", "rational_quadratic") if space.kernel == "auto" else (best.plan.kernel,)
@@ -468,7 +486,7 @@ def _ranks(space: Space, best: Candidate) -> list[Candidate]:
 def with_other_ranks(space: Space, best: Candidate) -> list[Candidate]:
     """The best with each of the ranks; without a projection, with one."""
     plan = best.plan
-    if space.projection != "auto" or plan.n_steps:
+    if space.projection != "auto" or plan.n_steps or plan.missing == "distance":
         return []
     assert space.max_bytes is not None
     changes: dict[str, Any] = {}

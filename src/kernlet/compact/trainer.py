@@ -181,7 +181,13 @@ class Trainer:
         """The plan of an initial network: of fewer centers or steps, where the rows have fewer."""
         scaling = batches.inputs.scaling_bytes
         n_centers = network.centers.shape[-2]
-        return replace(plan, n_centers=n_centers, n_steps=batches.n_steps, scaling_bytes=scaling)
+        return replace(
+            plan,
+            n_centers=n_centers,
+            n_steps=batches.n_steps,
+            scaling_bytes=scaling,
+            fill_bytes=batches.inputs.fill_bytes,
+        )
 
     def config_of(self, noise: Any, epochs: float) -> TrainingConfig:
         """How to train with some noise, for a share of the epochs."""
@@ -224,7 +230,8 @@ class Trainer:
     ) -> QuantizedExpansion:
         """Store a network by a plan."""
         inputs = batches.inputs
-        return plan.pack(network.arrays(), steps, inputs.shift, inputs.scale, inputs.steps)
+        scaling = (inputs.shift, inputs.scale)
+        return plan.pack(network.arrays(), steps, *scaling, inputs.steps, inputs.fill)
 
     def _in_floats(self, plan: StoragePlan, batches: BatchLoader) -> Any:
         """How networks in the middle of training are stored and scored."""
@@ -284,7 +291,9 @@ class Trainer:
     ) -> Floats:
         """Outputs of the stored machine for the held-out rows."""
         if plan.width != "per_feature":
-            network = KernelNetwork.from_expansion(expansion).map(batches.device.send)
+            network = KernelNetwork.from_expansion(expansion)
+            network = replace(network, skips_missing=batches.has_missing)
+            network = network.map(batches.device.send)
             return self._held_out_outputs(network, batches)
         # Scales of features are folded into those of the inputs: its rows are not ours.
         X, held_out = self.training.X, self.training.held_out

@@ -330,6 +330,11 @@ class _Compressed(MetaEstimatorMixin, BaseEstimator):
     ) -> tuple[Model, Compression]:
         """A fitted machine with few centers, and a record of what was done."""
         (X, y, sample_weight), data = given, None
+        if original.missing == "distance":
+            raise ValueError(
+                "The machine leaves missing features out of its distances, and compress computes "
+                "with all features: train a smaller one with max_bytes instead."
+            )
         if self._kind == "novelty" and (y is not None or self.scoring is not None):
             raise ValueError(
                 "A novelty detector is made small by its own labels, not by given ones: leave out "

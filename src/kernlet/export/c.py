@@ -19,7 +19,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.atomic import atomic_writes
 from kernlet.expansion import KernelExpansion
 from kernlet.export.c_integer import integer_code
-from kernlet.export.c_interface import Interface, render
+from kernlet.export.c_interface import Interface, c_cell, render
 from kernlet.export.c_names import (
     c_file_names,
     is_standard_header,
@@ -33,10 +33,11 @@ from kernlet.export.rounding import (
     clear_rows,
     compare,
     require_close,
+    rows_as_float32,
     same_classes,
 )
 from kernlet.export.toolchain import TARGETS
-from kernlet.kernels.base import as_float32, c_float
+from kernlet.kernels.base import c_float
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
@@ -291,7 +292,7 @@ def require_float32(rounded: Model, tables: Tables, rows: Floats) -> tuple[Float
     fewest, most = _CHECKED_ROWS
     work = math.prod(tables.packed["centers"].shape)
     n_rows = min(most, max(fewest, _CHECKED_DIFFERENCES // max(1, work)))
-    sample = as_float32(rows[:: -(-len(rows) // n_rows)], "A feature of")
+    sample = rows_as_float32(rows[:: -(-len(rows) // n_rows)])
     sample = sample[clear_of_thresholds(rounded, sample)]
     exact = rounded.outputs(sample.astype(np.float64))
     outputs, sizes = tables.outputs(sample)
@@ -418,6 +419,13 @@ class _FloatCode(Interface):
     @property
     def about_numbers(self) -> str:
         """What NaN, infinities and large features give."""
+        if self.missing == "median":
+            return "A feature that is NaN is missing: the median of the training replaces it."
+        if self.missing == "distance":
+            return (
+                "A feature that is NaN is missing, and is left out of distances, which are "
+                "rescaled. Compilers that assume that there is no NaN (-ffast-math) break this."
+            )
         text = "A feature that is NaN makes every score NaN"
         if self.model.classes is not None:
             outputs = np.full((1, self.expansion.n_outputs), np.nan)
@@ -503,7 +511,7 @@ class _FloatCode(Interface):
             chosen = clear if len(clear) else chosen
         spaced = np.linspace(0, len(chosen) - 1, min(_TEST_ROWS, len(chosen)))
         rows = self.sample[chosen[spaced.astype(np.intp)]]
-        return {"rows": [", ".join(map(c_float, row)) for row in rows], **self.expected(rows)}
+        return {"rows": [", ".join(map(c_cell, row)) for row in rows], **self.expected(rows)}
 
     def expected(self, rows: Floats) -> dict[str, Any]:
         """Scores and classes of rows of features, as constants."""

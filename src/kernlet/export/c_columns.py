@@ -125,6 +125,9 @@ def _number_column(column: Any, field: str, start: int, meaning: str) -> RawColu
     if not isinstance(column, NumberColumn):
         lines = [f"features[{start}] = {is_missing} ? 1.0f : 0.0f;"]
         rules = (_rule(column, "NAN", np.ones(1)),)
+    elif column.passes_missing:
+        lines = [f"features[{start}] = {value};"]
+        rules = ("NAN stays NAN",)
     elif column.fill is None:
         lines = [f"features[{start}] = {value};", f"refused |= {is_missing};"]
         rules = (_rule(column, "NAN", None),)

@@ -12,9 +12,10 @@ import numpy as np
 from kernlet._typing import Floats
 from kernlet.export.c_interface import Interface
 from kernlet.export.integer_module import IntegerModule
+from kernlet.export.rounding import rows_as_float32
 from kernlet.integer.arithmetic import LOGARITHMS, POWERS
 from kernlet.integer.machine import Bound, IntegerMachine, Probabilities
-from kernlet.kernels.base import as_float32, c_float
+from kernlet.kernels.base import c_float
 from kernlet.model.model import Model
 from kernlet.quantization import encode
 
@@ -42,7 +43,7 @@ def integer_code(model: Model, storage: str, X: Any, y: Any, **options: Any) -> 
         rounded=module.rounded,
         tables=module.tables,
         rounding=module.rounding,
-        sample=as_float32(module.rows),
+        sample=rows_as_float32(module.rows),
         X=X,
         module=module,
         **options,
@@ -149,9 +150,10 @@ class IntegerCode(Interface):
             text = f"Inputs are (feature - offset) / scale, rounded to 16 bits, by {helper}"
             text += f", or by {self.name}_from_counts" if machine.counts is not None else ""
             text += f". Offset and scale: {self._scales()}."
+        nan = f"{self.macro}_MISSING_INPUT" if machine.takes_missing else "the least input"
         return (
             f"{text} The range of the rows that the machine was exported with fits; features far "
-            "outside are clamped, unlike in floating point, and NaN is the least input."
+            f"outside are clamped, unlike in floating point, and NaN is {nan}."
         )
 
     def _scales(self) -> str:
@@ -236,6 +238,8 @@ class IntegerCode(Interface):
                 ("int16_t", "thresholds", machine.steps.thresholds),
                 ("int16_t", "jumps", machine.steps.jumps),
             ]
+        if machine.fill is not None:
+            found.append(("int16_t", "fill", machine.fill))
         if self.module.uses_exp:
             found.append(("uint16_t", "powers", POWERS))
         if self.module.uses_log:

@@ -107,8 +107,15 @@ class Interface:
 
     @property
     def example_row(self) -> list[str]:
-        """Features of the example."""
-        return [c_float(number) for number in self.sample[0]]
+        """Features of the example: the first row without a missing one, or else zeros for these."""
+        is_missing = np.isnan(self.sample)
+        row = self.sample[int(is_missing.any(axis=1).argmin())]
+        return [c_float(number) for number in np.nan_to_num(row)]
+
+    @property
+    def missing(self) -> str:
+        """What a missing feature is: "error", "median" or "distance"."""
+        return self.model.missing
 
     @property
     def table_bytes(self) -> int:
@@ -231,7 +238,7 @@ class Interface:
         predicted = self.expected(features[clear]) if len(clear) else {"scores": [], "classes": ""}
         return {
             "cells": [", ".join(cells[row]) for row in order],
-            "features": [", ".join(map(c_float, row)) for row in features[order]],
+            "features": [", ".join(map(c_cell, row)) for row in features[order]],
             **predicted,
         }
 
@@ -303,6 +310,11 @@ class Interface:
     def _table(self, name: str) -> str:
         """The name of a table."""
         return f"{self.name}_table_{name}"
+
+
+def c_cell(number: Any) -> str:
+    """A feature as a constant of C; NAN, of <math.h>, where it is missing."""
+    return "NAN" if np.isnan(number) else c_float(number)
 
 
 def c_entries(array: PackedArray) -> list[str]:

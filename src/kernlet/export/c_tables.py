@@ -78,6 +78,8 @@ class Tables:
     log_unit : float
         What is added to the packed logarithms of gamma.
     block : int
+    skips_missing : bool
+        Whether features that are NaN are left out of distances.
     """
 
     kernel: Kernel
@@ -89,6 +91,7 @@ class Tables:
     unit: float = 1.0
     log_unit: float = 0.0
     block: int = 1
+    skips_missing: bool = False
 
     @property
     def is_asinh(self) -> bool:
@@ -113,7 +116,7 @@ class Tables:
     def mapped(self, rows: Floats) -> Floats:
         """Features as the kernel takes them, in float32, operation by operation as in the code."""
         if self.map is not None:
-            scale = self.map.scale
+            rows, scale = self.map.filled(rows), self.map.scale
             if self.divides:
                 scale = np.float32(self.factor) / _codes(self.packed["scale"])
             rows = (rows - self.map.shift) * scale
@@ -139,9 +142,20 @@ class Tables:
         intercept, step = self.packed["intercept"].decoded(), np.float32(self.packed["coef"].step)
         with np.errstate(all="ignore"):
             mapped = self.mapped(rows)
-            values = np.stack([_kernel_values(self.kernel, u, centers) for u in mapped])
+            values = np.stack([self._kernel_values(u, centers) for u in mapped])
             sizes = np.abs(values) @ np.abs(step * coef) + np.abs(intercept)
             return step * (values @ coef) + intercept, sizes  # the step is multiplied at the end
+
+    def _kernel_values(self, u: Floats, centers: Floats) -> Floats:
+        """k(u, z) for every center z; with ``skips_missing``, over the features present."""
+        is_missing = np.isnan(u)
+        if not self.skips_missing or not is_missing.any():
+            return _kernel_values(self.kernel, u, centers)
+        if is_missing.all():
+            return _kernel_values(self.kernel, np.zeros_like(u), centers)
+        ratio = np.sqrt(np.float32(len(u)) / np.float32((~is_missing).sum()))
+        differences = ratio * (centers - u)[:, ~is_missing]
+        return _kernel_values(self.kernel, np.zeros_like(differences[0]), differences)
 
     def outputs_of_centers(self) -> NDArray[Any] | None:
         """The output of each coefficient, where a center has only some."""
@@ -208,10 +222,14 @@ def pack(model: Model, storage: str) -> tuple[Model, Tables]:
             means = block_means(packed.get("projection", packed["centers"]).shape[1], block)
             matrix = means if matrix is None else matrix @ means
         shift, scale = map.shift.astype(np.float32), map.scale.astype(np.float32)
-        map = replace(map, shift=shift, scale=scale, matrix=matrix)
+        fill = None if map.fill is None else map.fill.astype(np.float32)
+        map = replace(map, shift=shift, scale=scale, matrix=matrix, fill=fill)
+    skips = model.missing == "distance"
+    if skips and map is None:  # features are copied, to be counted
+        map = AffineMap(np.zeros(1, np.float32), np.ones(1, np.float32))
     centers, intercept = packed["centers"].decoded(), packed["intercept"].decoded()
-    rounded = KernelExpansion(kernel, centers, coef, intercept, map)
-    tables = Tables(kernel, packed, integers, map, block=block)
+    rounded = KernelExpansion(kernel, centers, coef, intercept, map, skips)
+    tables = Tables(kernel, packed, integers, map, block=block, skips_missing=skips)
     tables = _in_steps_of_the_centers(_with_front(tables, model, is_stored))
     return replace(model, expansion=rounded, scaler=None), _with_more_tables(tables)
 
@@ -267,6 +285,8 @@ def _frame(model: Model, storage: str) -> tuple[AffineMap | None, Floats, Kernel
     map, kernel = model.input_map, model.expansion.kernel
     centers = dense_points(dense_centers(model.expansion.centers))
     is_last = map is not None and (map.matrix is not None or isinstance(map, CurvedMap))
+    # A fill value comes before the map, and a row without any feature counts as zeros behind it.
+    is_last = is_last or model.missing != "error"
     if not kernel.is_translation_invariant or is_last:
         return map, centers, kernel
     if storage == "float32":
@@ -297,6 +317,8 @@ def _with_front(tables: Tables, model: Model, is_stored: bool) -> Tables:
         if len(values) > 1:
             packed[name] = encode(values, FORMATS["float32"])
     own = model.expansion if is_stored and model.scaler is None else None
+    if map.fill is not None:
+        packed["fill"] = getattr(own, "fill", None) or encode(map.fill, FORMATS["float32"])
     shift, scale = (getattr(own, name, None) for name in ("shift", "scale"))
     if isinstance(shift, PackedArray):
         packed["shift"] = shift

@@ -230,6 +230,8 @@ def _describe_encoding(encoding: ColumnEncoding) -> list[dict[str, Any]]:
 
 def _describe_column(column: Any) -> dict[str, Any]:
     if isinstance(column, NumberColumn):
+        if column.passes_missing:
+            return {"number": column.name, "fill": None, "passes_missing": True}
         return {"number": column.name, "fill": _float(column.fill)}
     if isinstance(column, DateColumn):
         parts, fills = list(column.parts), [float(fill) for fill in column.fills]
@@ -404,6 +406,9 @@ def _model(fields: dict[str, Any], tensors: Tensors) -> Model:
     model = Model(**fields)
     if not expansion.n_outputs or not expansion.centers.shape[1]:
         raise ModelFileError("has a machine without outputs, or without features.")
+    passes = [getattr(c, "passes_missing", False) for c in getattr(encoding, "columns", ())]
+    if any(passes) and model.missing == "error":
+        raise ModelFileError("passes missing cells on to a machine that takes none.")
     n_features, names = model.n_features, model.feature_names
     if names is not None and len(names) != n_features:
         raise ModelFileError(f"has {len(names)} feature names for {n_features} features.")

@@ -150,6 +150,8 @@ def _parts(tables: Tables, n_features: int) -> Parts:
         unit=tables.unit,
         block=tables.block,
         log_widths=None if log_widths is None else (log_widths.codes(), float(log_widths.step)),
+        fill=None if map is None or map.fill is None else map.fill.astype(np.float64),
+        skips_missing=tables.skips_missing,
     )
 
 

@@ -252,6 +252,8 @@ class _Code:
             is_packed = isinstance(stored, PackedArray)  # what features are divided by, in float32
             scale = f"{_table(stored)}.map((s) => Math.fround(1 / s))" if is_packed else ""
             tables[f"{name}Scale"] = scale or _table(map.scale)
+        if map.fill is not None:
+            tables[f"{name}Fill"] = _table(getattr(own, "fill", None) or map.fill)
         packed = getattr(own, "packed", {})
         matrix = packed.get("projection") if packed else map.matrix
         if matrix is not None:
@@ -378,7 +380,8 @@ class _Code:
 def _column(column: Any) -> dict[str, Any]:
     """A column of a table as a JSON value."""
     if isinstance(column, NumberColumn):
-        return {"kind": "number", "fill": column.fill}
+        passes = {"passes": True} if column.passes_missing else {}
+        return {"kind": "number", "fill": column.fill, **passes}
     if isinstance(column, DateColumn):
         parts = [list(DATE_PARTS).index(part) for part in column.parts]
         return {"kind": "date", "order": column.order, "parts": parts, "fills": column.fills}

@@ -49,6 +49,8 @@ def describe_expansion(expansion: Any, tensors: dict[str, Any]) -> dict[str, Any
         tensors[f"kernel.{name}"] = kernel.pop(name)
     front = describe_map("front", expansion.input_map, tensors)
     machine = {"kernel": kernel, "front": front}
+    if expansion.skips_missing:
+        machine["skips_missing"] = True
     if isinstance(expansion.input_map, CurvedMap):
         machine["curve"] = _describe_curve(expansion.input_map, tensors)
     centers = expansion.centers
@@ -73,6 +75,10 @@ def _describe_packed(expansion: QuantizedExpansion, tensors: dict[str, Any]) -> 
         "block": int(expansion.block),
         "n_outputs": None,
     }
+    if expansion.skips_missing:
+        machine["skips_missing"] = True
+    if expansion.fill is not None:
+        packed["fill"] = expansion.fill
     for name, value in (("shift", expansion.shift), ("scale", expansion.scale)):
         (packed if isinstance(value, PackedArray) else machine)[name] = value
     if isinstance(packed["coef"], SparsePackedArray):
@@ -100,6 +106,8 @@ def describe_map(name: str, map: AffineMap | None, tensors: dict[str, Any]) -> b
     tensors[f"{name}.shift"], tensors[f"{name}.scale"] = map.shift, map.scale
     if map.matrix is not None:
         tensors[f"{name}.matrix"] = map.matrix
+    if map.fill is not None:
+        tensors[f"{name}.fill"] = map.fill
     return True
 
 
@@ -152,7 +160,9 @@ class Tensors:
     def affine_map(self, name: str) -> AffineMap:
         """Shift, scale and possibly a matrix."""
         matrix = self.floats(f"{name}.matrix", 2) if f"{name}.matrix" in self.names else None
-        return AffineMap(self.floats(f"{name}.shift", 1), self.floats(f"{name}.scale", 1), matrix)
+        fill = self.floats(f"{name}.fill", 1) if f"{name}.fill" in self.names else None
+        shift, scale = (self.floats(f"{name}.{part}", 1) for part in ("shift", "scale"))
+        return AffineMap(shift, scale, matrix, fill=fill)
 
     def require_room(self, n_bytes: int, what: str) -> None:
         """Refuse what a small file would make large in memory."""
@@ -179,7 +189,8 @@ def _plain(fields: dict[str, Any], tensors: Tensors) -> KernelExpansion:
     if fields["curve"] is not None:
         input_map = _curved(input_map, fields["curve"], centers.shape[1], tensors)
     coef, intercept = tensors.floats("coef", 2), tensors.floats("intercept", 1)
-    return KernelExpansion(kernel, centers, coef, intercept, input_map)
+    skips = bool(fields["skips_missing"])
+    return KernelExpansion(kernel, centers, coef, intercept, input_map, skips)
 
 
 def _curved(map: AffineMap | None, curve: dict[str, Any], rank: int, tensors: Tensors) -> CurvedMap:
@@ -192,7 +203,8 @@ def _curved(map: AffineMap | None, curve: dict[str, Any], rank: int, tensors: Te
         width = rank if map.matrix is None else map.matrix.shape[1]
         _require_steps(features, len(thresholds), len(jumps), width)
         steps = StepMap(features.astype(np.intp), thresholds, jumps)
-    return CurvedMap(map.shift, map.scale, map.matrix, curve["is_asinh"], steps)
+    shape = (map.matrix, curve["is_asinh"], steps)
+    return CurvedMap(map.shift, map.scale, *shape, fill=map.fill)
 
 
 def _kernel(values: dict[str, Any], tensors: Tensors) -> Kernel:
@@ -255,6 +267,7 @@ def _quantized(fields: dict[str, Any], tensors: Tensors) -> QuantizedExpansion:
         steps=steps,
         is_asinh=bool(fields["is_asinh"]),
         block=block,
+        skips_missing=bool(fields["skips_missing"]),
         **{name: fields[name] for name in ("shift", "scale") if name in fields},
         **packed,
     )

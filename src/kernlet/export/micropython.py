@@ -101,6 +101,8 @@ class _MicroPython(IntegerModule):
             if name in self.tables.packed:
                 format = self.tables.packed[name].format
                 settings[name] = [int(format.bits), format.n_levels]
+        if machine.takes_missing:
+            settings["missing"] = "distance" if machine.skips_missing else "median"
         if machine.outputs is not None:
             settings["output_bits"] = self.tables.integers["outputs"].bits
         if model.encoding is not None:
@@ -123,6 +125,8 @@ class _MicroPython(IntegerModule):
             arrays["log_gamma"] = packed["log_gamma"].data
         elif machine.base is None:
             arrays["widths"] = machine.widths.astype(np.uint16)
+        if machine.fill is not None:
+            arrays["fill"] = machine.fill.astype(np.int16)
         if machine.steps is not None:
             arrays["step_features"] = machine.steps.features.astype(np.uint16)
             arrays["thresholds"] = machine.steps.thresholds.astype(np.int16)
@@ -158,7 +162,8 @@ def _cells(column: Any) -> list[dict[str, Any]]:
         pairs = zip(column.features, column.fills, strict=True)
         return [{"name": name, "fill": fill} for name, fill in pairs]
     if isinstance(column, NumberColumn):
-        return [{"name": column.name, "fill": column.fill}]
+        passes = {"passes": True} if column.passes_missing else {}
+        return [{"name": column.name, "fill": column.fill, **passes}]
     if not column.categories:  # whether a number is missing
         return [{"name": column.name}]
     index = dict(column.index)

@@ -18,6 +18,7 @@ from kernlet.export.rounding import (
     feature_rows,
     likely_rows,
     require_close,
+    rows_as_float32,
     same_classes,
 )
 from kernlet.extras import missing
@@ -211,7 +212,7 @@ def check_graph(proto: Any, model: Model, X: Any = None) -> float:
     """Run a graph and compare it with the model; the largest error of a score."""
     runtime = require("onnxruntime")
     rows = likely_rows(model) if X is None else feature_rows(model, X)[:_CHECKED_ROWS]
-    rows = as_float32(rows, "A feature of")
+    rows = rows_as_float32(rows)
     rows = rows[clear_of_thresholds(model, rows)]
     providers = ["CPUExecutionProvider"]
     session = runtime.InferenceSession(proto.SerializeToString(), providers=providers)
@@ -262,6 +263,12 @@ def add_outputs(graph: Graph, model: Model, x: str) -> str:
     if not isinstance(expansion.input_map, CurvedMap):  # which may stand behind any matrix
         maps = [model.input_map]
     centers = dense_points(dense_centers(expansion.centers))
+    if model.missing == "distance":
+        for map in maps:
+            x = _add_map(graph, x, map, expansion.n_features)
+        values = _add_present_values(graph, x, expansion.kernel, centers)
+        coef, intercept = graph.floats(expansion.coef.T), graph.floats(expansion.intercept)
+        return graph.node("Gemm", values, coef, intercept)
     if expansion.kernel.is_translation_invariant:
         last, mean = maps.pop(), centers.mean(axis=0)
         if isinstance(last, CurvedMap) or (last is not None and last.matrix is not None):
@@ -279,6 +286,8 @@ def add_outputs(graph: Graph, model: Model, x: str) -> str:
 def _add_map(graph: Graph, x: str, map: AffineMap | None, n_features: int) -> str:
     if map is None:
         return x
+    if map.fill is not None:
+        x = graph.node("Where", graph.node("IsNaN", x), graph.floats(map.fill), x)
     x = graph.node("Sub", x, graph.floats(map.shift))
     if not (map.scale == 1).all():
         x = graph.node("Mul", x, graph.floats(map.scale))
@@ -286,6 +295,28 @@ def _add_map(graph: Graph, x: str, map: AffineMap | None, n_features: int) -> st
         x = graph.node("Asinh", x) if map.is_asinh else x
         x = x if map.steps is None else _add_steps(graph, x, map.steps, n_features)
     return x if map.matrix is None else graph.node("MatMul", x, graph.floats(map.matrix.T))
+
+
+def _add_present_values(graph: Graph, x: str, kernel: Any, centers: Floats) -> str:
+    """Kernel values by d / |m| (|m x|^2 - 2 (m x).z + m.z^2), m being 1 where x is not NaN.
+
+    A row without any present feature counts as one of zeros.
+    """
+    columns, n_features = graph.integers([1]), centers.shape[1]
+    is_missing = graph.node("IsNaN", x)
+    present = graph.node("Cast", graph.node("Not", is_missing), to=graph.types.FLOAT)
+    n_present = graph.node("ReduceSum", present, columns, keepdims=1)
+    has_none = graph.node("Less", n_present, graph.scalar(0.5))
+    mask = graph.node("Add", present, graph.node("Cast", has_none, to=graph.types.FLOAT))
+    n_counted = graph.node("ReduceSum", mask, columns, keepdims=1)
+    x = graph.node("Where", is_missing, graph.scalar(0.0), x)
+    norms = graph.node("ReduceSum", graph.node("Mul", x, x), columns, keepdims=1)
+    products = graph.node("MatMul", x, graph.floats(-2 * centers.T))
+    squares = graph.node("MatMul", mask, graph.floats((centers**2).T))
+    distances = graph.node("Add", graph.node("Add", products, squares), norms)
+    ratios = graph.node("Div", graph.scalar(float(n_features)), n_counted)
+    distances = graph.node("Relu", graph.node("Mul", distances, ratios))
+    return str(kernel.onnx_of_distances(graph, distances))
 
 
 def _add_steps(graph: Graph, x: str, steps: StepMap, n_features: int) -> str:

@@ -100,6 +100,7 @@ class LoadedPredictor(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.model.encoding is None
+        tags.input_tags.allow_nan = self.model.missing != "error"
         tags.requires_fit = False
         return tags
 

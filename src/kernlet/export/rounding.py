@@ -78,7 +78,7 @@ def compare(model: Model, rounded: Model, X: Any = None, y: Any = None) -> tuple
     The rounded one gets the rows in float32, as exported code does.
     """
     rows = likely_rows(model) if X is None else feature_rows(model, X)[:_LARGEST_COMPARISON]
-    in_float32 = as_float32(rows, "A feature of").astype(np.float64)
+    in_float32 = rows_as_float32(rows).astype(np.float64)
     before, after = model.outputs(rows), rounded.outputs(in_float32)
     agreement: float | None = None
     accuracies: tuple[float | None, ...] = (None, None)
@@ -158,7 +158,7 @@ def clear_of_thresholds(model: Model, rows: Floats) -> Indices:
         return np.arange(len(rows))
     steps = map.steps
     curved = replace(map, matrix=None, steps=None)(model.scaled(rows.astype(np.float64)))
-    distances = np.abs(curved[:, steps.features] - steps.thresholds)
+    distances = np.nan_to_num(np.abs(curved[:, steps.features] - steps.thresholds), nan=np.inf)
     sizes = np.maximum(1.0, np.abs(steps.thresholds))
     clear = np.flatnonzero((distances > _CLEAR_OF_A_STEP * sizes).all(axis=1))
     return clear if len(clear) else np.arange(len(rows))
@@ -171,9 +171,18 @@ def feature_rows(model: Model, X: Any) -> Floats:
         raise ValueError(
             f"X has shape {rows.shape}; rows of {model.n_features} features are expected."
         )
-    if not np.isfinite(rows).all():
-        raise ValueError("X holds NaN or infinity.")
+    is_valid = np.isfinite(rows)
+    if not (is_valid if model.missing == "error" else is_valid | np.isnan(rows)).all():
+        raise ValueError(f"X holds {'NaN or ' * (model.missing == 'error')}infinity.")
     return rows
+
+
+def rows_as_float32(rows: Floats) -> Floats:
+    """Rows of features in float32, in which missing ones stay NaN."""
+    is_missing = np.isnan(rows)
+    numbers = as_float32(np.where(is_missing, 0.0, rows), "A feature of")
+    numbers[is_missing] = np.nan
+    return numbers
 
 
 def has_cells(model: Model, X: Any) -> bool:
@@ -197,7 +206,12 @@ def likely_rows(model: Model, n_rows: int = 200) -> Floats:
     picked = centers[random.randint(len(centers), size=n_rows)]
     points = picked + 0.1 * centers.std() * random.normal(size=picked.shape)
     points[: len(centers)] = picked[: len(centers)]
-    return before(model.scaler, before(model.expansion.input_map, points))
+    rows = before(model.scaler, before(model.expansion.input_map, points))
+    if model.missing != "error" and len(rows) > 3:
+        # of every second row one feature of three is missing; of a row in the middle, all
+        rows[1::2][random.uniform(size=rows[1::2].shape) < 1 / 3] = np.nan
+        rows[len(rows) // 2] = np.nan
+    return rows
 
 
 def before(map: AffineMap | None, points: Floats) -> Floats:

@@ -82,6 +82,9 @@ class _Rust(IntegerModule):
         if machine.log_widths is None and len(machine.widths) > 1:
             tables.append(_Table("WIDTHS", "Widths of centers.", "u16", _numbers(machine.widths)))
         tables.append(_Table("INTERCEPT", "Intercepts.", "i32", _numbers(machine.intercept)))
+        if machine.fill is not None:
+            about = "What replaces the inputs of missing features."
+            tables.append(_Table("FILL", about, "i16", _numbers(machine.fill)))
         return [*tables, *self._front(), *self._functions()]
 
     def _packed(self, name: str, key: str) -> _Table:
@@ -128,7 +131,7 @@ class _Rust(IntegerModule):
     @property
     def table_bytes(self) -> int:
         """Bytes of all tables that a prediction from inputs needs."""
-        sizes = {"u8": 1, "u16": 2, "i32": 4, "(u16, i16, i16)": 6}
+        sizes = {"u8": 1, "u16": 2, "i16": 2, "i32": 4, "(u16, i16, i16)": 6}
         return sum(len(table.entries) * sizes.get(table.type, 0) for table in self.arrays)
 
     def uses_reader(self, name: str) -> bool:

@@ -128,7 +128,8 @@ def _column(value: Any, path: str) -> Any:
             raise corrupt(f"{path} has no parts, one twice, or other numbers than parts")
         return column
     if "number" in _object(value, path):
-        return NumberColumn(*record(number=TEXT, fill=_optional(_number()))(value, path).values())
+        name, fill, passes = _NUMBER(value, path).values()
+        return NumberColumn(name, fill, bool(passes))
     if "ordinal" in value:
         return _ordinal_column(_ORDINAL(value, path), path)
     fields = _CATEGORY(value, path)
@@ -178,6 +179,11 @@ _DATE = record(
     parts=list_of(_choice(*DATE_PARTS)),
     fills=list_of(_number()),
 )
+_NUMBER = record(
+    number=TEXT,
+    fill=_optional(_number()),
+    passes_missing=_optional(_flag),  # to a machine that takes missing features
+)
 _CATEGORY = record(
     category=TEXT,
     values=list_of(TEXT),
@@ -206,6 +212,7 @@ _TABLES = record(
     scale=_optional(_packed_array(1)),
     log_gamma=_optional(_packed_array(1)),
     jumps=_optional(_packed_array(1)),
+    fill=_optional(_packed_array(1)),
 )
 # Files of format 1 have none of these.
 _SHAPE = record(
@@ -213,12 +220,14 @@ _SHAPE = record(
     is_asinh=_optional(_flag),
     block=_optional(integer(1, _MAX_BLOCK)),
     n_outputs=_optional(integer(1, 2**31 - 1)),
+    skips_missing=_optional(_flag),
 )
 _EXPANSION = record(
     kernel=_object,
     front=_flag,
     n_features=_optional(integer(1, 2**31 - 1)),
     curve=_optional(record(is_asinh=_flag, has_steps=_flag)),
+    skips_missing=_optional(_flag),
 )
 MODEL = record(
     kind=_choice(*get_args(Kind)),

@@ -19,14 +19,19 @@ from kernlet._typing import Floats
 from kernlet.atomic import atomic_writes
 from kernlet.export.c import CSource, to_c
 from kernlet.export.c_columns import RawColumn, raw_columns, raw_rows, struct_fields
-from kernlet.export.c_interface import environment
+from kernlet.export.c_interface import c_cell, environment
 from kernlet.export.c_names import c_comment, file_identifier, plain_name
 from kernlet.export.javascript import javascript
 from kernlet.export.micropython import micropython
-from kernlet.export.rounding import clear_rows, feature_rows, has_cells, likely_rows
+from kernlet.export.rounding import (
+    clear_rows,
+    feature_rows,
+    has_cells,
+    likely_rows,
+    rows_as_float32,
+)
 from kernlet.export.rust import rust
 from kernlet.integer.machine import bound_lines
-from kernlet.kernels.base import as_float32, c_float
 from kernlet.model.describe import kind_in_words
 from kernlet.model.model import Model, as_model
 
@@ -287,7 +292,7 @@ class _Contents:
     @property
     def row(self) -> list[str]:
         """The row of the example as constants."""
-        return [c_float(value) for value in self.features[0]]
+        return [c_cell(value) for value in self.features[0]]
 
     @property
     def row_cells(self) -> list[tuple[str, str]]:
@@ -299,15 +304,17 @@ class _Contents:
     @property
     def features(self) -> Floats:
         """The row of the example in float32."""
-        return as_float32(self.rows)[[self._number]]
+        return rows_as_float32(self.rows)[[self._number]]
 
     @cached_property
     def _number(self) -> int:
-        """The first row whose class no rounding changes, of those to choose from."""
-        if not self.has_classes:
-            return 0
-        clear = clear_rows(self.model, self._outputs(as_float32(self.rows)), 2 * self.tolerance)
-        return int(clear[0]) if len(clear) else 0
+        """The first row whose class no rounding changes, if possible without a missing feature."""
+        clear = np.arange(len(self.rows))
+        if self.has_classes:
+            outputs = self._outputs(rows_as_float32(self.rows))
+            clear = clear_rows(self.model, outputs, 2 * self.tolerance)
+        complete = clear[~np.isnan(self.rows[clear]).any(axis=1)]
+        return int(next(iter((*complete[:1], *clear[:1], 0))))
 
     def _outputs(self, rows: Floats) -> Floats:
         return self.model.outputs(rows.astype(np.float64))
@@ -389,7 +396,7 @@ def _c_package(
     rows = (likely_rows(model) if X is None else feature_rows(model, X))[:_EXAMPLE_ROWS]
     cells: list[tuple[str, ...]] = []
     if model.encoding is not None and (X is None or has_cells(model, X)):
-        cells, rows = raw_rows(model.encoding, name, X, as_float32(rows))
+        cells, rows = raw_rows(model.encoding, name, X, rows_as_float32(rows))
     contents = _Contents(name, model, source, texts[f"{name}.h"], rows, cells)
     files: Files = {f"src/{path}": text for path, text in texts.items()}
     folder = f"packages/{target}/"

@@ -12,6 +12,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.affine import StepMap
 from kernlet.integer.arithmetic import INT16, Integers, Rescale
 from kernlet.integer.machine import (
+    MISSING_INPUT,
     Asinh,
     Bound,
     Counts,
@@ -76,9 +77,13 @@ class Parts:
     unit: float = 1.0
     block: int = 1
     log_widths: tuple[Any, float] | None = None  # codes and step of the logarithms of gamma
+    fill: Floats | None = None  # what replaces missing features
+    skips_missing: bool = False  # whether they are left out of distances
 
     def scaled(self, rows: Floats) -> Floats:
         """Scaled features, before an asinh."""
+        if self.fill is not None:
+            rows = np.where(np.isnan(rows), self.fill, rows)
         rows = (rows - self.shift) * self.scale
         if self.block > 1:
             side = math.isqrt(rows.shape[1]) // self.block
@@ -122,7 +127,7 @@ def build(parts: Parts, rows: Any, n_sums: int = 1) -> IntegerMachine:
     ValueError
         Where no choice of scales fits in 32 bits, or the kernel has no form in integers.
     """
-    rows = np.asarray(rows, dtype=np.float64)
+    rows = _present(np.asarray(rows, dtype=np.float64))
     parts = _in_units_of_the_width(parts)
     kernel = _kernel_of_distances(parts, rows)
     kernel = _kernel_of_products(parts, rows) if kernel is None else kernel
@@ -130,7 +135,7 @@ def build(parts: Parts, rows: Any, n_sums: int = 1) -> IntegerMachine:
     bounds = (*front.pop("bounds"), *kernel.pop("bounds"))
     scores, more = _scores(parts, kernel, n_sums)
     del kernel["per_unit"], kernel["largest_value"], kernel["value_unit"]
-    return IntegerMachine(
+    machine = IntegerMachine(
         n_features=parts.n_features,
         block=parts.block,
         centers=parts.centers.astype(np.int64),
@@ -140,7 +145,22 @@ def build(parts: Parts, rows: Any, n_sums: int = 1) -> IntegerMachine:
         **front,
         **kernel,
         **scores,
+        skips_missing=parts.skips_missing,
     )
+    if parts.fill is None:
+        return machine
+    # of features in the units of the inputs, which a missing one cannot be
+    fill = machine.quantized(parts.fill[None])[0]
+    return replace(machine, fill=np.maximum(fill, MISSING_INPUT + 1))
+
+
+def _present(rows: Floats) -> Floats:
+    """Rows with the least number of each column in place of NaN, which has the same range."""
+    is_missing = np.isnan(rows)
+    if not is_missing.any():
+        return rows
+    least = np.fmin.reduce(rows, axis=0)
+    return np.where(is_missing, np.nan_to_num(least), rows)
 
 
 def _in_units_of_the_width(parts: Parts) -> Parts:
@@ -249,6 +269,8 @@ def _resolution(
                 continue
             reaches = limit + (sizes << f)
             largest = int((reaches**power).sum(axis=1).max())
+            if parts.skips_missing:  # the largest feature may be the only one present
+                largest = reaches.shape[1] * int(reaches.max()) ** power
             if largest <= _UINT32:
                 return f, limit, largest
     raise ValueError(

@@ -41,7 +41,13 @@ from kernlet.integer.arithmetic import (
 # into the constants of the next stage; only these are rounded, to 16 bits. The largest f that
 # leaves D below 2^32 is what accuracy needs most.
 
+# Missing features have the input -32768. A fill value replaces it or, where missing features are
+# left out of distances, D is the sum over the n features present, times rank / n, rounded down; of
+# a row without any, all U are 0.
+
 _MANY = 1 << 22  # differences that are formed at once
+#: The input of a missing feature, where a machine takes them; others are larger then.
+MISSING_INPUT = -32768
 
 
 class Bound(NamedTuple):
@@ -195,6 +201,10 @@ class IntegerMachine:
     score_step : float
         What scores are multiplied by to have those of the machine.
     bounds : tuple of Bound
+    fill : ndarray of shape (n_features,) or None
+        The inputs that replace those of missing features.
+    skips_missing : bool
+        Whether missing features are left out of distances.
     """
 
     n_features: int
@@ -228,6 +238,18 @@ class IntegerMachine:
     intercept: Integers
     score_step: float
     bounds: tuple[Bound, ...]
+    fill: Integers | None = None
+    skips_missing: bool = False
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether an input of -32768 is a missing feature."""
+        return self.fill is not None or self.skips_missing
+
+    @property
+    def least_input(self) -> int:
+        """The least input of a feature that is not missing."""
+        return MISSING_INPUT + int(self.takes_missing)
 
     @property
     def n_outputs(self) -> int:
@@ -236,29 +258,43 @@ class IntegerMachine:
 
     def quantized(self, X: Any) -> Integers:
         """Inputs from rows of features, in float32 as the code does it; NaN is the least input."""
-        rows = np.asarray(X).astype(np.float32)
+        rows, least = np.asarray(X).astype(np.float32), self.least_input
         with np.errstate(over="ignore", invalid="ignore"):
             q = (rows - self.offset) * (np.float32(1) / self.scale)
-            q = np.where(q > -32768, np.minimum(q, np.float32(INT16)), np.float32(-32768))
-            return np.trunc(q + np.where(q < 0, np.float32(-0.5), np.float32(0.5))).astype(np.int64)
+            q = np.where(q > least, np.minimum(q, np.float32(INT16)), np.float32(least))
+            q = np.trunc(q + np.where(q < 0, np.float32(-0.5), np.float32(0.5))).astype(np.int64)
+        return np.where(np.isnan(rows), MISSING_INPUT, q)
 
     def counted(self, counts: Any) -> Integers:
         """Inputs from rows of whole numbers that fit in 16 bits."""
         rows = np.asarray(counts).astype(np.int64)
-        return rows if self.counts is None else self.counts(rows)
+        if self.counts is None:
+            return rows
+        inputs = np.maximum(self.counts(rows), self.least_input)
+        return (
+            np.where(rows == MISSING_INPUT, MISSING_INPUT, inputs) if self.takes_missing else inputs
+        )
 
     def scores(self, inputs: Any) -> Integers:
         """Scores of rows of inputs, of shape (n_samples, n_outputs)."""
-        U = self.mapped(np.asarray(inputs).astype(np.int64))
+        inputs = np.asarray(inputs).astype(np.int64)
+        U, present = self.mapped(inputs), None
+        if self.skips_missing:
+            present = inputs != MISSING_INPUT
+            present |= ~present.any(axis=1, keepdims=True)
+            U = np.where(inputs != MISSING_INPUT, U, 0)
         scores = np.empty((len(U), self.n_outputs), dtype=np.int64)
         n_rows = max(1, _MANY // max(1, self.centers.size))
         for start in range(0, len(U), n_rows):
-            values = self.kernel_values(U[start : start + n_rows])
-            scores[start : start + n_rows] = values @ self.dense_coef() + self.intercept
+            block = slice(start, start + n_rows)
+            values = self.kernel_values(U[block], None if present is None else present[block])
+            scores[block] = values @ self.dense_coef() + self.intercept
         return scores
 
     def curved(self, q: Integers) -> Integers:
         """Scaled features, behind an asinh."""
+        if self.fill is not None:
+            q = np.where(q == MISSING_INPUT, self.fill, q)
         if self.block > 1:
             q = np.clip(_block_sums(q, self.block), -32768, INT16)
         v = q if self.front is None else self.front(q)
@@ -273,14 +309,18 @@ class IntegerMachine:
             w = self.rescale(w @ self.projection.T)
         return np.clip(w, -self.limit, self.limit)
 
-    def kernel_values(self, U: Integers) -> Integers:
-        """Kernel values of mapped rows and all centers."""
+    def kernel_values(self, U: Integers, present: Any = None) -> Integers:
+        """Kernel values of mapped rows and all centers, over the features that are present."""
         if self.kernel in ("rbf", "laplacian", "rational_quadratic"):
             differences = U[:, None, :] - (self.centers << self.center_shift)
+            if present is not None:
+                differences *= present[:, None, :]
             if self.kernel == "laplacian":
                 distances = np.abs(differences).sum(axis=2)
             else:
                 distances = np.square(differences).sum(axis=2)
+            if present is not None:
+                distances = distances * U.shape[1] // present.sum(axis=1)[:, None]
             t = mul16(distances << self.distance_shift, self.widths)
             if self.rational is not None:
                 bits, shift, multiplier = self.rational

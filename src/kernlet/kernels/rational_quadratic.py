@@ -176,6 +176,14 @@ class RationalQuadratic(Kernel):
         base = graph.node("Add", graph.node("Relu", ratios), graph.scalar(1.0))
         return str(graph.node("Pow", base, graph.scalar(-self.alpha)))
 
+    def onnx_of_distances(self, graph: Any, distances: str) -> str:
+        """The same of squared distances that are not negative."""
+        if self.alpha > _GAUSSIAN_ALPHA:
+            return RBF(self.gamma).onnx_of_distances(graph, distances)
+        ratio = graph.floats(np.atleast_1d(self.gamma).astype(float) / self.alpha)
+        base = graph.node("Add", graph.node("Mul", distances, ratio), graph.scalar(1.0))
+        return str(graph.node("Pow", base, graph.scalar(-self.alpha)))
+
     def on(self, device: Device, X: Array, Z: Array) -> Array:
         """Values on a device, from the exponents -gamma D of the Gaussian."""
         xp = array_namespace(X)

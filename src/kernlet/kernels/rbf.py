@@ -124,6 +124,13 @@ class RBF(Kernel):
         least = graph.scalar(_LEAST_EXPONENT_MATMUL)
         return str(graph.node("Exp", graph.node("Clip", exponents, least, graph.scalar(0.0))))
 
+    def onnx_of_distances(self, graph: Any, distances: str) -> str:
+        """The same of squared distances that are not negative."""
+        gamma = graph.floats(-np.atleast_1d(self.gamma).astype(float))
+        exponents = graph.node("Mul", distances, gamma)
+        least = graph.scalar(_LEAST_EXPONENT_MATMUL)
+        return str(graph.node("Exp", graph.node("Clip", exponents, least, graph.scalar(0.0))))
+
     def on(self, device: Device, X: Array, Z: Array) -> Array:
         """Values on a device, as one matrix product and one exponential."""
         gamma = device.send(np.atleast_1d(self.gamma))

@@ -37,6 +37,11 @@ def describe(expansion: KernelExpansion, digits: int = 4) -> dict[str, str]:
     map = _describe_map(expansion)
     if map:
         facts["input map"] = ", ".join(map)
+    if expansion.missing != "error":
+        facts["missing features"] = {
+            "median": "replaced by medians",
+            "distance": "left out of distances, which are rescaled",
+        }[expansion.missing]
     if packed:
         facts["storage"] = ", ".join(f"{name} {form}" for name, form in packed.storage.items())
     return facts

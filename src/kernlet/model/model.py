@@ -288,6 +288,15 @@ class Model:
         return model.expansion.nbytes + scaler_bytes(model.scaler)
 
     @property
+    def missing(self) -> str:
+        """What a missing feature (NaN) is: "error", "median" or "distance", as in the expansion.
+
+        A matrix in front of the expansion would spread it over all features.
+        """
+        has_matrix = self.scaler is not None and self.scaler.matrix is not None
+        return "error" if has_matrix else self.expansion.missing
+
+    @property
     def input_map(self) -> AffineMap | None:
         """Scaler and map of the expansion as one."""
         try:
@@ -335,6 +344,8 @@ class Model:
     def features(self, X: Any, estimator: Any = None) -> Any:
         """Validated rows of features, as many (and of the names) as ``estimator`` was fitted to."""
         taken: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        if self.missing != "error":
+            taken["ensure_all_finite"] = "allow-nan"
         if estimator is not None:
             from sklearn.utils.validation import validate_data
 

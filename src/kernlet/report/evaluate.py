@@ -20,6 +20,7 @@ from sklearn.svm import SVC
 
 from kernlet.affine import AffineMap, compose
 from kernlet.compact.classifier import CompactKernelClassifier
+from kernlet.compact.inputs import without_missing
 from kernlet.datasets import Dataset
 from kernlet.model.model import Model
 from kernlet.model.scoring import quantile_score
@@ -415,6 +416,7 @@ def try_sizes(
         scaler = compose(scaler, AffineMap(map.shift, map.scale))
     if scaler is not None:
         X_train, X = scaler(X_train), scaler(X)
+    X_train, X = without_missing(X_train), without_missing(X)
     machines = []
     for n_centers in _numbers_of_centers(chosen.n_centers, len(X_train), len(labels)):
         say(f"training {n_centers} centers on {len(X_train):,} rows")

@@ -12,6 +12,7 @@ import numpy as np
 
 from kernlet import __version__
 from kernlet.atomic import atomic_write
+from kernlet.compact.inputs import without_missing
 from kernlet.model.describe import operations
 from kernlet.model.model import Model
 from kernlet.report import draw
@@ -67,6 +68,7 @@ def write_report(
     tried = None
     if sizes and model.kind == "classifier":
         tried = try_sizes(model, X, y, training=training, say=say)
+    X = without_missing(X)  # in pictures, medians stand for missing numbers
     page = template("report.html.jinja").render(
         name=name,
         data=data,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,14 @@ Note = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers; missing ones are replaced by ``fill``, or refused where it is None."""
+    """A column of numbers; missing ones are replaced by ``fill``, or refused where it is None.
+
+    With ``passes_missing`` they stay NaN, for a machine that takes missing features.
+    """
 
     name: str
     fill: float | None
+    passes_missing: bool = False
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -37,11 +41,14 @@ class NumberColumn:
     def rule(self) -> str:
         """What it becomes, for people who encode rows in another language."""
         fill = "never missing" if self.fill is None else f"{self.fill:g} where it is missing"
+        fill = "NaN where it is missing" if self.passes_missing else fill
         return f"{self.name}: the number, {fill}."
 
     def encoded(self, values: Any, note: Note | None = None) -> Floats:
         """One column of numbers."""
         numbers = as_numbers(values, self.name)
+        if self.passes_missing:
+            return numbers[:, None]
         is_missing = np.isnan(numbers)
         if self.fill is None and is_missing.any():
             raise ValueError(
@@ -218,6 +225,16 @@ class ColumnEncoding:
         A table is a dict of columns, or a pandas, polars or Arrow table.
         """
         return cls(tuple(_learned_column(n, _cells(table, n)) for n in column_names(table)))
+
+    def passing_missing(self) -> ColumnEncoding:
+        """The encoding that leaves missing numbers NaN, for a machine that takes them."""
+        columns = [
+            replace(column, fill=None, passes_missing=True)
+            if isinstance(column, NumberColumn)
+            else column
+            for column in self.columns
+        ]
+        return replace(self, columns=tuple(columns))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -456,13 +473,17 @@ def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMa
         return None, "none"
     if scale == "auto":
         # beside categories, whose range is 1, numbers of a larger range would outweigh them
-        outweigh = not is_number.all() and np.ptp(X, axis=0).max() > 1
+        ranges = np.fmax.reduce(X, axis=0) - np.fmin.reduce(X, axis=0)  # without NaN
+        outweigh = not is_number.all() and ranges.max() > 1
         if not (outweigh or unlike_columns(X)):
             return None, "none: the columns are of like range"
     shift, factor = np.zeros(X.shape[1]), np.ones(X.shape[1])
     columns = np.flatnonzero(is_number)
-    shift[columns] = X[:, columns].mean(axis=0, dtype=np.float64)
-    deviation = X[:, columns].std(axis=0, dtype=np.float64)
+    # a plain mean where nothing is missing: nanmean adds in another order
+    has_missing = bool(np.isnan(X).any())
+    mean, std = (np.nanmean, np.nanstd) if has_missing else (np.mean, np.std)
+    shift[columns] = mean(X[:, columns], axis=0, dtype=np.float64)
+    deviation = std(X[:, columns], axis=0, dtype=np.float64)
     # the deviation of a constant column is round-off: dividing by it would blow that up
     constant = deviation <= 1e-12 * np.abs(shift[columns])
     factor[columns] = 1 / np.where(constant | (deviation == 0), 1.0, deviation)

@@ -80,10 +80,13 @@ def prepare(
     scale: str,
     test: float,
     seed: int,
+    missing: str = "median",
 ) -> Prepared:
     """Split a table, and learn its encoding and scaling from the training rows.
 
-    Several targets, which are numbers, make ``y`` a matrix with a column for each.
+    Several targets, which are numbers, make ``y`` a matrix with a column for each. ``missing`` is
+    "median", "distance" or, where training rows lack numbers, "auto": with the latter two missing
+    numbers stay NaN.
     """
     if regression and not table.in_memory:
         raise ValueError("--regression needs the table in memory: raise --memory.")
@@ -115,7 +118,7 @@ def prepare(
             f"Of {len(labelled)} rows, the {len(training)} to train on are too few, or all of one "
             "class: provide more rows, or another --test or --seed."
         )
-    encoding, scaler, learned = _learn(features, training, dates, scale)
+    encoding, scaler, learned = _learn(features, training, dates, scale, missing)
     if encoding is not None and not features.in_memory:
         rows = EncodedRows(features, encoding, scaler)
         X_training, X_held_out = RowSubset(rows, training), RowSubset(rows, held_out)
@@ -164,15 +167,19 @@ def _split_targets(
 
 
 def _learn(
-    features: DataTable, training: Any, dates: Sequence[str], scale: str
+    features: DataTable, training: Any, dates: Sequence[str], scale: str, missing: str
 ) -> tuple[ColumnEncoding | None, AffineMap | None, dict[str, Any]]:
     """Encoding and scaling of the training rows, and what the summary says of them."""
     encoding, summary = None, {}
     if features.has_columns:
         say(f"encoding {len(features.names)} columns")
-        encoding, sample, missing = learn_encoding(features, training, dates)
-        summary = {"columns": len(features.names), "missing": missing}
-        scaler, message = choose_scaler(encoding.transform(sample), scale, encoding.is_category)
+        encoding, sample, n_missing = learn_encoding(features, training, dates)
+        summary = {"columns": len(features.names), "missing": n_missing}
+        passing = encoding if missing == "median" else encoding.passing_missing()
+        rows = passing.transform(sample)
+        if missing == "distance" or np.isnan(rows).any():
+            encoding = passing
+        scaler, message = choose_scaler(rows, scale, encoding.is_category)
     else:
         scaler, message = choose_scaler(features.X[training], scale)
     say(f"scaling: {message}")

@@ -15,6 +15,7 @@ from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
+    OutlierMixin,
     TransformerMixin,
     _fit_context,
 )
@@ -62,7 +63,7 @@ GAP_WORTH_WARNING = 1e-8
 #: nothing on bupa (9), a point on pima (34), 15 on cleveland (52) and 32 on wine (550).
 RATIO_WORTH_WARNING = 30.0
 
-# Fitted attributes that bound how far a machine is from the optimum.
+# Fitted attributes that bound how far a machine is from the optimum, and a detector's threshold.
 _CERTIFICATES = (
     "gap_",
     "duality_gap_",
@@ -71,6 +72,7 @@ _CERTIFICATES = (
     "margin_",
     "objective_",
     "residual_",
+    "offset_",
 )
 
 # Columns of unlike ranges that this process has warned of: their names and the number of columns.
@@ -308,7 +310,10 @@ def is_source(X: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Rows of positive weight, with their labels, weights and numbers in the user's data."""
+    """Rows of positive weight, with their labels, weights and numbers in the user's data.
+
+    ``y`` is None where rows have no labels.
+    """
 
     X: Any
     y: Any
@@ -321,7 +326,8 @@ class TrainingData:
             return self
         kept = np.flatnonzero(mask)
         X = self.X.subset(kept) if isinstance(self.X, RowSource) else self.X[kept]
-        return TrainingData(X, self.y[kept], self.sample_weight[kept], self.rows[kept])
+        y = None if self.y is None else self.y[kept]
+        return TrainingData(X, y, self.sample_weight[kept], self.rows[kept])
 
     @property
     def for_callbacks(self) -> dict[str, Any]:
@@ -372,6 +378,18 @@ def check_training_data(
         check_classification_targets(y)
     weights = check_weights(sample_weight, X, allow_no_weight)
     return TrainingData(X, y, weights, np.arange(len(y))).subset(weights > 0)
+
+
+def check_unlabelled_data(
+    estimator: Any, X: Any, sample_weight: Any = None, *, order: str | None = None
+) -> TrainingData:
+    """Validate rows in memory and their weights, and drop the rows of zero weight."""
+    require_memory(estimator, X)
+    X = _validate(
+        estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], order=order, reset=True
+    )
+    weights = check_weights(sample_weight, X)
+    return TrainingData(X, None, weights, np.arange(X.shape[0])).subset(weights > 0)
 
 
 def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
@@ -637,6 +655,78 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, 
         values = self.decision_function(X)
         codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[to_numpy(codes).astype(np.intp)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class ExpansionDetector(CallbackSupportMixin, OutlierMixin, KernelTrainer, BaseEstimator):
+    """A detector of outliers that scores rows with a :class:`~kernlet.KernelExpansion`.
+
+    A fit sets ``expansion_``, whose intercept is ``-offset_``, and ``offset_``: rows that score
+    below it are outliers. Use ``check_unlabelled_data`` for its rows.
+    """
+
+    expansion_: KernelExpansion
+    offset_: float
+
+    @property
+    def n_centers_(self) -> int:
+        """Distinct centers: kernel evaluations per prediction."""
+        return self.expansion_.n_centers
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of everything that a prediction needs."""
+        return self.expansion_.nbytes
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of the rows of X less ``offset_``: negative for outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            A torch tensor is computed on its device, by rbf machines; a source of rows
+            (:mod:`kernlet.rows`) or a Dask collection block by block.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,)
+        """
+        return expansion_values(self, X)[:, 0]
+
+    def score_samples(self, X: Any) -> Floats:
+        """Scores of the rows of X: the lower, the more abnormal.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or as for ``decision_function``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> Indices:
+        """1 for the rows of X that are like the training rows, -1 for outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Or as for ``decision_function``.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return np.where(to_numpy(self.decision_function(X) >= 0), 1, -1)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")

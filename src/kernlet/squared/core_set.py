@@ -173,7 +173,7 @@ class _Growth:
         if not len(sample):
             return None
         problem, (rows, coef) = self.problem, self._support()
-        values = problem.gram.block(sample, rows) @ coef + coef.sum()
+        values = problem.gram.block(sample, rows) @ coef + problem.intercept(coef)
         values = problem.deflate(values, sample, rows, coef)
         margins = problem.signs[sample] * values + self.own_margin[sample]
         return int(sample[margins.argmin()]) if self._is_outside(margins, sample) else None
@@ -205,7 +205,8 @@ class _Growth:
             return "rounding"
         if self.report is not None and self.n_iter % every == 0:
             rows, coef = self._support()
-            state = Solution(rows, coef, float(coef.sum()), np.nan, self.n_iter, "running")
+            b = self.problem.intercept(coef)
+            state = Solution(rows, coef, b, np.nan, self.n_iter, "running")
             return "stopped" if self.report(state) else None
         return None
 
@@ -231,7 +232,7 @@ class _Growth:
     def _scan(self) -> None:
         """Compute decision values and margins Q a of all rows."""
         rows, coef = self._support()
-        values = self.columns.combine(rows, coef[:, None])[0] + coef.sum()
+        values = self.columns.combine(rows, coef[:, None])[0] + self.problem.intercept(coef)
         self.values = self.problem.deflate(values, slice(None), rows, coef)
         self.margins = self.problem.signs * self.values + self.own_margin
 
@@ -287,7 +288,7 @@ class _Growth:
         return Solution(
             rows=rows,
             coef=coef,
-            intercept=float(coef.sum()),
+            intercept=self.problem.intercept(coef),
             gap=gap,
             n_iter=self.n_iter,
             status=status,

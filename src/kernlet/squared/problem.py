@@ -63,14 +63,16 @@ def kernel_diagonal(gram: Gram) -> Floats:
 class SquaredMargin:
     """The squared-hinge problem of one output: a square Gram, signs d, costs c, earlier features F.
 
-    Q_ij = d_i d_j (k(x_i, x_j) + 1 - F_i . F_j) + delta_ij / c_i. Equal rows are two rows: delta
-    goes by row number.
+    Q_ij = d_i d_j (k(x_i, x_j) + bias - F_i . F_j) + delta_ij / c_i. Equal rows are two rows: delta
+    goes by row number. ``bias`` is 1, or 0 for a machine without intercept b, which only core sets
+    solve.
     """
 
     gram: Gram
     signs: Floats
     costs: Floats
     features: Floats | None = None
+    bias: float = 1.0
 
     def __post_init__(self) -> None:
         require_mercer(self.gram.kernel, "A margin in feature space")
@@ -101,8 +103,8 @@ class SquaredMargin:
 
     @cached_property
     def squared_lengths(self) -> Floats:
-        """k(x_i, x_i) + 1 of all rows, which bound all other kernel values."""
-        squares = kernel_diagonal(self.gram) + 1.0
+        """k(x_i, x_i) + bias of all rows, which bound all other kernel values."""
+        squares = kernel_diagonal(self.gram) + self.bias
         if not np.isfinite(squares).all():
             raise ValueError(OVERFLOW)
         return squares
@@ -124,7 +126,7 @@ class SquaredMargin:
         """Q[rows][:, columns]; columns are an index array or all."""
         self.gram.x.norms  # noqa: B018  cached by this: blocks then take them from there
         values = self.gram.block(rows, columns).astype(np.float64, copy=False)
-        values += 1.0
+        values += self.bias
         if self.features is not None:
             values -= self.features[rows] @ self.features[columns].T
         values *= self.signs[columns]
@@ -137,6 +139,10 @@ class SquaredMargin:
         values[lines, places] += self.ridge[rows[lines]]
         return values
 
+    def intercept(self, coef: Floats) -> float:
+        """b, where sum_j coef_j (k(., x_j) + bias) is the decision function."""
+        return self.bias * float(coef.sum())
+
     def deflate(self, values: Floats, rows: Selection, support: Indices, coef: Floats) -> Floats:
         """Values of sum_j coef_j f(x_j) at rows, less its part along the earlier features."""
         if self.features is None:
@@ -147,7 +153,7 @@ class SquaredMargin:
         """Q alpha for all rows, from scratch, by blocks."""
         support = np.flatnonzero(alpha)
         coef = alpha[support] * self.signs[support]
-        values = self.gram.dot(coef, support) + coef.sum()
+        values = self.gram.dot(coef, support) + self.intercept(coef)
         return self.signs * self.deflate(values, slice(None), support, coef) + self.ridge * alpha
 
     def squared_norm(self, alpha: Floats, margins: Floats) -> float:
@@ -161,9 +167,9 @@ class SquaredMargin:
         return max(product, float(self.ridge @ alpha**2))
 
     def value_errors(self, support: Indices, coef: Floats) -> Floats:
-        """Bounds on the round-off of sum_j coef_j (k(x_i, x_j) + 1) at all rows.
+        """Bounds on the round-off of sum_j coef_j (k(x_i, x_j) + bias) at all rows.
 
-        |k(x_i, x_j) + 1| is at most the product of the lengths of (f(x_i), 1) and (f(x_j), 1).
+        |k(x_i, x_j) + 1|, say, is at most the product of the lengths of (f(x_i), 1) and (f(x_j), 1).
         """
         lengths = np.sqrt(self.squared_lengths)
         return np.asarray(_ROUND_OFF * float(np.abs(coef) @ lengths[support]) * lengths)
@@ -191,7 +197,7 @@ class SquaredMargin:
             self.gram.kernel, points.X[rows], dtype=points.dtype, hold=True, shift=points.shift
         )
         features = None if self.features is None else self.features[rows]
-        return SquaredMargin(gram, self.signs[rows], self.costs[rows], features)
+        return SquaredMargin(gram, self.signs[rows], self.costs[rows], features, self.bias)
 
 
 def certified_gap(gap: float, at_most: float) -> float:

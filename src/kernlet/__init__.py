@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernlet.chunking.estimator import ChunkingSyntheticClassifier
     from kernlet.compact.classifier import CompactKernelClassifier
+    from kernlet.compact.novelty import CompactNoveltyDetector
     from kernlet.compact.regressor import CompactKernelRegressor
     from kernlet.compression.compress import CompressedClassifier, compress
     from kernlet.condense.boundary import BoundaryCondenser
@@ -34,6 +35,7 @@ __all__ = [
     "ChunkingSyntheticClassifier",
     "CompactKernelClassifier",
     "CompactKernelRegressor",
+    "CompactNoveltyDetector",
     "CompressedClassifier",
     "CoreVectorClassifier",
     "HullPerceptronClassifier",
@@ -62,6 +64,7 @@ _HOMES = {
     "ChunkingSyntheticClassifier": "kernlet.chunking.estimator",
     "CompactKernelClassifier": "kernlet.compact.classifier",
     "CompactKernelRegressor": "kernlet.compact.regressor",
+    "CompactNoveltyDetector": "kernlet.compact.novelty",
     "CompressedClassifier": "kernlet.compression.compress",
     "CoreVectorClassifier": "kernlet.squared.core_vector",
     "HullPerceptronClassifier": "kernlet.squared.hull",

@@ -39,6 +39,11 @@ _LARGEST_LOG_GAMMA = 80.0  # exp(80) is about the largest number of float32
 #: Widths of centers are stored as whole numbers of this step of their logarithm.
 LOG_GAMMA_STEP = 1 / 8
 _LARGEST_INTERCEPT = 6e4  # of a float16
+_WIDTHS = {
+    "per_center": "a width per center",
+    "per_feature": "a width per feature",
+    "diagonal": "widths per center and feature",
+}
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,9 @@ class StoragePlan:
     """Sizes and formats of the tables of a compact machine.
 
     ``rank`` is that of the projection, None without one; ``formats`` are those of centers,
-    coefficients and projection. ``width`` is "shared", "per_center" (a byte each) or "per_feature"
-    (trained scales of the features). ``n_entries`` are the coefficients that a center keeps, None
+    coefficients and projection. ``width`` is "shared", "per_center" (a byte each), "per_feature"
+    (trained scales of the features) or "diagonal" (a byte per center and a ternary number for each
+    of its features). ``n_entries`` are the coefficients that a center keeps, None
     for all; ``n_steps`` those of the step map. An intercept takes 2 bytes, or 8 in regression,
     where targets may lie far from zero; ``scaling_bytes`` are those of shift and scale.
     """
@@ -89,7 +95,7 @@ class StoragePlan:
             compact.n_centers,
             compact.rank if "projection" in stored else None,
             (stored["centers"], stored["coef"], stored.get("projection", "float32")),
-            "per_center" if has_widths else "shared",
+            "diagonal" if "log_weights" in stored else "per_center" if has_widths else "shared",
             compact.intercept.dtype.itemsize,
             scaling_bytes(compact.shift, compact.scale),
             compact.kernel.name,
@@ -123,6 +129,9 @@ class StoragePlan:
     @property
     def _width_bytes(self) -> int:
         alpha = 4 if self.kernel == "rational_quadratic" else 0
+        if self.width == "diagonal":
+            rank = self.n_inputs if self.rank is None else self.rank
+            alpha += FORMATS["ternary"].n_bytes(self.n_centers * rank)
         return alpha + (FORMATS["int8"].n_bytes(self.n_centers) if self.has_widths else 4)
 
     @property
@@ -140,7 +149,7 @@ class StoragePlan:
     @property
     def has_widths(self) -> bool:
         """Whether each center has its own width."""
-        return self.width == "per_center"
+        return self.width in ("per_center", "diagonal")
 
     @property
     def keeps_all(self) -> bool:
@@ -163,8 +172,8 @@ class StoragePlan:
         parts.append(f"coefficients{entries} ({coef})")
         if self.kernel == "rational_quadratic":
             parts.append("rational quadratic kernel")
-        if self.has_widths or self.width == "per_feature":
-            parts.append("a width per center" if self.has_widths else "a width per feature")
+        if self.width != "shared":
+            parts.append(_WIDTHS[self.width])
         parts.append(f"projection to {self.rank} ({projection})" if self.rank else "no projection")
         if self.block > 1:
             parts.append(f"means of {self.block} x {self.block} pixels")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kernlet.squared.core_vector import CoreVectorClassifier
     from kernlet.squared.hull import HullPerceptronClassifier, Removal
     from kernlet.squared.mmda import MMDA
+    from kernlet.squared.novelty import CoreVectorNovelty
 
 __version__ = "0.1.0.dev0"
 
@@ -38,6 +39,7 @@ __all__ = [
     "CompactNoveltyDetector",
     "CompressedClassifier",
     "CoreVectorClassifier",
+    "CoreVectorNovelty",
     "HullPerceptronClassifier",
     "KernelExpansion",
     "KernelFisherDiscriminant",
@@ -67,6 +69,7 @@ _HOMES = {
     "CompactNoveltyDetector": "kernlet.compact.novelty",
     "CompressedClassifier": "kernlet.compression.compress",
     "CoreVectorClassifier": "kernlet.squared.core_vector",
+    "CoreVectorNovelty": "kernlet.squared.novelty",
     "HullPerceptronClassifier": "kernlet.squared.hull",
     "KernelExpansion": "kernlet.expansion",
     "KernelFisherDiscriminant": "kernlet.least_squares.fisher",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -145,7 +146,7 @@ def _maximized(
 
 
 def _width_codes(variances: Floats, spread: float) -> tuple[Floats, Floats]:
-    """log s and t of the variances s_j exp(spread t_jc) nearest to these; log s as it is stored."""
+    """Return log s and t of the variances s_j exp(spread t_jc) nearest to these, log s as stored."""
     logarithms = np.log(variances)
     codes = np.zeros_like(logarithms)
     if spread:
@@ -189,5 +190,5 @@ def pack(
         inputs.shift,
         inputs.scale,
         block=inputs.block,
-        **({} if log_weights is None else {"log_weights": log_weights}),
+        log_weights=log_weights,
     )

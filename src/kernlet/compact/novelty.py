@@ -25,7 +25,6 @@ from kernlet.sampling import derive_seed
 from kernlet.sklearn_base import (
     ExpansionDetector,
     check_unlabelled_data,
-    expansion_values,
     fit_method,
 )
 from kernlet.units import parse_bytes
@@ -209,7 +208,7 @@ class CompactNoveltyDetector(ExpansionDetector):
                 expansion, scores = trainer.train(layout, np.arange(len(X)))
             with progress.task("threshold"):
                 self.offset_ = self._threshold(trainer, layout, scores, expansion, anomalies)
-        self.expansion_ = expansion.replaced(intercept=np.float32([-self.offset_]))
+        self.expansion_ = expansion.replaced(intercept=np.array([-self.offset_], dtype=np.float32))
         self.offset_ = -float(self.expansion_.intercept[0])
         self._path = pack_path(path)
         best = max(path, key=lambda point: point.score)
@@ -434,7 +433,7 @@ class _Trainer:
 
 def _have_one_unit(X: Floats, ranges: ColumnRanges) -> bool:
     """Whether most columns, those of two values left out, have ranges of about the same size."""
-    is_binary = ((X == ranges.low) | (X == ranges.high)).all(axis=0)
+    is_binary = ((ranges.low == X) | (ranges.high == X)).all(axis=0)
     sizes = ranges.sizes[~is_binary]
     return len(sizes) > 0 and bool((sizes >= sizes.max() / 2).mean() >= _SHARE_ALIKE)
 

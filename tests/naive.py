@@ -696,3 +696,17 @@ def mapped_row(x, shift, scale, *, is_asinh=False, features=(), thresholds=(), b
         u.append(np.arcsinh(number) if is_asinh else number)
     steps = zip(features, thresholds, strict=True)
     return np.array(u + [float(u[d] > np.float32(t)) for d, t in steps], dtype=np.float32)
+
+
+def mixture_log_density(mixture, U):
+    """Logarithm of sum_j w_j prod_c exp(-(u_c - z_jc)^2 / (2 v_jc)) / sqrt(v_jc), by loops."""
+    densities = []
+    for u in U:
+        total = 0.0
+        for w, z, v in zip(mixture.weights, mixture.centers, mixture.variances, strict=True):
+            component = w
+            for c in range(len(u)):
+                component *= math.exp(-((u[c] - z[c]) ** 2) / (2 * v[c])) / math.sqrt(v[c])
+            total += component
+        densities.append(math.log(total))
+    return np.array(densities)

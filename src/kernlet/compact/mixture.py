@@ -36,8 +36,7 @@ from kernlet.sampling import kmeans
 # the ROC curve changed by less than .002 on the mean of 17 tasks, and the threshold is then about
 # exp(-5) of the largest value of f. Where normal rows lie far out in heavy tails, T is larger.
 
-#: a: how many rows the prior of the variances counts for.
-PRIORS = (3.0, 10.0, 30.0)
+_PRIOR = 3.0  # a: rows that the prior of a variance counts for
 _LEAST_VARIANCE = 0.02  # of inputs that have variance 1
 _LEAST_ROWS = 0.5  # of a component whose center moves
 _KMEANS_ROUNDS = 8
@@ -80,14 +79,13 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Rounding:
-    """The format of the centers, h of the variances (0 for one per center) and the prior a."""
+    """The format of the centers, and h of the variances (0 for one per center)."""
 
     centers: str
     spread: float
-    prior: float = PRIORS[0]
 
 
-def start(U: Floats, weights: Floats, n_centers: int, prior: float, seed: int) -> Mixture:
+def start(U: Floats, weights: Floats, n_centers: int, seed: int) -> Mixture:
     """The mixture after EM in full precision; ``weights`` are those of the rows."""
     clusters = kmeans(U, n_centers, seed, max_iter=_KMEANS_ROUNDS, weights=weights)
     error = max(float(clusters.inertia_) / (weights.sum() * U.shape[1]), _LEAST_VARIANCE)
@@ -96,7 +94,7 @@ def start(U: Floats, weights: Floats, n_centers: int, prior: float, seed: int) -
         centers, np.full_like(centers, error), np.full(len(centers), 1 / len(centers))
     )
     for _ in range(_ROUNDS):
-        mixture = _maximized(mixture, U, weights, prior)
+        mixture = _maximized(mixture, U, weights)
     return mixture
 
 
@@ -106,12 +104,12 @@ def rounded(mixture: Mixture, U: Floats, weights: Floats, rounding: Rounding) ->
     step = 0.0 if n_levels is None else best_step(mixture.centers, n_levels)
     mixture = replace(mixture, step=step)
     for _ in range(_ROUNDED):
-        mixture = _maximized(mixture, U, weights, rounding.prior, rounding)
+        mixture = _maximized(mixture, U, weights, rounding)
     return mixture
 
 
 def _maximized(
-    mixture: Mixture, U: Floats, weights: Floats, prior: float, rounding: Rounding | None = None
+    mixture: Mixture, U: Floats, weights: Floats, rounding: Rounding | None = None
 ) -> Mixture:
     """A round of EM; with a rounding, to numbers that can be stored."""
     k, d = mixture.centers.shape
@@ -130,12 +128,12 @@ def _maximized(
     centers = np.where(has_rows[:, None], sums / np.maximum(counts, 1e-300)[:, None], 0.0)
     centers = np.where(has_rows[:, None], centers, mixture.centers)
     if rounding is not None and mixture.step:
-        n_levels = FORMATS[rounding.centers].n_levels
+        n_levels = FORMATS[rounding.centers].n_levels or 0
         centers = np.clip(np.rint(centers / mixture.step), -n_levels, n_levels) * mixture.step
     squares = squares - 2 * centers * sums + counts[:, None] * centers**2
     squares = np.maximum(squares, 0.0)
     within = squares.sum(axis=0) / total
-    prior *= total / len(weights)  # in units of the weights
+    prior = _PRIOR * total / len(weights)  # in units of the weights
     variances = (squares + prior * (within + within.mean()) / 2) / (counts + prior)[:, None]
     variances = np.maximum(variances, _LEAST_VARIANCE)
     if rounding is not None:
@@ -146,7 +144,7 @@ def _maximized(
 
 
 def _width_codes(variances: Floats, spread: float) -> tuple[Floats, Floats]:
-    """Return log s and t of the variances s_j exp(spread t_jc) nearest to these, log s as stored."""
+    """Find log s, as stored, and t of the nearest variances s_j exp(spread t_jc)."""
     logarithms = np.log(variances)
     codes = np.zeros_like(logarithms)
     if spread:

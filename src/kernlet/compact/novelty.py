@@ -15,7 +15,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.affine import ColumnRanges
 from kernlet.compact.images import are_images, image_side
 from kernlet.compact.inputs import Inputs, block_inputs, column_scaling, mean_and_deviation
-from kernlet.compact.mixture import PRIORS, Mixture, Rounding, pack, rounded, start, temperature
+from kernlet.compact.mixture import Mixture, Rounding, pack, rounded, start, temperature
 from kernlet.compact.path import CompactPathDisplay, PathPoint, pack_path, unpack_path
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.kernels.gram import as_dense
@@ -32,7 +32,7 @@ from kernlet.units import parse_bytes
 # Rows beyond these change a mixture of few components no more.
 _MOST_ROWS = 100_000
 _TRIAL_ROWS = 6_000  # of a trial, a fifth of them held out
-_ROWS_PER_CENTER = 4
+_ROWS_PER_CENTER = 8
 _MOST_CENTERS = 256  # that n_centers="auto" tries without max_bytes
 # Rows whose held-out scores set the threshold: with 5 % of 5,000 rows, the rate of false alarms is
 # known to 6 % of itself.
@@ -267,11 +267,6 @@ class CompactNoveltyDetector(ExpansionDetector):
             return candidates[0], path
         scores = [score(layout) for layout in candidates]
         best, value = candidates[int(np.argmax(scores))], max(scores)
-        for prior in PRIORS[1:]:
-            other = replace(best, rounding=replace(best.rounding, prior=prior))
-            if not (found := score(other)) > value:
-                break
-            best, value = other, found
         if self.n_centers != "auto":
             return best, path
         # Fewer centers, where more do not help.
@@ -404,7 +399,7 @@ class _Trainer:
         U, weights = self.mapped(rows), self.weights[rows]
         n_centers = min(layout.plan.n_centers, len(rows))
         seed = derive_seed(self.seed, len(rows))
-        mixture = start(U, weights, n_centers, layout.rounding.prior, seed)
+        mixture = start(U, weights, n_centers, seed)
         return rounded(mixture, U, weights, layout.rounding)
 
     def held_out_likelihood(self, layout: _Layout) -> float:

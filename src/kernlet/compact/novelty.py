@@ -336,7 +336,7 @@ class CompactNoveltyDetector(ExpansionDetector):
                     break
             return inputs
         ranges = ColumnRanges.of(X)
-        if self.scale is True or (self.scale == "auto" and not _have_one_unit(X, ranges)):
+        if self.scale is True or (self.scale == "auto" and not have_one_unit(X, ranges)):
             scaling = column_scaling(X, ranges, weights, always=True)
             assert scaling is not None
             return Inputs(*scaling)
@@ -426,7 +426,7 @@ class _Trainer:
             yield everything[everything % _N_FOLDS != fold], everything[fold::_N_FOLDS]
 
 
-def _have_one_unit(X: Floats, ranges: ColumnRanges) -> bool:
+def have_one_unit(X: Floats, ranges: ColumnRanges) -> bool:
     """Whether most columns, those of two values left out, have ranges of about the same size."""
     is_binary = ((ranges.low == X) | (ranges.high == X)).all(axis=0)
     sizes = ranges.sizes[~is_binary]

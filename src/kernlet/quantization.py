@@ -530,6 +530,7 @@ class QuantizedExpansion(KernelExpansion):
         is_sparse, centers = isinstance(coef, SparsePackedArray), packed["centers"]
         kernel, factor = self.kernel.scaled(centers.step)
         projection, log_widths = packed["projection"], packed.get("log_gamma")
+        log_weights = packed.get("log_weights")
         parts = Parts(
             n_features=self.n_features,
             kernel=kernel,
@@ -548,6 +549,7 @@ class QuantizedExpansion(KernelExpansion):
             unit=1 / centers.step,
             block=self.block,
             log_widths=None if log_widths is None else (log_widths.codes(), log_widths.step),
+            log_weights=None if log_weights is None else (log_weights.codes(), log_weights.step),
         )
         return build(parts, np.asarray(rows), n_sums)
 

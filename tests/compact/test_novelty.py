@@ -81,7 +81,8 @@ def test_rounded_numbers_are_stored_exactly(rings, spread, format):
         1,
         12,
         formats=(format, "int8", "int8"),
-        width="diagonal" if spread else "per_center",
+        width="per_center",
+        kernel="diagonal_rbf" if spread else "rbf",
         intercept_bytes=4,
     )
     T = temperature(mixture, U, 0.05)

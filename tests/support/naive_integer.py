@@ -128,11 +128,11 @@ def kernel_value(machine, u, j):
     if machine.base is not None:
         return _of_product(machine, u, z)
     f, total = machine.center_shift, 0
-    for a, b in zip(u, z, strict=True):
+    shifts = [0] * len(u) if machine.weights is None else machine.weights.shifts[j].tolist()
+    for a, b, shift in zip(u, z, shifts, strict=True):
         difference = int16(a - int16(b << f))
-        total = uint32(
-            total + (abs(difference) if machine.kernel == "laplacian" else difference**2)
-        )
+        size = abs(difference) if machine.kernel == "laplacian" else difference**2
+        total = uint32(total + uint32(size << shift))
     width = uint16(machine.widths[j if len(machine.widths) > 1 else 0])
     t = mul16(uint32(total << machine.distance_shift), width, uint32)
     if machine.rational is not None:

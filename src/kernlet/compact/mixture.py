@@ -178,7 +178,7 @@ def pack(
     if step is not None:  # a center whose coefficient is 0 would be lost
         coef = np.maximum(coef, step)
     log_weights = None
-    if plan.width == "diagonal":
+    if plan.kernel == "diagonal_rbf":
         log_weights = encode(-rounding.spread * codes, FORMATS["ternary"], rounding.spread)
     return QuantizedExpansion(
         encode(log_gamma, FORMATS["int8"], LOG_GAMMA_STEP),

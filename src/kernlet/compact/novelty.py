@@ -310,7 +310,8 @@ class CompactNoveltyDetector(ExpansionDetector):
             1,
             1,
             formats=(format, coef, coef),
-            width="diagonal" if spread else "per_center",
+            width="per_center",
+            kernel="diagonal_rbf" if spread else "rbf",
             intercept_bytes=_INTERCEPT_BYTES,
             scaling_bytes=trainer.inputs.scaling_bytes,
             block=trainer.inputs.block,
@@ -457,7 +458,7 @@ def _point(plan: StoragePlan, score: float) -> PathPoint:
         plan.formats[:2],
         True,
         0.0,
-        width=plan.width,
+        width="diagonal" if plan.kernel == "diagonal_rbf" else plan.width,
         block=plan.block,
     )
 

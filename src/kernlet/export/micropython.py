@@ -93,6 +93,8 @@ class _MicroPython(IntegerModule):
         if machine.log_widths is not None:
             _, top, start, factor, fraction = machine.log_widths
             settings["log_widths"] = [top, start, factor, fraction]
+        if machine.weights is not None:
+            settings["weight_bits"] = machine.weights.bits
         if self.probabilities is not None:
             p = self.probabilities
             settings["probabilities"] = [p.width, p.fraction, p.offset]
@@ -122,6 +124,8 @@ class _MicroPython(IntegerModule):
             arrays["log_gamma"] = packed["log_gamma"].data
         elif machine.base is None:
             arrays["widths"] = machine.widths.astype(np.uint16)
+        if machine.weights is not None:
+            arrays["log_weights"] = packed["log_weights"].data
         if machine.steps is not None:
             arrays["step_features"] = machine.steps.features.astype(np.uint16)
             arrays["thresholds"] = machine.steps.thresholds.astype(np.int16)

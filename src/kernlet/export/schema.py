@@ -205,6 +205,7 @@ _TABLES = record(
     shift=_optional(_packed_array(1)),
     scale=_optional(_packed_array(1)),
     log_gamma=_optional(_packed_array(1)),
+    log_weights=_optional(_packed_array(2)),
     jumps=_optional(_packed_array(1)),
 )
 # Files of format 1 have none of these.

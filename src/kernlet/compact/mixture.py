@@ -11,7 +11,7 @@ from kernlet._typing import Floats
 from kernlet.compact.inputs import Inputs
 from kernlet.compact.plan import LOG_GAMMA_STEP, StoragePlan
 from kernlet.kernels.gram import row_slices
-from kernlet.quantization import FORMATS, QuantizedExpansion, best_step, encode
+from kernlet.quantization import FORMATS, QuantizedExpansion, best_step
 from kernlet.sampling import kmeans
 
 # How this works
@@ -171,22 +171,22 @@ def pack(
 ) -> QuantizedExpansion:
     """The expansion f, with an intercept of 0."""
     log_scales, codes = _width_codes(mixture.variances, rounding.spread)
-    log_gamma = -log_scales - np.log(2 * temperature)
     coef = np.exp((mixture.log_peaks - mixture.log_peaks.max()) / temperature)
-    format = FORMATS[plan.formats[1]]
-    step = None if format.n_levels is None else 1 / format.n_levels
-    if step is not None:  # a center whose coefficient is 0 would be lost
-        coef = np.maximum(coef, step)
-    log_weights = None
-    if plan.kernel == "diagonal_rbf":
-        log_weights = encode(-rounding.spread * codes, FORMATS["ternary"], rounding.spread)
-    return QuantizedExpansion(
-        encode(log_gamma, FORMATS["int8"], LOG_GAMMA_STEP),
-        encode(mixture.centers, FORMATS[plan.formats[0]], mixture.step or None),
-        encode(coef[None, :], format, step),
-        np.zeros(1, dtype=np.float32),
-        inputs.shift,
-        inputs.scale,
-        block=inputs.block,
-        log_weights=log_weights,
+    n_levels = FORMATS[plan.formats[1]].n_levels
+    if n_levels is not None:  # a center whose coefficient is 0 would be lost
+        coef = np.maximum(coef, 1 / n_levels)
+    arrays = {
+        "centers": mixture.centers,
+        "weights": coef[None, :],
+        "intercept": np.zeros(1),
+        "log_gamma": -log_scales - np.log(2 * temperature),
+        "log_weights": -rounding.spread * codes,
+    }
+    steps = {
+        "centers": mixture.step,
+        "weights": 1 / (n_levels or 1),
+        "log_weights": rounding.spread,
+    }
+    return plan.pack(
+        arrays, {name: step for name, step in steps.items() if step}, inputs.shift, inputs.scale
     )

@@ -37,6 +37,12 @@ def rationalquadratic(x, z, gamma, alpha):
     return (1 + gamma * squared_distance(x, z) / alpha) ** -alpha
 
 
+def diagonal_rbf(x, z, gamma, weights):
+    """Of one center: its width and the weights of its features."""
+    terms = (w * (a - b) ** 2 for a, b, w in zip(x, z, weights, strict=True))
+    return math.exp(-gamma * math.fsum(terms))
+
+
 def polynomial(x, z, gamma, degree, coef0):
     return (gamma * linear(x, z) + coef0) ** degree
 
@@ -374,7 +380,9 @@ def network_outputs(
 # --- machines in packed tables: codes times steps, number by number ---------------------------
 
 
-def quantized_values(X, gamma, centers, coef, projection, intercept, shift, scale):
+def quantized_values(
+    X, gamma, centers, coef, projection, intercept, shift, scale, log_weights=None
+):
     """Decision values of tables given as (codes, step); projection may be None."""
     gamma = [float(g) for g in gamma]
     centers, coef = _decoded(*centers), _decoded(*coef)
@@ -385,6 +393,9 @@ def quantized_values(X, gamma, centers, coef, projection, intercept, shift, scal
         if projection is not None:
             u = [linear(row, u) for row in _decoded(*projection)]
         k = [rbf(u, z, g) for z, g in zip(centers, gamma, strict=True)]
+        if log_weights is not None:
+            weights = [[math.exp(v) for v in row] for row in _decoded(*log_weights)]
+            k = [diagonal_rbf(u, *c) for c in zip(centers, gamma, weights, strict=True)]
         values.append([linear(row, k) + float(b) for row, b in zip(coef, intercept, strict=True)])
     return np.array(values)
 
@@ -807,3 +818,17 @@ def shapley(function, row, background, groups):
                 total = total + weight * (worth[tuple(sorted((*S, player)))] - value)
         values.append(total / math.factorial(p))
     return np.array(values)
+
+
+def mixture_log_density(mixture, U):
+    """Logarithm of sum_j w_j prod_c exp(-(u_c - z_jc)^2 / (2 v_jc)) / sqrt(v_jc), by loops."""
+    densities = []
+    for u in U:
+        total = 0.0
+        for w, z, v in zip(mixture.weights, mixture.centers, mixture.variances, strict=True):
+            component = w
+            for c in range(len(u)):
+                component *= math.exp(-((u[c] - z[c]) ** 2) / (2 * v[c])) / math.sqrt(v[c])
+            total += component
+        densities.append(math.log(total))
+    return np.array(densities)

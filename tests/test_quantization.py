@@ -312,6 +312,55 @@ def test_counts_and_formats():
     assert "projection" not in make(projected=False).storage
 
 
+def make_diagonal(step=0.6931472, **options):
+    machine = make("int8", n_centers=60, **options)
+    logs = np.random.default_rng(1).integers(-1, 2, machine.centers.shape) * step
+    return machine.replaced(log_weights=encode(logs, FORMATS["ternary"], step))
+
+
+@every_form
+@every_widths
+@pytest.mark.parametrize("step", [np.log(2.0), np.log(4.0), 0.3])
+def test_weights_of_features_are_those_of_plain_loops(projected, widths, step):
+    machine, X = make_diagonal(step, projected=projected, widths=widths), rows()
+    parts = {n: None if t is None else (t.codes(), t.step) for n, t in machine.packed.items()}
+    expected = naive.quantized_values(
+        X, machine.gamma, **parts, intercept=machine.intercept, shift=SHIFT, scale=SCALE
+    )
+    np.testing.assert_allclose(machine.decision_values(X), expected, rtol=1e-5, atol=1e-5)
+    single = machine.decision_values(X.astype(np.float32))
+    np.testing.assert_allclose(single, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_of_features_are_stored():
+    plain, machine = make("int8", n_centers=60), make_diagonal()
+    assert machine.nbytes == plain.nbytes + 60 * 4 // 5 + 4
+    assert machine.storage["log_weights"] == "ternary"
+    pickled = pickle.dumps(machine)
+    again = pickle.loads(pickled)
+    assert len(pickled) < machine.nbytes + 2000
+    for same in (again, machine.replaced(), machine.replaced(shift=SHIFT)):
+        assert same.nbytes == machine.nbytes
+        values = same.decision_values(rows())
+        np.testing.assert_array_equal(values, machine.decision_values(rows()))
+    without = machine.replaced(log_weights=None)
+    np.testing.assert_array_equal(without.decision_values(rows()), plain.decision_values(rows()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"alpha": 1.0}, "leave alpha out"),
+        ({"log_weights": encode(np.ones((60, 4)), FORMATS["int8"])}, "must be ternary, not int8"),
+        ({"log_weights": encode(np.ones((4, 60)), FORMATS["ternary"])}, r"centers have \(60, 4\)"),
+        ({"log_weights": encode(np.ones((60, 4)), FORMATS["ternary"], 70.0)}, "at most 69, not 70"),
+    ],
+)
+def test_other_weights_of_features_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        make_diagonal().replaced(**changes)
+
+
 @pytest.mark.parametrize("shape", [(2,), (6,), (5, 1), (0,)])
 def test_widths_of_another_number_are_refused(shape):
     tables = make().packed

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernlet.chunking.estimator import ChunkingSyntheticClassifier
     from kernlet.compact.classifier import CompactKernelClassifier
+    from kernlet.compact.novelty import CompactNoveltyDetector
     from kernlet.compact.regressor import CompactKernelRegressor
     from kernlet.compression.compress import CompressedClassifier, CompressedRegressor, compress
     from kernlet.condense.boundary import BoundaryCondenser
@@ -37,6 +38,7 @@ __all__ = [
     "ChunkingSyntheticClassifier",
     "CompactKernelClassifier",
     "CompactKernelRegressor",
+    "CompactNoveltyDetector",
     "CompressedClassifier",
     "CompressedRegressor",
     "CoreVectorClassifier",
@@ -71,6 +73,7 @@ _HOMES = {
     "ChunkingSyntheticClassifier": "kernlet.chunking.estimator",
     "CompactKernelClassifier": "kernlet.compact.classifier",
     "CompactKernelRegressor": "kernlet.compact.regressor",
+    "CompactNoveltyDetector": "kernlet.compact.novelty",
     "CompressedClassifier": "kernlet.compression.compress",
     "CompressedRegressor": "kernlet.compression.compress",
     "CoreVectorClassifier": "kernlet.squared.core_vector",

@@ -14,6 +14,7 @@ from kernlet._typing import Floats
 from kernlet.affine import AffineMap, CurvedMap, StepMap
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.base import Kernel
+from kernlet.kernels.diagonal import DiagonalRBF
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
 
@@ -35,6 +36,8 @@ _SCALAR_BYTES = 4  # a shift or a scale of all inputs is a float32
 # Errors of a shift, in deviations, and of a scale, as a share, that float16 may have. Training uses
 # the rounded numbers, so that columns need to be standardised about, not exactly.
 _SHIFT_ERROR, _SCALE_ERROR = 0.25, 1e-3
+#: The largest step of ``log_weights``: weights are from 1e-30 to 1e30.
+LARGEST_LOG_WEIGHT = 69.0
 
 
 @dataclass(frozen=True)
@@ -368,7 +371,8 @@ class QuantizedExpansion(KernelExpansion):
 
     f_c(x) = sum_j coef[c, j] k(P h((x - shift) / scale), centers[j]) + intercept[c], where k is the
     Gaussian or the rational quadratic kernel, P a projection, and h an asinh, a step map,
-    both or neither.
+    both or neither. With ``log_weights``, k(u, z_j) = exp(-gamma_j sum_c w_jc (u_c - z_jc)^2),
+    w_jc = exp(log_weights[j, c]): a Gaussian with a diagonal covariance matrix for each center.
 
     ``kernel``, ``centers``, ``coef`` and ``input_map`` are the packed numbers decoded to float32:
     what is evaluated is what is stored. ``nbytes`` counts everything stored: packed arrays with
@@ -388,6 +392,9 @@ class QuantizedExpansion(KernelExpansion):
     projection : PackedArray of shape (rank, n_features), default=None
     alpha : float, default=None
         Makes the kernel the rational quadratic one, rounded to float32.
+    log_weights : PackedArray of shape (n_centers, rank), default=None
+        Ternary: the weights are exp(-step), 1 and exp(step). A step that is a multiple of log(2)
+        makes them powers of 2, which integer arithmetic needs.
     steps : PackedSteps, default=None
     is_asinh : bool, default=False
     block : int, default=1
@@ -420,6 +427,7 @@ class QuantizedExpansion(KernelExpansion):
         projection: PackedArray | None = None,
         *,
         alpha: float | None = None,
+        log_weights: PackedArray | None = None,
         steps: PackedSteps | None = None,
         is_asinh: bool = False,
         block: int = 1,
@@ -429,6 +437,9 @@ class QuantizedExpansion(KernelExpansion):
         packed: dict[str, Any] = {"centers": centers, "coef": coef, "projection": projection}
         if isinstance(gamma, PackedArray):
             packed["log_gamma"] = gamma
+        if log_weights is not None:
+            _require_log_weights(log_weights, centers.shape, alpha, skips_missing)
+            packed["log_weights"] = log_weights
         widths = _widths(gamma, centers.shape[0])
         values: dict[str, Any] = {"steps": steps, "fill": fill}
         values["alpha"] = None if alpha is None else float(np.float32(alpha))
@@ -464,6 +475,8 @@ class QuantizedExpansion(KernelExpansion):
     def _stored_kernel(self) -> Kernel:
         """The kernel of the stored numbers."""
         gamma = float(self.gamma[0]) if len(self.gamma) == 1 else self.gamma
+        if "log_weights" in self.packed:
+            return DiagonalRBF(gamma, np.exp(self.packed["log_weights"].decoded()))
         return RBF(gamma) if self.alpha is None else RationalQuadratic(gamma, self.alpha)
 
     def _stored_map(self) -> AffineMap:
@@ -527,6 +540,7 @@ class QuantizedExpansion(KernelExpansion):
         is_sparse, centers = isinstance(coef, SparsePackedArray), packed["centers"]
         kernel, factor = self.kernel.scaled(centers.step)
         projection, log_widths = packed["projection"], packed.get("log_gamma")
+        log_weights = packed.get("log_weights")
         parts = Parts(
             n_features=self.n_features,
             kernel=kernel,
@@ -547,6 +561,7 @@ class QuantizedExpansion(KernelExpansion):
             log_widths=None if log_widths is None else (log_widths.codes(), log_widths.step),
             fill=None if self.fill is None else self.fill.decoded().astype(np.float64),
             skips_missing=self.skips_missing,
+            log_weights=None if log_weights is None else (log_weights.codes(), log_weights.step),
         )
         return build(parts, np.asarray(rows), n_sums)
 
@@ -585,8 +600,8 @@ class QuantizedExpansion(KernelExpansion):
     def _arguments(self) -> dict[str, Any]:
         packed = self.packed
         gamma = packed.get("log_gamma", self.gamma)
-        names = ("intercept", "shift", "scale", *_OPTIONS)
-        tables = {name: packed[name] for name in ("centers", "coef", "projection")}
+        tables = {name: packed.get(name) for name in _TABLES}
+        names = ("intercept", "shift", "scale", *(name for name in _OPTIONS if name not in _TABLES))
         return {"gamma": gamma} | tables | {name: getattr(self, name) for name in names}
 
     def __reduce__(self) -> Any:
@@ -598,12 +613,14 @@ class QuantizedExpansion(KernelExpansion):
 
 _OPTIONS = {
     "alpha": None,
+    "log_weights": None,
     "steps": None,
     "is_asinh": False,
     "block": 1,
     "fill": None,
     "skips_missing": False,
 }
+_TABLES = ("centers", "coef", "projection", "log_weights")
 _FIRST_ARGUMENTS = ("gamma", "centers", "coef", "intercept", "shift", "scale", "projection")
 
 
@@ -626,6 +643,27 @@ def _widths(gamma: Any, n_centers: int) -> Floats:
     if not (np.isfinite(widths) & (widths > 0)).all():
         raise ValueError("gamma must be positive and finite.")
     return widths
+
+
+def _require_log_weights(
+    log_weights: PackedArray, shape: tuple[int, ...], alpha: float | None, skips_missing: bool
+) -> None:
+    """Refuse weights of features that no reader knows."""
+    if alpha is not None:
+        raise ValueError("log_weights are for the Gaussian kernel: leave alpha out.")
+    if skips_missing:
+        raise ValueError("log_weights are for rows without missing features.")
+    if log_weights.format.name != "ternary":
+        raise ValueError(f"log_weights must be ternary, not {log_weights.format.name}.")
+    if tuple(log_weights.shape) != tuple(shape):
+        raise ValueError(
+            f"log_weights have shape {tuple(log_weights.shape)}; the centers have {tuple(shape)}."
+        )
+    if not 0 < log_weights.step <= LARGEST_LOG_WEIGHT:
+        raise ValueError(
+            f"The step of log_weights must be positive and at most {LARGEST_LOG_WEIGHT:g}, not "
+            f"{log_weights.step:g}."
+        )
 
 
 def as_numbers(value: float | PackedArray) -> Any:

@@ -16,7 +16,7 @@ from kernlet.model.model import Model
 from kernlet.quantization import FORMATS
 from kernlet.tables.encode import CategoryColumn, ColumnEncoding, NumberColumn, OrdinalColumn
 from support.c_programs import ALL_WARNINGS
-from support.random_machines import MAPS, SCHEMES, SHAPES, random_compact, random_model
+from support.random_machines import KERNELS, MAPS, SCHEMES, SHAPES, random_compact, random_model
 
 # Names that other headers of a program may define: the private names of the code without their
 # prefix, Arduino's macros, and those of <math.h> in GNU mode by its inclusion.
@@ -92,7 +92,7 @@ def shapes():
         for map in MAPS:
             kernel = "rbf widths" if map in (None, "projection") else "rbf"
             yield random_model(rng, formats=(format,), map=map, kernel=kernel), "auto"
-    for kernel in ("rbf", "rbf widths", "linear", "poly", "sigmoid", "laplacian"):
+    for kernel in dict.fromkeys((*KERNELS, "diagonal")):
         for storage, map in zip(("float32", "float16", "int8", "float32"), MAPS, strict=True):
             yield random_model(rng, formats=(), kernel=kernel, map=map), storage
     for options in SHAPES.values():

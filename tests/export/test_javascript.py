@@ -128,7 +128,7 @@ def keeps_digits(model):
 
 def test_random_machines(tmp_path):
     rng = np.random.default_rng(1)
-    fixed = [{"kernel": kernel, "formats": ()} for kernel in dict.fromkeys(KERNELS)]
+    fixed = [{"kernel": kernel, "formats": ()} for kernel in dict.fromkeys((*KERNELS, "diagonal"))]
     fixed += [{"map": map} for map in MAPS]
     fixed += [{"kind": "classifier", "scheme": scheme} for scheme in SCHEMES for _ in range(12)]
     fixed += [{"kind": "novelty"}] * 6

@@ -18,6 +18,7 @@ from fuzz.campaign import Target, check_sentence
 from kernlet import KernelExpansion, to_c
 from kernlet.export.c_tables import pack
 from kernlet.export.rounding import clear_rows, likely_rows
+from kernlet.kernels.diagonal import DiagonalRBF
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.rational_quadratic import RationalQuadratic
@@ -154,7 +155,7 @@ def _check_special(model, source, rows, answers):
         number = int(re.search(r"NaN and the class (\d+)", header)[1])
         assert (answers["classes"][is_nan] == number).all()
         assert np.isnan(answers["probabilities"][is_nan]).all()
-    bounded = RBF | RationalQuadratic | Laplacian | Sigmoid
+    bounded = RBF | DiagonalRBF | RationalQuadratic | Laplacian | Sigmoid
     is_bounded = isinstance(model.expansion.kernel, bounded)
     assert ("infinite ones too, give finite scores" in header) == is_bounded
     if is_bounded:

@@ -37,11 +37,12 @@ def _made_models() -> Iterator[Any]:
     """Models made of random numbers: they cost no training."""
     from kernlet import KernelExpansion
     from kernlet.affine import AffineMap
-    from kernlet.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid
+    from kernlet.kernels import RBF, DiagonalRBF, Laplacian, Linear, Polynomial, Sigmoid
     from kernlet.model.model import Model
 
     random = np.random.RandomState(0)
     kernels = [RBF(0.5), RBF(np.linspace(0.1, 2, 5)), Linear(), Sigmoid(0.1, 0.2), Laplacian(0.5)]
+    kernels += [DiagonalRBF(gamma, 1 + random.rand(5, 3)) for gamma in (0.5, np.ones(5))]
     for kernel in [*kernels, Polynomial(0.5, 2, 1.0), Polynomial(1.0, 7, -1.0)]:
         yield KernelExpansion(kernel, random.randn(5, 3), random.randn(1, 5), random.randn(1))
     plain = [random.randn(5, 3), random.randn(3, 5), random.randn(3)]
@@ -268,6 +269,9 @@ def _check_values(model: Any, rows: Any) -> None:
     gamma, coef0 = fields.get("gamma", 1.0), fields.get("coef0", 0.0)
     if kernel.name == "rbf":
         squares = ((points[:, None] - centers) ** 2).sum(axis=2)
+        values, sizes = np.exp(-gamma * squares), np.ones(squares.shape)
+    elif kernel.name == "diagonal_rbf":
+        squares = ((points[:, None] - centers) ** 2 * kernel.weights.astype(float)).sum(axis=2)
         values, sizes = np.exp(-gamma * squares), np.ones(squares.shape)
     elif kernel.name == "rational_quadratic":
         squares = ((points[:, None] - centers) ** 2).sum(axis=2)

@@ -130,11 +130,11 @@ def kernel_value(machine, u, j, present=None):
     if machine.base is not None:
         return _of_product(machine, u, z)
     f, total = machine.center_shift, 0
-    for a, b, counts in zip(u, z, present or [True] * len(u), strict=True):
+    shifts = [0] * len(u) if machine.weights is None else machine.weights.shifts[j].tolist()
+    for a, b, shift, counts in zip(u, z, shifts, present or [True] * len(u), strict=True):
         difference = int16(a - int16(b << f)) if counts else 0
-        total = uint32(
-            total + (abs(difference) if machine.kernel == "laplacian" else difference**2)
-        )
+        size = abs(difference) if machine.kernel == "laplacian" else difference**2
+        total = uint32(total + uint32(size << shift))
     if present is not None:
         n = sum(present)
         total = uint32(uint32(total // n * len(u)) + uint32(total % n * len(u)) // n)

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernlet import KernelExpansion
 from kernlet.affine import AffineMap
+from kernlet.kernels.diagonal import DiagonalRBF
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
@@ -146,11 +147,16 @@ def _kernel(rng, centers, fixed):
     name = fixed.get("kernel") or str(rng.choice(KERNELS))
     if name == "linear":
         return Linear()
+    if "kernel" not in fixed and name == "rbf widths" and rng.random() < 0.5:
+        name = "diagonal"  # seldom, because it has no form in integers
     if name == "rbf widths":
         return RBF(_gamma(rng, centers, len(centers)))
     gamma = float(_gamma(rng, centers)[0])
     if name == "rbf":
         return RBF(gamma)
+    if name == "diagonal":
+        widths = gamma if rng.random() < 0.5 else _gamma(rng, centers, len(centers))
+        return DiagonalRBF(widths, np.exp(rng.normal(size=centers.shape)))
     if name == "laplacian":
         return Laplacian((gamma / centers.shape[1]) ** 0.5)
     coef0 = float(rng.choice([0.0, 1.0, -0.3]))
@@ -187,6 +193,14 @@ SHAPES = {
         "width": "per_center",
         "map": "projection",
     },
+    "diagonal": {"kernel": "diagonal_rbf"},
+    "diagonal widths": {
+        "kernel": "diagonal_rbf",
+        "width": "per_center",
+        "map": "columns",
+        "weight_step": math.log(4),
+    },
+    "diagonal steps, projected": {"kernel": "diagonal_rbf", "map": "projection", "n_steps": 4},
     "one class": {"n_entries": 1},
     "two classes": {"n_entries": 2, "map": "projection", "kernel": "rational_quadratic"},
     "steps": {"n_steps": 6},
@@ -297,6 +311,9 @@ def _kernel_options(rng, centers, options):
     if width == "per_center":
         logs = np.clip(np.rint(8 * np.log(gamma)), -127, 127) / 8
         gamma = encode(logs, FORMATS["int8"], 1 / 8)
+    if options.get("kernel") == "diagonal_rbf":
+        step, codes = options.get("weight_step", math.log(2)), rng.integers(-1, 2, centers.shape)
+        return {"gamma": gamma, "log_weights": encode(step * codes, FORMATS["ternary"], step)}
     is_rational = options.get("kernel") == "rational_quadratic"
     return {"gamma": gamma, "alpha": np.exp(rng.normal()) if is_rational else None}
 
@@ -311,6 +328,9 @@ def _packed(rng, n_outputs, formats, fixed):
     if "kernel" not in fixed:
         options["kernel"] = str(rng.choice(["rbf", "rbf", "rational_quadratic"]))
         options["width"] = str(rng.choice(["shared", "per_center", "per_center in float32"]))
+        if options["kernel"] == "rbf" and rng.random() < 0.4:
+            options["kernel"] = "diagonal_rbf"  # whose last step integers refuse
+            options["weight_step"] = math.log(2) * float(rng.choice([1, 1, 1, 1, 2, 2, 2, 0.4]))
     if "map" not in fixed:
         options["is_asinh"] = bool(rng.random() < 0.2)
         options["n_steps"] = int(rng.choice([0, 0, 0, 1, 7]))

@@ -304,6 +304,11 @@ class KernelNetwork:
 def _stored_parameters(expansion: QuantizedExpansion) -> dict[str, Any]:
     """What a compact machine has beside centers, weights and intercept."""
     packed = {name: array for name, array in expansion.packed.items() if array is not None}
+    if "log_weights" in packed:
+        raise ValueError(
+            "A machine with weights of the features of each center cannot be trained by gradients: "
+            "start afresh."
+        )
     parameters: dict[str, Any] = {
         "log_gamma": np.log(expansion.gamma),
         "skips_missing": expansion.skips_missing,

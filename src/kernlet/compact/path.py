@@ -16,7 +16,7 @@ from kernlet.quantization import FORMATS
 
 #: Kernels and widths of compact machines, by number in a packed path.
 KERNELS = ("rbf", "rational_quadratic")
-WIDTHS = ("shared", "per_center", "per_feature")
+WIDTHS = ("shared", "per_center", "per_feature", "diagonal")
 #: What may become of missing values, likewise.
 MISSING = ("error", "median", "distance")
 

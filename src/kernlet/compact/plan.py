@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,8 @@ SHIFT_AND_SCALE_BYTES = 8
 _LARGEST_LOG_GAMMA = 80.0  # exp(80) is about the largest number of float32
 
 
+#: The logarithm of the ratio of two weights of features, unless another one is given.
+LOG_WEIGHT_STEP = math.log(2)
 #: Widths of centers are stored as whole numbers of this step of their logarithm.
 LOG_GAMMA_STEP = 1 / 8
 _LARGEST_INTERCEPT = 6e4  # of a float16
@@ -47,10 +50,12 @@ class StoragePlan:
 
     ``rank`` is that of the projection, None without one; ``formats`` are those of centers,
     coefficients and projection. ``width`` is "shared", "per_center" (a byte each) or "per_feature"
-    (trained scales of the features). ``n_entries`` are the coefficients that a center keeps, None
-    for all; ``n_steps`` those of the step map. An intercept takes 2 bytes, or 8 in regression,
-    where targets may lie far from zero; ``scaling_bytes`` are those of shift and scale. ``missing``
-    is what becomes of NaN: "error", "median" (which takes ``fill_bytes``) or "distance".
+    (trained scales of the features); with ``kernel="diagonal_rbf"`` each feature of each center has
+    one of three weights besides, which are not trained by gradients. ``n_entries`` are the
+    coefficients that a center keeps, None for all; ``n_steps`` those of the step map. An intercept
+    takes 2 bytes, or 8 in regression, where targets may lie far from zero; ``scaling_bytes`` are
+    those of shift and scale. ``missing`` is what becomes of NaN: "error", "median" (which takes
+    ``fill_bytes``) or "distance".
     """
 
     n_features: int
@@ -133,8 +138,11 @@ class StoragePlan:
 
     @property
     def _width_bytes(self) -> int:
-        alpha = 4 if self.kernel == "rational_quadratic" else 0
-        return alpha + (FORMATS["int8"].n_bytes(self.n_centers) if self.has_widths else 4)
+        more = 4 if self.kernel == "rational_quadratic" else 0
+        if self.kernel == "diagonal_rbf":
+            rank = self.n_inputs if self.rank is None else self.rank
+            more = FORMATS["ternary"].n_bytes(self.n_centers * rank)
+        return more + (FORMATS["int8"].n_bytes(self.n_centers) if self.has_widths else 4)
 
     @property
     def _scaling_bytes(self) -> int:
@@ -176,6 +184,8 @@ class StoragePlan:
             parts.append("rational quadratic kernel")
         if self.has_widths or self.width == "per_feature":
             parts.append("a width per center" if self.has_widths else "a width per feature")
+        if self.kernel == "diagonal_rbf":
+            parts.append("weights of the features of each center (ternary)")
         parts.append(f"projection to {self.rank} ({projection})" if self.rank else "no projection")
         if self.block > 1:
             parts.append(f"means of {self.block} x {self.block} pixels")
@@ -203,6 +213,8 @@ class StoragePlan:
 
         ``step_places`` are the features and thresholds of the step map, ``fill`` what replaces
         missing numbers.
+        The arrays of a plan with the kernel "diagonal_rbf" have "log_weights", of the shape of the
+        centers, besides.
         """
         arrays = {name: to_numpy(array) for name, array in arrays.items()}
         projection = None
@@ -246,10 +258,15 @@ class StoragePlan:
             log_gamma = np.broadcast_to(log_gamma, len(arrays["centers"]))
             gamma = encode(log_gamma, FORMATS["int8"], LOG_GAMMA_STEP)
         is_rational = self.kernel == "rational_quadratic"
+        log_weights = None
+        if self.kernel == "diagonal_rbf":
+            step = steps.get("log_weights", LOG_WEIGHT_STEP)
+            log_weights = encode(arrays["log_weights"], FORMATS["ternary"], step)
         return {
             "gamma": gamma,
             "centers": encode(arrays["centers"], FORMATS[self.formats[0]], steps.get("centers")),
             "alpha": float(np.exp(arrays["log_alpha"]).ravel()[0]) if is_rational else None,
+            "log_weights": log_weights,
         }
 
     def _packed_coef(self, weights: Any, step: float | None) -> Any:

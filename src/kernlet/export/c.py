@@ -38,6 +38,7 @@ from kernlet.export.rounding import (
 )
 from kernlet.export.toolchain import TARGETS
 from kernlet.kernels.base import c_float
+from kernlet.kernels.diagonal import DiagonalRBF
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
@@ -355,7 +356,7 @@ class _FloatCode(Interface):
     @property
     def in_order(self) -> set[str]:
         """Ternary tables, read in order: one code by its number takes two run-time divisions."""
-        names = ("projection", "centers", "coef")
+        names = ("projection", "centers", "coef", "log_weights")
         return {n for n in names if n in self.packed and self.packed[n].format.name == "ternary"}
 
     @property
@@ -377,6 +378,12 @@ class _FloatCode(Interface):
     def kernel_term(self) -> str:
         """What one feature adds to the sum of a translation-invariant kernel."""
         return self._prefixed(self.kernel.c_term)
+
+    @property
+    def feature_weights(self) -> tuple[float, float]:
+        """What squares of differences are multiplied by, for the ternary codes -1 and 1."""
+        step = np.float32(self.packed["log_weights"].step)
+        return float(np.exp(-step)), float(np.exp(step))
 
     def _prefixed(self, code: str) -> str:
         """Code of a kernel with the prefix before the names of tables, functions and macros."""
@@ -414,7 +421,7 @@ class _FloatCode(Interface):
     @property
     def is_bounded(self) -> bool:
         """Whether the kernel is bounded, so that scores are finite for features of any size."""
-        return type(self.kernel) in (RBF, RationalQuadratic, Laplacian, Sigmoid)
+        return type(self.kernel) in (RBF, DiagonalRBF, RationalQuadratic, Laplacian, Sigmoid)
 
     @property
     def about_numbers(self) -> str:

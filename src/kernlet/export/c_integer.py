@@ -67,7 +67,9 @@ class _Codes:
     @property
     def name(self) -> str:
         """The variable that points to the next byte."""
-        return {"coef": "coefs", "log_gamma": "log_widths"}.get(self.key, self.key)
+        return {"coef": "coefs", "log_gamma": "log_widths", "log_weights": "weights"}.get(
+            self.key, self.key
+        )
 
     @property
     def is_unrolled(self) -> bool:
@@ -223,7 +225,7 @@ class IntegerCode(Interface):
         """Constant arrays: packed tables as they are stored, integers, and those of inputs."""
         machine = self.machine
         found: list[tuple[str, str, Any]] = []
-        for key in ("projection", "centers", "coef", "log_gamma"):
+        for key in ("projection", "centers", "coef", "log_weights", "log_gamma"):
             if key in self.packed and (key != "log_gamma" or machine.log_widths is not None):
                 data = self.packed[key].data if key != "projection" else self._projection_bytes
                 found.append(("uint8_t", key, data))

@@ -64,8 +64,8 @@ class Tables:
     kernel : Kernel
     packed : dict of PackedArray
         Tables by name: centers, coef, intercept and, where the machine has them, projection,
-        shift, scale, jumps, thresholds, log_gamma and other parameters of the kernel. The step of
-        the columns of a table is a table too.
+        shift, scale, jumps, thresholds, log_gamma, log_weights and other parameters of the kernel.
+        The step of the columns of a table is a table too.
     integers : dict of Integers
         The outputs of sparse coefficients, and the features of steps.
     map : AffineMap or None
@@ -277,6 +277,9 @@ def _encoded(model: Model, storage: str) -> tuple[AffineMap | None, Kernel, dict
     format = FORMATS[storage]
     packed = {name: encode(a, format) for name, a in arrays.items() if a is not None}
     packed["intercept"] = encode(model.expansion.intercept, FORMATS["float32"])
+    own_tables = getattr(model.expansion, "packed", {})
+    if "log_weights" in own_tables:
+        packed["log_weights"] = own_tables["log_weights"]
     return map, kernel, packed
 
 
@@ -396,7 +399,8 @@ def _with_more_tables(tables: Tables) -> Tables:
     """With the parameters of the kernel as tables."""
     packed = dict(tables.packed)
     for name, value in tables.kernel.to_dict().items():
-        is_stored = name in packed or (name == "gamma" and "log_gamma" in packed)
-        if np.size(value) > 1 and isinstance(value, np.ndarray) and not is_stored:
+        is_stored = name in packed or f"log_{name}" in packed
+        is_table = isinstance(value, np.ndarray) and (np.size(value) > 1 or value.ndim > 1)
+        if is_table and not is_stored:
             packed[name] = encode(value, FORMATS["float32"])
     return replace(tables, packed=packed)

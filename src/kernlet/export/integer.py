@@ -53,6 +53,7 @@ def integer_tables(model: Model, storage: str = "auto") -> tuple[Model, Tables]:
 def _are_one_point(tables: Tables) -> bool:
     """Whether the centers differ by rounding alone: a single one, shifted to 0."""
     centers, gamma = tables.packed["centers"], np.max(getattr(tables.kernel, "gamma", 1.0))
+    gamma = gamma * np.max(getattr(tables.kernel, "weights", 1.0))
     is_l1 = isinstance(tables.kernel, Laplacian)
     sizes = np.abs(centers.decoded().astype(np.float64)) ** (1 if is_l1 else 2)
     is_near = gamma * float(sizes.sum(axis=1).max(initial=0.0)) < _ONE_POINT
@@ -129,7 +130,7 @@ def _parts(tables: Tables, n_features: int) -> Parts:
     scale = np.ones(1) if map is None else map.scale.astype(np.float64)
     if tables.divides:
         scale = tables.factor / replace(packed["scale"], step=1.0).decoded().astype(np.float64)
-    log_widths = packed.get("log_gamma")
+    log_widths, log_weights = packed.get("log_gamma"), packed.get("log_weights")
     if log_widths is not None and log_widths.format.n_levels is None:
         log_widths = None
     return Parts(
@@ -152,6 +153,7 @@ def _parts(tables: Tables, n_features: int) -> Parts:
         log_widths=None if log_widths is None else (log_widths.codes(), float(log_widths.step)),
         fill=None if map is None or map.fill is None else map.fill.astype(np.float64),
         skips_missing=tables.skips_missing,
+        log_weights=None if log_weights is None else (log_weights.codes(), log_weights.step),
     )
 
 

@@ -6,7 +6,7 @@ import base64
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -18,6 +18,7 @@ from kernlet.affine import AffineMap, CurvedMap
 from kernlet.expansion import KernelExpansion
 from kernlet.export.c_interface import environment
 from kernlet.export.rounding import dense_points, likely_rows
+from kernlet.kernels.diagonal import DiagonalRBF
 from kernlet.kernels.gram import dense_centers
 from kernlet.model.model import Model, as_model
 from kernlet.quantization import (
@@ -169,6 +170,8 @@ class _Code:
     def term(self) -> str:
         """What one feature adds to the sum that the kernel takes."""
         kernel = self.expansion.kernel
+        if isinstance(kernel, DiagonalRBF):
+            return f"weights[j * x.length + i] * {kernel.js_term}"
         return kernel.js_term if kernel.is_translation_invariant else ""
 
     @cached_property
@@ -216,8 +219,13 @@ class _Code:
         expansion = self.expansion
         packed = expansion.packed if isinstance(expansion, QuantizedExpansion) else {}
         for name, value in expansion.kernel.to_dict().items():
-            if np.size(value) > 1 and isinstance(value, np.ndarray):
+            if isinstance(value, np.ndarray) and (np.size(value) > 1 or value.ndim > 1):
                 tables[name] = _table(value)
+        if "log_weights" in packed:  # of three numbers, as NumPy rounds them
+            codes, step = packed["log_weights"], np.float32(packed["log_weights"].step)
+            three = np.exp(step * np.arange(-1, 2, dtype=np.float32)).tolist()
+            codes = _table(replace(codes, step=1.0))
+            tables["weights"] = f"{codes}.map((code) => {js_value(three)}[code + 1])"
         tables["centers"] = _table(
             packed.get("centers", dense_points(dense_centers(expansion.centers)))
         )

@@ -177,7 +177,7 @@ def read_expansion(fields: dict[str, Any], tensors: Tensors) -> KernelExpansion:
     """The expansion that :func:`describe_expansion` described, everything checked."""
     expansion = (_quantized if "tables" in fields else _plain)(fields, tensors)
     arrays = [value for value in expansion.kernel.to_dict().values() if np.ndim(value)]
-    if any(np.shape(value) != expansion.centers.shape[:1] for value in arrays):
+    if any(np.shape(value) != expansion.centers.shape[: np.ndim(value)] for value in arrays):
         raise ModelFileError("has another number of kernel widths than of centers.")
     return expansion
 
@@ -212,7 +212,10 @@ def _kernel(values: dict[str, Any], tensors: Tensors) -> Kernel:
     if values.get("name") == "rbf of several widths":  # written by kernlet before 0.1
         values = {"name": "rbf", "gamma": tensors.floats("gamma", 1)}
     arrays = [name for name in sorted(tensors.names) if name.startswith("kernel.")]
-    parameters = {name.removeprefix("kernel."): tensors.floats(name, 1) for name in arrays}
+    parameters = {
+        name.removeprefix("kernel."): tensors.floats(name, 2 if name == "kernel.weights" else 1)
+        for name in arrays
+    }
     try:
         return Kernel.from_dict(values | parameters)
     except ValueError as error:

@@ -94,6 +94,8 @@ class _MicroPython(IntegerModule):
         if machine.log_widths is not None:
             _, top, start, factor, fraction = machine.log_widths
             settings["log_widths"] = [top, start, factor, fraction]
+        if machine.weights is not None:
+            settings["weight_bits"] = machine.weights.bits
         if self.probabilities is not None:
             p = self.probabilities
             settings["probabilities"] = [p.width, p.fraction, p.offset]
@@ -127,6 +129,8 @@ class _MicroPython(IntegerModule):
             arrays["widths"] = machine.widths.astype(np.uint16)
         if machine.fill is not None:
             arrays["fill"] = machine.fill.astype(np.int16)
+        if machine.weights is not None:
+            arrays["log_weights"] = packed["log_weights"].data
         if machine.steps is not None:
             arrays["step_features"] = machine.steps.features.astype(np.uint16)
             arrays["thresholds"] = machine.steps.thresholds.astype(np.int16)

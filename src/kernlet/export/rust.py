@@ -71,6 +71,8 @@ class _Rust(IntegerModule):
         packed = {"PROJECTION": "projection", "CENTER_CODES": "centers", "COEF": "coef"}
         if machine.log_widths is not None:
             packed["LOG_WIDTHS"] = "log_gamma"
+        if machine.weights is not None:
+            packed["LOG_WEIGHTS"] = "log_weights"
         for name, key in packed.items():
             if key in self.tables.packed:
                 tables.append(self._packed(name, key))
@@ -90,7 +92,8 @@ class _Rust(IntegerModule):
     def _packed(self, name: str, key: str) -> _Table:
         """A table of codes, as it is stored."""
         array = self.tables.packed[key]
-        what = {"coef": "coefficients", "log_gamma": "logarithms of widths"}.get(key, key)
+        names = {"coef": "coefficients", "log_gamma": "logarithms of widths"}
+        what = (names | {"log_weights": "logarithms of weights"}).get(key, key)
         about = f"Codes of {what}, {array.format.name}."
         levels, bits = int(array.format.n_levels or 0), int(array.format.bits)
         return _Table(name, about, "u8", _numbers(array.data), array.format.name, bits, levels)

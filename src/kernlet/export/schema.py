@@ -211,6 +211,7 @@ _TABLES = record(
     shift=_optional(_packed_array(1)),
     scale=_optional(_packed_array(1)),
     log_gamma=_optional(_packed_array(1)),
+    log_weights=_optional(_packed_array(2)),
     jumps=_optional(_packed_array(1)),
     fill=_optional(_packed_array(1)),
 )

@@ -21,6 +21,7 @@ from kernlet.integer.machine import (
     LogWidths,
     Rational,
     Steps,
+    Weights,
 )
 from kernlet.kernels.base import Kernel
 
@@ -49,6 +50,8 @@ _TOO_NARROW = (
 _WIDTH_BITS = 20
 _FAR_FROM_ZERO = 32.0
 _FEWEST_WHOLE = 100  # rows; that features of fewer are whole numbers may be chance
+_MOST_WEIGHT_BITS = 8  # of the ratio of two weights; more would leave distances too few
+_WEIGHT_ERROR = 1e-6  # of a power of 2 whose logarithm is a float32 number
 _CONSTANT = 1e-12  # rows whose features are all smaller say nothing of their range
 
 
@@ -79,6 +82,7 @@ class Parts:
     log_widths: tuple[Any, float] | None = None  # codes and step of the logarithms of gamma
     fill: Floats | None = None  # what replaces missing features
     skips_missing: bool = False  # whether they are left out of distances
+    log_weights: tuple[Any, float] | None = None  # the same of the weights of features
 
     def scaled(self, rows: Floats) -> Floats:
         """Scaled features, before an asinh."""
@@ -183,13 +187,17 @@ def _in_units_of_the_width(parts: Parts) -> Parts:
 def _kernel_of_distances(parts: Parts, rows: Floats) -> dict[str, Any] | None:
     """Constants from mapped features to kernel values; None for a kernel of inner products."""
     name = parts.kernel.name
-    if name not in ("rbf", "laplacian", "rational_quadratic"):
+    if name not in ("rbf", "laplacian", "rational_quadratic", "diagonal_rbf"):
         return None
     gamma = np.atleast_1d(np.asarray(parts.kernel.gamma, dtype=np.float64))  # type: ignore[attr-defined]
     alpha = float(getattr(parts.kernel, "alpha", math.inf))
     is_rational = alpha < _GAUSSIAN_ALPHA
     power = 1 if name == "laplacian" else 2
-    f, limit, largest = _resolution(parts, rows, gamma, power, vanishes=not is_rational)
+    weights = _weights(parts.log_weights) if name == "diagonal_rbf" else None
+    if weights is not None:
+        gamma = gamma * 2.0**-weights.bits  # that of the least weight
+    shifts = 0 if weights is None else weights.shifts
+    f, limit, largest = _resolution(parts, rows, gamma, power, shifts, vanishes=not is_rational)
     factor = gamma * 2.0 ** (-power * f)  # gamma D for distances D in integers
     factor *= 1 / alpha if is_rational else _LOG2_E
     if not factor.max() > 2.0**-60:
@@ -222,12 +230,13 @@ def _kernel_of_distances(parts: Parts, rows: Floats) -> dict[str, Any] | None:
         Bound("distance", largest << shift, _UINT32),
     )
     return {
-        "kernel": "rbf" if name == "rational_quadratic" and not is_rational else name,
+        "kernel": name if name == "laplacian" or is_rational else "rbf",
         "limit": limit,
         "center_shift": f,
         "distance_shift": shift,
         "widths": G,
         "log_widths": log_widths,
+        "weights": weights,
         "fraction": fraction,
         "rational": rational,
         "base": None,
@@ -241,9 +250,11 @@ def _kernel_of_distances(parts: Parts, rows: Floats) -> dict[str, Any] | None:
 
 
 def _resolution(
-    parts: Parts, rows: Floats, gamma: Floats, power: int, vanishes: bool
+    parts: Parts, rows: Floats, gamma: Floats, power: int, shifts: Any, vanishes: bool
 ) -> tuple[int, int, int]:
     """Bits of fraction of mapped features, their limit, and the largest distance.
+
+    ``shifts`` are those of the powers of differences, by weights of features.
 
     The most bits for which distances fit in 32 bits. Beyond a lossless limit every kernel value
     is 0. Where that is too far, and for kernels that do not vanish, the limit is half more than
@@ -268,7 +279,7 @@ def _resolution(
             if limit + (parts.center_levels << f) > INT16:
                 continue
             reaches = limit + (sizes << f)
-            largest = int((reaches**power).sum(axis=1).max())
+            largest = int((reaches**power << shifts).sum(axis=1).max())
             if parts.skips_missing:  # the largest feature may be the only one present
                 largest = reaches.shape[1] * int(reaches.max()) ** power
             if largest <= _UINT32:
@@ -277,6 +288,20 @@ def _resolution(
         "In integers the distances of this machine do not fit in 32 bits: it has too many features "
         "for the width of its kernel. Train one with a projection, or export it in float."
     )
+
+
+def _weights(log_weights: tuple[Any, float] | None) -> Weights:
+    """Weights of features as shifts, from the codes and the step of their logarithms."""
+    codes, step = (None, 0.0) if log_weights is None else log_weights
+    bits = round(step / math.log(2))
+    is_power = bits and abs(step - bits * math.log(2)) <= _WEIGHT_ERROR * step
+    if codes is None or not is_power or bits > _MOST_WEIGHT_BITS:
+        raise ValueError(
+            "In integers the weights of features must be packed powers of 2, from 2 to "
+            f"2^{_MOST_WEIGHT_BITS}: give log_weights a step of log(2), or export the machine in "
+            "float."
+        )
+    return Weights(codes.astype(np.int64) + 1, bits)
 
 
 def _rational(bits: int, alpha: float) -> tuple[Rational, int]:
@@ -342,6 +367,7 @@ def _kernel_of_products(parts: Parts, rows: Floats) -> dict[str, Any]:
         "distance_shift": 0,
         "widths": np.zeros(1, dtype=np.int64),
         "log_widths": None,
+        "weights": None,
         "fraction": fraction,
         "rational": None,
         "base": base,

@@ -30,6 +30,7 @@ from kernlet.integer.arithmetic import (
 #     w   = h(v), asinh and steps                             int16
 #     U   = round(P w), clamped; w itself without a matrix P  int16, in units of 2^-f codes
 #     D   = sum_r (U_r - (z_jr << f))^2, or sums of sizes     uint32
+#           (squares times weights 2^(b c_jr), c_jr = 0, 1 or 2, where features have weights)
 #     t   = D G_j / 2^16                                      uint32, with F bits of fraction
 #     k_j = 65535 2^-t                                        uint16, by a table
 #     s_c = B_c + sum_j W_jc k_j                              int32
@@ -138,6 +139,18 @@ class LogWidths(NamedTuple):
         return exp2_neg(self.start + (self.top - self.codes) * self.factor, self.fraction)
 
 
+class Weights(NamedTuple):
+    """What squared differences are multiplied by: 2^(bits codes), codes being 0, 1 and 2."""
+
+    codes: Integers
+    bits: int
+
+    @property
+    def shifts(self) -> Integers:
+        """Bits by which the squares are shifted to the left, of shape (n_centers, rank)."""
+        return self.codes * self.bits
+
+
 class Rational(NamedTuple):
     """Of the rational quadratic kernel: t = (log2(2^bits + D G) - bits) << shift, times alpha."""
 
@@ -185,6 +198,8 @@ class IntegerMachine:
     widths : ndarray of shape (1,) or (n_centers,)
     log_widths : LogWidths or None
         What the widths are made from, where they are stored as logarithms.
+    weights : Weights or None
+        Of the features of each center.
     fraction : int
         Bits of fraction of the exponents.
     rational : Rational or None
@@ -227,6 +242,7 @@ class IntegerMachine:
     distance_shift: int
     widths: Integers
     log_widths: LogWidths | None
+    weights: Weights | None
     fraction: int
     rational: Rational | None
     base: Rescale | None
@@ -318,7 +334,9 @@ class IntegerMachine:
             if self.kernel == "laplacian":
                 distances = np.abs(differences).sum(axis=2)
             else:
-                distances = np.square(differences).sum(axis=2)
+                squares = np.square(differences)
+                squares = squares if self.weights is None else squares << self.weights.shifts
+                distances = squares.sum(axis=2)
             if present is not None:
                 distances = distances * U.shape[1] // present.sum(axis=1)[:, None]
             t = mul16(distances << self.distance_shift, self.widths)

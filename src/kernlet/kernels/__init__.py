@@ -2,6 +2,7 @@
 
 from kernlet.kernels.bandwidth import KERNEL_NAMES, make_kernel, resolve_gamma
 from kernlet.kernels.base import Kernel
+from kernlet.kernels.diagonal import DiagonalRBF
 from kernlet.kernels.gram import Gram, kernel_matrix
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.linear import Linear
@@ -13,6 +14,7 @@ from kernlet.kernels.sigmoid import Sigmoid
 __all__ = [
     "KERNEL_NAMES",
     "RBF",
+    "DiagonalRBF",
     "Gram",
     "Kernel",
     "Laplacian",

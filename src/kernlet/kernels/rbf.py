@@ -18,10 +18,11 @@ from kernlet.kernels.base import (
 )
 from kernlet.kernels.gram import as_dense, inner_products, sums_over_features, used_columns
 
-# |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
-# turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
-_ENOUGH_DIGITS = 1e6
-_LEAST_EXPONENT_MATMUL = -60.0  # as LEAST_EXPONENT of float32
+#: |x|^2 + |z|^2 - 2 x.z carries a rounding error of 1e-16 times the norms, which the exponential
+#: turns into a relative error of gamma |x|^2 1e-16: ten digits of k are right below this.
+ENOUGH_DIGITS = 1e6
+#: As LEAST_EXPONENT of float32.
+LEAST_EXPONENT_MATMUL = -60.0
 #: In C sums of squares above 3.4e38 are infinite. With a gamma below this they are limited to it:
 #: 0 times infinity is NaN, and exp(-gamma 3.4e38) is not yet 0.
 LEAST_GAMMA_C = 3e-37
@@ -121,14 +122,14 @@ class RBF(Kernel):
         )
         norms = graph.node("ReduceSum", graph.node("Mul", x, x), graph.integers([1]), keepdims=1)
         exponents = graph.node("Sub", products, graph.node("Mul", norms, graph.floats(gamma)))
-        least = graph.scalar(_LEAST_EXPONENT_MATMUL)
+        least = graph.scalar(LEAST_EXPONENT_MATMUL)
         return str(graph.node("Exp", graph.node("Clip", exponents, least, graph.scalar(0.0))))
 
     def onnx_of_distances(self, graph: Any, distances: str) -> str:
         """The same of squared distances that are not negative."""
         gamma = graph.floats(-np.atleast_1d(self.gamma).astype(float))
         exponents = graph.node("Mul", distances, gamma)
-        least = graph.scalar(_LEAST_EXPONENT_MATMUL)
+        least = graph.scalar(LEAST_EXPONENT_MATMUL)
         return str(graph.node("Exp", graph.node("Clip", exponents, least, graph.scalar(0.0))))
 
     def on(self, device: Device, X: Array, Z: Array) -> Array:
@@ -155,7 +156,7 @@ def distances_by_differences(
     """Squared distances where inner products would lose their digits; None where not."""
     largest = max(x_norms.max(initial=0.0), z_norms.max(initial=0.0))
     with np.errstate(over="ignore", invalid="ignore"):  # infinity and NaN are not enough
-        has_enough_digits = np.max(gamma) * largest < _ENOUGH_DIGITS
+        has_enough_digits = np.max(gamma) * largest < ENOUGH_DIGITS
     if has_enough_digits:
         return None
     X, Z = used_columns(X, Z)
@@ -225,6 +226,6 @@ def gaussian_matmul(rows: Array, centers: Array) -> Array:
     xp = array_namespace(rows)
     exponents = rows @ centers.mT
     if isinstance(exponents, np.ndarray):  # in place, so that a batch stays in the cache
-        np.clip(exponents, _LEAST_EXPONENT_MATMUL, 0.0, out=exponents)
+        np.clip(exponents, LEAST_EXPONENT_MATMUL, 0.0, out=exponents)
         return np.exp(exponents, out=exponents)
-    return xp.exp(xp.clip(exponents, _LEAST_EXPONENT_MATMUL, 0.0))
+    return xp.exp(xp.clip(exponents, LEAST_EXPONENT_MATMUL, 0.0))

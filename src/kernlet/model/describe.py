@@ -8,6 +8,7 @@ import numpy as np
 
 from kernlet.affine import CurvedMap
 from kernlet.expansion import KernelExpansion
+from kernlet.kernels.diagonal import DiagonalRBF
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rational_quadratic import RationalQuadratic
@@ -32,6 +33,8 @@ def describe(expansion: KernelExpansion, digits: int = 4) -> dict[str, str]:
     n_entries = n_coefficients(expansion)
     if widths:
         facts["widths"] = widths
+    if isinstance(expansion.kernel, DiagonalRBF):
+        facts["weights"] = f"{'one of three' if packed else 'one'} per feature of each center"
     if n_entries < expansion.n_outputs:
         facts["coefficients"] = f"{n_entries} of {expansion.n_outputs} outputs per center"
     map = _describe_map(expansion)
@@ -89,14 +92,15 @@ class Operations(NamedTuple):
 def operations(expansion: KernelExpansion) -> Operations:
     """What C computes for a row.
 
-    A distance takes a multiplication per feature; packed widths an exponential per center, a
-    rational quadratic kernel a logarithm; asinh a logarithm per feature.
+    A distance takes a multiplication per feature, and another one by a weight; packed widths an
+    exponential per center, a rational quadratic kernel a logarithm; asinh a logarithm per feature.
     """
     n_centers, rank = expansion.n_centers, int(expansion.centers.shape[1])
     block, map = getattr(expansion, "block", 1), expansion.input_map
     n_inputs = expansion.n_features // block**2
     projection = rank * n_inputs if _projects(expansion) else 0
     products = n_centers * (rank + n_coefficients(expansion)) + projection
+    products += n_centers * rank * isinstance(expansion.kernel, DiagonalRBF)
     has_exponential = not isinstance(expansion.kernel, Linear | Polynomial)
     exponentials, logarithms, comparisons = has_exponential * n_centers, 0, 0
     if isinstance(expansion, QuantizedExpansion) and "log_gamma" in expansion.packed:

@@ -110,8 +110,9 @@ class ReducedSet:
 
     def _products(self, Z: Floats) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
         """K(Z, Z), R = K(Z, C) U', and the gradient by Z as a function of W."""
-        zc, through_zc = self.kernel.values_and_gradient(Z, self.centers)
-        zz, through_zz = self.kernel.values_and_gradient(Z, Z)
+        with np.errstate(over="ignore"):  # a large distance gives 0; other infinities are refused
+            zc, through_zc = self.kernel.values_and_gradient(Z, self.centers)
+            zz, through_zz = self.kernel.values_and_gradient(Z, Z)
 
         def gradient(W: Floats) -> Floats:
             # k is symmetric: 2 W'W instead of W'W is for both arguments of K(Z,Z)

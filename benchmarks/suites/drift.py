@@ -197,7 +197,7 @@ class Peer:
 
 
 class Window(Peer):
-    """A proximal machine that forgets what is older than four blocks."""
+    """A proximal machine of the last four blocks, which has landmarks in the first of them."""
 
     def __init__(self, classifier: Any) -> None:
         super().__init__(classifier)
@@ -205,10 +205,10 @@ class Window(Peer):
 
     def learn(self, X: Any, y: Any, classes: Any) -> None:
         """Learn a block."""
-        super().learn(X, y, classes)
-        self.rows.append((self._mapped(X), y))
-        if len(self.rows) > 4:
-            self.classifier.partial_forget(*self.rows.pop(0))
+        if self.scaler is None:
+            self.scaler = StandardScaler().fit(X)
+        self.rows = [*self.rows[-3:], (self._mapped(X), y)]
+        self.classifier.fit_blocks(self.rows, classes=classes)
 
 
 def _sgd(seed: int) -> SGDClassifier:

@@ -207,7 +207,8 @@ def test_the_loss_is_less_than_that_of_linear_and_boosted_quantiles():
 
 
 @pytest.mark.parametrize(
-    "quantile", [(0.5, 0.1), (0.1, 0.1), (), (0.0, 0.5), (0.5, 1.0), (0.1, np.nan), [[0.1], [0.9]]]
+    "quantile",
+    [(0.5, 0.1), (0.1, 0.1), (), (0.0, 0.5), (0.5, 1.0), (0.1, np.nan), [[0.1], [0.9]], [0.1, "a"]],
 )
 def test_quantiles_that_are_refused(quantile):
     X, y, _ = noisy_sine(50)

@@ -185,6 +185,7 @@ _FIT = {
     "--bytes": _BYTES,
     "--memory": _BYTES,
     "--regression": None,
+    "--quantiles": ("0.5", "0.1,0.9", "0.9,0.1", "0", "1", "", ",", "x", "nan", "1e-300,0.5"),
     "--drop": _TEXTS,
     "--category": _TEXTS,
     "--date": _TEXTS,

@@ -206,6 +206,7 @@ def _special() -> dict[str, tuple[Any, ...]]:
         "init": (points, points.tolist(), points * np.nan, points[:, :1], *_fitted().values()),
         "kernel": (RBF(1.0), RBF(1e-300), RBF(1e300), RBF(np.array([1.0, 2.0])), "cosine"),
         "gamma": ("scale", "auto", "mean_distance", 1e-300, 1e300, 1e-5, 1e5, np.ones(2)),
+        "quantile": (0.5, 1, (0.1, 0.9), [0.5], (0.9, 0.1), [], [0.1, "a"], [None], [[0.1], [0.9]]),
         "C": (1e-300, 1e300, 1e-9, 1e9, 1e12, 10**30, [1.0, 10.0], [], (0.0,)),
         "tol": (0, 0.0, 1e-16, 0.5, 1e300, 1),
         "eps": (0, 0.0, 1e-16, 0.5, 1e300, 1),

@@ -61,6 +61,10 @@ def _made_models() -> Iterator[Any]:
     for packed in _quantized(random):
         yield Model(packed, "classifier", np.array([0, 1]), "one output", temperature=2.0)
     yield Model(KernelExpansion(RBF(1.0), *plain), "regressor", is_flat=False)
+    several = KernelExpansion(RBF(1.0), *plain)
+    quantiles = tuple(np.linspace(0.1, 0.9, several.n_outputs).tolist())
+    output_names = tuple(f"output {number}" for number in range(several.n_outputs))
+    yield Model(several, "regressor", is_flat=False, quantiles=quantiles, output_names=output_names)
     yield Model(KernelExpansion(RBF(1.0), *plain), "transformer", summary={"gap": 1e-9})
     yield Model(_one_output(random, 3), "regressor", feature_names=("a", "b", "a=b"))
     yield Model(_one_output(random, 3), "novelty", offset=0.5)

@@ -125,6 +125,8 @@ def _rows_of_targets(
         columns, is_labelled = [], np.full(table.n_rows, True)
         for name in targets:
             _, values, codes = table.split_target(name, file.skip_unlabelled or not required)
+            if values.dtype.kind not in "iuf":
+                raise ValueError(f"The target {name!r} holds texts, and not numbers.")
             columns.append(values[codes].astype(np.float64))
             is_labelled &= codes >= 0
         y = np.stack(columns, axis=1)[is_labelled]

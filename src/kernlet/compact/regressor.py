@@ -322,8 +322,13 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         """The quantiles to predict, checked; None for other losses."""
         if self.loss != "pinball":
             return None
-        given = np.atleast_1d(np.asarray(self.quantile, dtype=float))
-        if given.ndim > 1 or not given.size or not (np.diff(given, prepend=0, append=1) > 0).all():
+        try:
+            given = np.atleast_1d(np.asarray(self.quantile, dtype=float))
+            is_good = given.ndim == 1 and given.size > 0
+            is_good = is_good and bool((np.diff(given, prepend=0, append=1) > 0).all())
+        except (TypeError, ValueError):  # not numbers, or lists of different lengths
+            is_good = False
+        if not is_good:
             raise ValueError(
                 f"quantile={self.quantile!r} must hold numbers between 0 and 1 in ascending order, "
                 "such as (0.05, 0.5, 0.95)."

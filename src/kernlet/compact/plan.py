@@ -51,9 +51,10 @@ class StoragePlan:
     ``rank`` is that of the projection, None without one; ``formats`` are those of centers,
     coefficients and projection. ``width`` is "shared", "per_center" (a byte each) or "per_feature"
     (trained scales of the features); with ``kernel="diagonal_rbf"`` each feature of each center has
-    one of three weights besides, which are not trained by gradients. ``n_entries`` are the coefficients that a center keeps, None
-    for all; ``n_steps`` those of the step map. An intercept takes 2 bytes, or 8 in regression,
-    where targets may lie far from zero; ``scaling_bytes`` are those of shift and scale.
+    one of three weights besides, which are not trained by gradients. ``n_entries`` are the
+    coefficients that a center keeps, None for all; ``n_steps`` those of the step map. An intercept
+    takes 2 bytes, or 8 in regression, where targets may lie far from zero; ``scaling_bytes`` are
+    those of shift and scale.
     """
 
     n_features: int

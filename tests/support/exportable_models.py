@@ -52,7 +52,7 @@ def _mixed_storage():
 
 
 def _mixture():
-    """A mixture of three diagonal Gaussians, packed, whose threshold rejects a tenth of the rows."""
+    """A packed mixture of three diagonal Gaussians that rejects a tenth of the rows."""
     scaler = StandardScaler().fit(UNLIKE)
     mixture = GaussianMixture(3, covariance_type="diag", random_state=0)
     mixture.fit(scaler.transform(UNLIKE))

@@ -132,7 +132,7 @@ def kernel_value(machine, u, j):
     for a, b, shift in zip(u, z, shifts, strict=True):
         difference = int16(a - int16(b << f))
         size = abs(difference) if machine.kernel == "laplacian" else difference**2
-        total = uint32(total + uint32(size << shift))
+        total = uint32(total + (uint32(size) >> shift))
     width = uint16(machine.widths[j if len(machine.widths) > 1 else 0])
     t = mul16(uint32(total << machine.distance_shift), width, uint32)
     if machine.rational is not None:

@@ -70,6 +70,8 @@ def random_machine(random: Any, plan: StoragePlan, has_scaler: bool = False) -> 
         "jumps": random.normal(size=plan.n_steps),
         "projection": random.normal(size=(rank, plan.n_inputs)) / np.sqrt(plan.n_inputs),
     }
+    if plan.kernel == "diagonal_rbf":
+        arrays["log_weights"] = random.normal(size=(n_centers, rank))
     shift: Any = 3.0 * unit
     scale: Any = 2.0 * unit
     if plan.scaling_bytes > StoragePlan.scaling_bytes:

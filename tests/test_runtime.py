@@ -9,7 +9,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from kernlet import load, runtime, save
-from support.exportable_models import classifier, detector, regressor
+from support.exportable_models import DETECTORS, classifier, detector, regressor
+
+
+def made(name):
+    return detector(name) if name in DETECTORS else classifier(name)
+
 
 #: Everything that kernlet depends on but NumPy and safetensors.
 OTHERS = ("sklearn", "scipy", "pandas", "highspy", "jinja2", "click", "threadpoolctl")
@@ -31,9 +36,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
-@pytest.mark.parametrize("model", ["compact steps", "svc", "regressor"])
+@pytest.mark.parametrize("model", ["compact steps", "svc", "regressor", "diagonal mixture"])
 def test_nothing_but_numpy_and_safetensors_is_needed(model, tmp_path):
-    machine, X = regressor("unlike columns") if model == "regressor" else classifier(model)
+    machine, X = regressor("unlike columns") if model == "regressor" else made(model)
     save(machine, tmp_path / "model.kernlet")
     np.save(tmp_path / "rows.npy", X)
     script = SERVE.format(others=OTHERS)

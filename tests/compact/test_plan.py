@@ -20,7 +20,7 @@ sizes = st.integers(1, 40)
 @st.composite
 def plans(draw):
     """Plans of every shape."""
-    kernel = draw(st.sampled_from(KERNELS))
+    kernel = draw(st.sampled_from((*KERNELS, "diagonal_rbf")))
     block = draw(st.sampled_from([1, 1, 1, 2]))
     n_features = draw(st.sampled_from([4, 16, 36])) if block == 2 else draw(sizes)
     n_inputs = n_features // block**2
@@ -58,6 +58,8 @@ def arrays_of(plan, seed=0):
     arrays["log_gamma"] = random.normal(size=plan.n_centers if plan.has_widths else 1)
     if plan.kernel == "rational_quadratic":
         arrays["log_alpha"] = random.normal(size=1)
+    if plan.kernel == "diagonal_rbf":
+        arrays["log_weights"] = np.log(2) * random.integers(-1, 2, size=(plan.n_centers, rank))
     if plan.rank is not None:
         arrays["projection"] = random.normal(size=(plan.rank, plan.n_inputs))
     if plan.width == "per_feature":
@@ -129,7 +131,8 @@ def by_hand(plan, row):
         h = arrays["projection"] @ h
     outputs = np.array(expansion.intercept, dtype=float)
     for j, z in enumerate(arrays["centers"]):
-        distance = np.sum((h - z) ** 2)
+        weights = np.exp(arrays["log_weights"][j]) if "log_weights" in arrays else 1.0
+        distance = np.sum(weights * (h - z) ** 2)
         gamma = np.exp(arrays["log_gamma"][j if plan.has_widths else 0])
         if plan.kernel == "rational_quadratic":
             alpha = np.exp(arrays["log_alpha"][0])

@@ -37,7 +37,7 @@ def files(tmp_path_factory):
         make_pipeline(_columns(), PCA(3), SVC()).fit(IRIS, IRIS_LABELS),
         *(
             Model(_compact(name), "classifier", np.arange(3))
-            for name in ("everything", "steps and asinh")
+            for name in ("everything", "steps and asinh", "diagonal widths")
         ),
     ]
     for number, model in enumerate(models):
@@ -83,7 +83,7 @@ def holds_the_same(content, original):
 
 
 @settings(max_examples=700)
-@given(number=st.integers(0, 4), share=st.floats(0, 1, exclude_max=True))
+@given(number=st.integers(0, 5), share=st.floats(0, 1, exclude_max=True))
 def test_truncated(files, number, share):
     folder, contents = files
     content = contents[number]
@@ -93,7 +93,7 @@ def test_truncated(files, number, share):
 @pytest.mark.slow
 @settings(max_examples=1200)
 @given(
-    number=st.integers(0, 4),
+    number=st.integers(0, 5),
     flips=st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 255)), min_size=1, max_size=8),
     in_header=st.booleans(),
 )
@@ -132,7 +132,7 @@ def places(value, path=()):
 
 @pytest.mark.slow
 @settings(max_examples=1200)
-@given(number=st.integers(0, 4), data=st.data())
+@given(number=st.integers(0, 5), data=st.data())
 def test_metadata_edited(files, number, data):
     folder, contents = files
     header, body = parts(contents[number])
@@ -152,7 +152,7 @@ def test_metadata_edited(files, number, data):
 
 @pytest.mark.slow
 @settings(max_examples=800)
-@given(number=st.integers(0, 4), data=st.data())
+@given(number=st.integers(0, 5), data=st.data())
 def test_tensors_that_lie(files, number, data):
     folder, contents = files
     header, body = parts(contents[number])
@@ -175,7 +175,7 @@ def test_tensors_that_lie(files, number, data):
 
 @pytest.mark.slow
 @settings(max_examples=400)
-@given(number=st.integers(0, 4), data=st.data())
+@given(number=st.integers(0, 5), data=st.data())
 def test_numbers_edited_on_purpose(files, number, data):
     folder, contents = files
     header, body = parts(contents[number])

@@ -42,6 +42,10 @@ SHAPES = {
     "rational quadratic": StoragePlan(
         13, 4, 25, formats=STORAGE["int4"], width="per_center", kernel="rational_quadratic"
     ),
+    "weights of features": StoragePlan(
+        **{"n_features": 16, "n_outputs": 1, "n_centers": 20, "formats": STORAGE["int4"]},
+        **{"width": "per_center", "kernel": "diagonal_rbf", "scaling_bytes": 4 * 16 + 8},
+    ),
 }
 QUICK_SHAPES = ("plain", "projected", "few classes")
 

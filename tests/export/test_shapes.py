@@ -18,11 +18,13 @@ from sklearn.preprocessing import StandardScaler
 import kernlet
 from kernlet import KernelExpansion, compress, to_c, to_onnx
 from kernlet.affine import AffineMap, CurvedMap
+from kernlet.compact.network import KernelNetwork
 from kernlet.export.c_tables import pack
 from kernlet.export.file import ModelFileError
 from kernlet.export.predictors import LoadedClassifier
 from kernlet.export.rounding import likely_rows
 from kernlet.export.skl2onnx import register_skl2onnx
+from kernlet.kernels.diagonal import DiagonalRBF
 from kernlet.kernels.linear import Linear
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.kernels.rbf import RBF
@@ -222,7 +224,9 @@ def test_files_hold_random_models_of_packed_arrays(seed, tmp_path_factory):
     assert_array_equal(again.decision_values(X), model.expansion.decision_values(X))
 
 
-@pytest.mark.parametrize("name", ["steps and asinh", "rational quadratic widths"])
+@pytest.mark.parametrize(
+    "name", ["steps and asinh", "rational quadratic widths", "diagonal", "diagonal widths"]
+)
 def test_a_file_holds_machines_of_plain_numbers(name, tmp_path):
     packed, X = machine(name)
     fields = (packed.kernel, packed.centers, packed.coef, packed.intercept, packed.input_map)
@@ -273,6 +277,11 @@ def drop_table(table):
         ("steps", drop_table("jumps"), "nothing uses its tensor 'jumps'"),
         ("widths", drop_table("log_gamma"), "tensor 'gamma' is missing"),
         ("widths", set_table("log_gamma", step=1e6), "logarithms of its widths are too large"),
+        ("diagonal", drop_table("log_weights"), "nothing uses its tensor 'log_weights'"),
+        ("diagonal", set_table("log_weights", step=1e6), "step of log_weights must be positive"),
+        ("diagonal", set_table("log_weights", shape=[9, 7]), r"the centers have \(7, 9\)"),
+        ("diagonal", set_table("log_weights", format="int8"), "has another size than its metadata"),
+        ("diagonal", set_machine(alpha=1.0), "leave alpha out"),
     ],
 )
 def test_edited_files_are_refused(name, change, message, tmp_path):
@@ -302,6 +311,53 @@ def test_edited_tensors_are_refused(name, tensor, numbers, message, tmp_path):
     (tmp_path / "m").write_bytes(signed(header, body))
     with pytest.raises(ModelFileError, match=message):
         kernlet.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("shape", [(7,), (9, 7), (7, 9, 1), (0, 9)])
+def test_plain_weights_of_another_shape_are_refused(shape, tmp_path):
+    packed, _ = machine("diagonal")
+    fields = (packed.centers, packed.coef, packed.intercept)
+    kernlet.save(KernelExpansion(packed.kernel, *fields), tmp_path / "m")
+
+    def reshape(metadata, header):
+        start = header["kernel.weights"]["data_offsets"][0]
+        size = 4 * int(np.prod(shape))
+        header["kernel.weights"] |= {"shape": shape, "data_offsets": [start, start + size]}
+
+    edited(tmp_path / "m", reshape)
+    with pytest.raises(ModelFileError):
+        kernlet.load(tmp_path / "m")
+
+
+@needs_gcc
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2)])
+def test_plain_weights_in_c(shape, storage, tmp_path):
+    expansion, X = machine("diagonal", shape=shape)
+    weights = np.exp(np.random.default_rng(0).normal(size=shape))
+    kernel = DiagonalRBF(expansion.kernel.gamma, weights)
+    plain = KernelExpansion(kernel, expansion.centers, expansion.coef, expansion.intercept)
+    source = to_c(plain, tmp_path, storage, X=X)
+    exact = pack(as_model(plain), storage)[0].outputs(np.float32(X).astype(float))
+    assert_allclose(run(compiled(source), X, False), exact, atol=source.tolerance)
+
+
+def test_weights_that_are_not_powers_of_2_are_refused_in_integers(tmp_path):
+    expansion, X = machine("diagonal", weight_step=0.5)
+    plain = KernelExpansion(
+        expansion.kernel, expansion.centers, expansion.coef, expansion.intercept
+    )
+    huge, _ = machine("diagonal", weight_step=9 * np.log(2))
+    for refused in (expansion, plain, huge):
+        with pytest.raises(ValueError, match="must be packed powers of 2, from 2 to 2"):
+            to_c(refused, tmp_path, X=X, arithmetic="integer")
+    assert to_c(expansion, tmp_path, X=X).storage == "stored"
+
+
+def test_weights_are_not_trained_by_gradients():
+    expansion, _ = machine("diagonal")
+    with pytest.raises(ValueError, match="cannot be trained by gradients"):
+        KernelNetwork.from_expansion(expansion)
 
 
 def _has_halves(expansion):
@@ -350,7 +406,7 @@ def test_compressed_machines_keep_their_map_and_can_be_shipped(name, tmp_path):
     to_onnx(compressed, X=X)
 
 
-@pytest.mark.parametrize("name", ["widths", "everything"])
+@pytest.mark.parametrize("name", ["widths", "everything", "diagonal"])
 def test_machines_without_a_feature_space_are_not_compressed(name):
     expansion, X = machine(name)
     model = Model(expansion, "classifier", np.arange(3))

@@ -27,6 +27,8 @@ def machine(name):
             "means of 3 x 3 pixels, projection to 8 numbers",
         ),
         ("plain", "storage", "centers int4, coef int4"),
+        ("diagonal", "weights", "one of three per feature of each center"),
+        ("diagonal", "storage", "centers int4, coef int4, log_weights ternary"),
     ],
 )
 def test_what_a_machine_is_made_of(name, key, text):
@@ -46,6 +48,7 @@ def test_what_is_not_there_is_not_said():
         ("one class", (7 * (9 + 1), 7, 0, 0)),
         ("widths", (7 * (9 + 3), 14, 0, 0)),
         ("rational quadratic", (7 * (9 + 3), 7, 7, 0)),
+        ("diagonal", (7 * (2 * 9 + 3), 7, 0, 0)),
         ("asinh", (7 * (9 + 3), 7, 9, 0)),
         ("steps", (7 * (9 + 3), 7, 0, 6)),
         ("projected", (7 * (8 + 3) + 8 * 9, 7, 0, 0)),

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
+from sklearn.mixture import GaussianMixture
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
@@ -22,6 +23,10 @@ from kernlet import (
     ProximalClassifier,
     compress,
 )
+from kernlet.compact.plan import STORAGE, StoragePlan
+from kernlet.export.predictors import LoadedNoveltyDetector
+from kernlet.model.model import Model
+from kernlet.quantization import encode_columns
 
 DIGITS, DIGIT_LABELS = load_digits(return_X_y=True)
 IRIS, IRIS_LABELS = load_iris(return_X_y=True)
@@ -47,6 +52,27 @@ def _mixed_storage():
     return CompactKernelClassifier(max_bytes=1500, n_epochs=4, random_state=0).fit(
         DIGITS, DIGIT_LABELS
     )
+
+
+def _mixture():
+    """A packed mixture of three diagonal Gaussians that rejects a tenth of the rows."""
+    scaler = StandardScaler().fit(UNLIKE)
+    mixture = GaussianMixture(3, covariance_type="diag", random_state=0)
+    mixture.fit(scaler.transform(UNLIKE))
+    logs = np.log(mixture.precisions_)
+    log_widths = logs.mean(axis=1)
+    plan = StoragePlan(4, 1, 3, None, STORAGE["int8"], "per_center", 8, kernel="diagonal_rbf")
+    arrays = {
+        "centers": mixture.means_,
+        "weights": (mixture.weights_ * np.exp(logs.sum(axis=1) / 2))[None],
+        "intercept": np.zeros(1),
+        "log_gamma": log_widths - np.log(2),
+        "log_weights": logs - log_widths[:, None],
+    }
+    expansion = plan.pack(arrays, {}, *encode_columns(scaler.mean_, scaler.scale_))
+    threshold = np.quantile(expansion.decision_values(UNLIKE), 0.1)
+    expansion = expansion.replaced(intercept=np.array([-threshold]))
+    return LoadedNoveltyDetector(Model(expansion, kind="novelty"))
 
 
 #: name -> a function that gives a fitted classifier and rows for it
@@ -161,6 +187,7 @@ DETECTORS = {
         UNLIKE,
     ),
     "core novelty": lambda: (CoreVectorNovelty(random_state=0).fit(IRIS), IRIS),
+    "diagonal mixture": lambda: (_mixture(), UNLIKE),
     "one class sparse": lambda: (
         OneClassSVM(nu=0.3, kernel="poly", gamma=0.001).fit(sparse.csr_array(DIGITS[::4])),
         DIGITS,

@@ -134,7 +134,7 @@ def kernel_value(machine, u, j, present=None):
     for a, b, shift, counts in zip(u, z, shifts, present or [True] * len(u), strict=True):
         difference = int16(a - int16(b << f)) if counts else 0
         size = abs(difference) if machine.kernel == "laplacian" else difference**2
-        total = uint32(total + uint32(size << shift))
+        total = uint32(total + (uint32(size) >> shift))
     if present is not None:
         n = sum(present)
         total = uint32(uint32(total // n * len(u)) + uint32(total % n * len(u)) // n)

@@ -222,9 +222,8 @@ class _Code:
             if isinstance(value, np.ndarray) and (np.size(value) > 1 or value.ndim > 1):
                 tables[name] = _table(value)
         if "log_weights" in packed:  # of three numbers, as NumPy rounds them
-            codes, step = packed["log_weights"], np.float32(packed["log_weights"].step)
-            three = np.exp(step * np.arange(-1, 2, dtype=np.float32)).tolist()
-            codes = _table(replace(codes, step=1.0))
+            three = np.exp(packed["log_weights"].step * np.arange(-1, 2, dtype=np.float32)).tolist()
+            codes = _table(replace(packed["log_weights"], step=1.0))
             tables["weights"] = f"{codes}.map((code) => {js_value(three)}[code + 1])"
         tables["centers"] = _table(
             packed.get("centers", dense_points(dense_centers(expansion.centers)))

@@ -399,6 +399,7 @@ def part_counts(plan: StoragePlan, arithmetic: str, has_scaler: bool) -> dict[st
         "kernel value": n_centers,
         "rational quadratic": n_centers * (plan.kernel == "rational_quadratic"),
         "width": n_centers * plan.has_widths,
+        "weight": n_centers * rank * (plan.kernel == "diagonal_rbf"),
         "class number": 0 if plan.keeps_all else n_centers * n_entries,
         "output": plan.n_outputs,
         "several outputs": int(plan.n_outputs > 1),

@@ -194,10 +194,9 @@ def _kernel_of_distances(parts: Parts, rows: Floats) -> dict[str, Any] | None:
     is_rational = alpha < _GAUSSIAN_ALPHA
     power = 1 if name == "laplacian" else 2
     weights = _weights(parts.log_weights) if name == "diagonal_rbf" else None
+    f, limit, largest = _resolution(parts, rows, gamma, power, weights, vanishes=not is_rational)
     if weights is not None:
-        gamma = gamma * 2.0**-weights.bits  # that of the least weight
-    shifts = 0 if weights is None else weights.shifts
-    f, limit, largest = _resolution(parts, rows, gamma, power, shifts, vanishes=not is_rational)
+        gamma = gamma * 2.0**weights.bits  # that of the largest weight
     factor = gamma * 2.0 ** (-power * f)  # gamma D for distances D in integers
     factor *= 1 / alpha if is_rational else _LOG2_E
     if not factor.max() > 2.0**-60:
@@ -250,11 +249,14 @@ def _kernel_of_distances(parts: Parts, rows: Floats) -> dict[str, Any] | None:
 
 
 def _resolution(
-    parts: Parts, rows: Floats, gamma: Floats, power: int, shifts: Any, vanishes: bool
+    parts: Parts,
+    rows: Floats,
+    gamma: Floats,
+    power: int,
+    weights: Weights | None,
+    vanishes: bool,
 ) -> tuple[int, int, int]:
     """Bits of fraction of mapped features, their limit, and the largest distance.
-
-    ``shifts`` are those of the powers of differences, by weights of features.
 
     The most bits for which distances fit in 32 bits. Beyond a lossless limit every kernel value
     is 0. Where that is too far, and for kernels that do not vanish, the limit is half more than
@@ -265,21 +267,23 @@ def _resolution(
     seen = _FEATURE_ROOM * max(float(np.abs(parts.mapped(rows)).max()), largest_code)
     limits = [(0, seen)]
     if vanishes and gamma.min() > 0:
-        reach = (_VANISHED / (float(gamma.min()) * _LOG2_E)) ** (1 / power)
+        least = float(gamma.min()) * (1.0 if weights is None else 2.0**-weights.bits)
+        reach = (_VANISHED / (least * _LOG2_E)) ** (1 / power)
         fewest = max(0, _LOSSLESS_BITS - parts.center_levels.bit_length())
         limits = [(fewest, largest_code + reach), *limits]
-    least = 0
+    least_bits = 0
     if parts.projection is None and (parts.is_asinh or parts.steps is not None):
         # features must fit in 16 bits before their jumps, which may bring them back
         w = np.abs(parts.curved(parts.scaled(rows))).max() + parts.largest_jumps
-        least = math.ceil(math.log2(max(float(w) * parts.unit, 1e-30)))
+        least_bits = math.ceil(math.log2(max(float(w) * parts.unit, 1e-30)))
     for fewest, farthest in limits:
-        for f in range(min(_MOST_BITS, 14 - least), fewest - 1, -1):
+        for f in range(min(_MOST_BITS, 14 - least_bits), fewest - 1, -1):
             limit = math.ceil(farthest * 2.0**f) + 1
             if limit + (parts.center_levels << f) > INT16:
                 continue
             reaches = limit + (sizes << f)
-            largest = int((reaches**power << shifts).sum(axis=1).max())
+            sums = reaches**power >> (0 if weights is None else weights.shifts)
+            largest = int(sums.sum(axis=1).max())
             if parts.skips_missing:  # the largest feature may be the only one present
                 largest = reaches.shape[1] * int(reaches.max()) ** power
             if largest <= _UINT32:
@@ -301,7 +305,7 @@ def _weights(log_weights: tuple[Any, float] | None) -> Weights:
             f"2^{_MOST_WEIGHT_BITS}: give log_weights a step of log(2), or export the machine in "
             "float."
         )
-    return Weights(codes.astype(np.int64) + 1, bits)
+    return Weights(codes.astype(np.int64), bits)
 
 
 def _rational(bits: int, alpha: float) -> tuple[Rational, int]:

@@ -30,7 +30,8 @@ from kernlet.integer.arithmetic import (
 #     w   = h(v), asinh and steps                             int16
 #     U   = round(P w), clamped; w itself without a matrix P  int16, in units of 2^-f codes
 #     D   = sum_r (U_r - (z_jr << f))^2, or sums of sizes     uint32
-#           (squares times weights 2^(b c_jr), c_jr = 0, 1 or 2, where features have weights)
+#           (each square shifted right by 0, b or 2 b bits, where features have weights: the
+#           largest weight is in G, and what is lost is less than 1 per feature)
 #     t   = D G_j / 2^16                                      uint32, with F bits of fraction
 #     k_j = 65535 2^-t                                        uint16, by a table
 #     s_c = B_c + sum_j W_jc k_j                              int32
@@ -140,15 +141,15 @@ class LogWidths(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What squared differences are multiplied by: 2^(bits codes), codes being 0, 1 and 2."""
+    """What squared differences are multiplied by: 2^(bits (codes - 1)), codes being -1, 0, 1."""
 
     codes: Integers
     bits: int
 
     @property
     def shifts(self) -> Integers:
-        """Bits by which the squares are shifted to the left, of shape (n_centers, rank)."""
-        return self.codes * self.bits
+        """Bits by which the squares are shifted to the right, of shape (n_centers, rank)."""
+        return (1 - self.codes) * self.bits
 
 
 class Rational(NamedTuple):
@@ -335,7 +336,7 @@ class IntegerMachine:
                 distances = np.abs(differences).sum(axis=2)
             else:
                 squares = np.square(differences)
-                squares = squares if self.weights is None else squares << self.weights.shifts
+                squares = squares if self.weights is None else squares >> self.weights.shifts
                 distances = squares.sum(axis=2)
             if present is not None:
                 distances = distances * U.shape[1] // present.sum(axis=1)[:, None]

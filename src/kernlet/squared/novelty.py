@@ -61,13 +61,13 @@ from kernlet.squared.problem import Report, Solution, SquaredMargin
 # The width "support". A narrow kernel follows the density of the rows and detects more outliers,
 # but makes more rows support vectors, until all are. So it is as narrow as a number of support
 # vectors allows: half of a sample of 1,000 rows or, for more than 4,000 rows, a share with which
-# about 1,000 of all rows are expected; their number was seen to grow with the square root of the
-# rows.
+# about 1,000 of all rows are expected if their number grows with the square root of the rows.
 
 _WIDTH_ROWS = 1000
 _LARGEST_SHARE, _EXPECTED_SUPPORT = 0.5, 1000
 # Factors on gamma="mean_distance" between which the width is searched; each step halves their log.
-_WIDTHS, _WIDTH_STEPS = (1e-2, 1e4), 8
+# Wider kernels, by which all rows are alike, make more rows support vectors again.
+_WIDTHS, _WIDTH_STEPS = (1.0, 1e4), 8
 _WIDTH_TOL = 1e-6
 _EQUAL_SCORES = 1e-12  # differences of scores, relative to the largest, that are round-off
 
@@ -158,12 +158,13 @@ class CoreVectorNovelty(ExpansionDetector):
 
     Notes
     -----
-    The kernel's width decides the number of support vectors, and with it everything else. A wide
-    kernel makes a coarse border of tens of rows, for millions. A narrow one follows the density,
-    detects more, and makes most rows support vectors; some thousands are the limit, and a fit of
-    more ends at ``cache_size`` with a warning. "support" is as narrow as allows for half of 1,000
-    rows or, of m > 4,000 rows, for a share of 1 / sqrt(m / 1000) of them, which makes about 1,000
-    support vectors of all rows. A few thousand rows afford 10 to 30 times ``gamma="scale"``.
+    The kernel's width and C decide the number of support vectors, and with it everything else. A
+    wide kernel and a large C make a coarse border of some hundred rows. A narrow kernel follows the
+    density, detects more, and makes most rows support vectors; some thousands are the limit, and a
+    fit of more ends at ``cache_size`` with a warning. "support" is as narrow as allows for half of
+    1,000 rows or, of m > 4,000 rows, for a share of 1 / sqrt(m / 1000) of them, but not wider than
+    "mean_distance"; that made 170 to 2,000 support vectors of 20,000 to 100,000 rows. A few
+    thousand rows afford 10 to 30 times ``gamma="scale"``, which detects more.
 
     As in :class:`CoreVectorClassifier`, ``eps`` is relative to a radius that holds the constant
     k + 1 / C: a narrow kernel meets an eps of 0.001 with about a thousand rows, the outermost ones,
@@ -185,11 +186,11 @@ class CoreVectorNovelty(ExpansionDetector):
     --------
     >>> import numpy as np
     >>> from kernlet import CoreVectorNovelty
-    >>> X = np.random.RandomState(0).randn(100_000, 2)
-    >>> model = CoreVectorNovelty(gamma=0.5, contamination=0.01, random_state=0).fit(X)
+    >>> X = np.random.RandomState(0).randn(10_000, 2)
+    >>> model = CoreVectorNovelty(100.0, gamma=0.5, contamination=0.01, random_state=0).fit(X)
     >>> bool(model.gap_ <= 1e-3)
     True
-    >>> model.n_centers_ < 100
+    >>> model.n_centers_ < 500
     True
     >>> model.predict([[0.0, 1.0], [5.0, 5.0]])
     array([ 1, -1])

@@ -89,7 +89,7 @@ def test_machines_of_libsvm(kind, parameters, make):
     assert model.expansion.n_centers <= len(estimator.support_)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("kind", [SVR, OneClassSVM])
 def test_functions_of_scikit_learn(kind, function):
     same(kind(kernel=function).fit(X, Y))

@@ -643,8 +643,8 @@ def _values(X: Any, function: Any, takes_missing: bool) -> list[Any]:
     return [function(X)]
 
 
-class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, BaseEstimator):
-    """A classifier that predicts with a :class:`~kernlet.KernelExpansion`."""
+class _HasExpansion:
+    """What estimators with a :class:`~kernlet.KernelExpansion` share."""
 
     expansion_: KernelExpansion
 
@@ -657,6 +657,15 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, 
     def nbytes_(self) -> int:
         """Bytes of everything that a prediction needs."""
         return self.expansion_.nbytes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "expansion_")
+
+
+class ExpansionClassifier(
+    CallbackSupportMixin, ClassifierMixin, _HasExpansion, KernelTrainer, BaseEstimator
+):
+    """A classifier that predicts with a :class:`~kernlet.KernelExpansion`."""
 
     def decision_function(self, X: Any) -> Floats:
         """Decision values of the rows of X.
@@ -691,34 +700,22 @@ class ExpansionClassifier(CallbackSupportMixin, ClassifierMixin, KernelTrainer, 
         codes = values > 0 if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[to_numpy(codes).astype(np.intp)]
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "expansion_")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
 
-class ExpansionDetector(CallbackSupportMixin, OutlierMixin, KernelTrainer, BaseEstimator):
+class ExpansionDetector(
+    CallbackSupportMixin, OutlierMixin, _HasExpansion, KernelTrainer, BaseEstimator
+):
     """A detector of outliers that scores rows with a :class:`~kernlet.KernelExpansion`.
 
     A fit sets ``expansion_``, whose intercept is ``-offset_``, and ``offset_``: rows that score
     below it are outliers. Use ``check_unlabelled_data`` for its rows.
     """
 
-    expansion_: KernelExpansion
     offset_: float
-
-    @property
-    def n_centers_(self) -> int:
-        """Distinct centers: kernel evaluations per prediction."""
-        return self.expansion_.n_centers
-
-    @property
-    def nbytes_(self) -> int:
-        """Bytes of everything that a prediction needs."""
-        return self.expansion_.nbytes
 
     def decision_function(self, X: Any) -> Floats:
         """Scores of the rows of X less ``offset_``: negative for outliers.
@@ -763,30 +760,18 @@ class ExpansionDetector(CallbackSupportMixin, OutlierMixin, KernelTrainer, BaseE
         """
         return np.where(to_numpy(self.decision_function(X) >= 0), 1, -1)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "expansion_")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
 
-class ExpansionRegressor(CallbackSupportMixin, RegressorMixin, KernelTrainer, BaseEstimator):
+class ExpansionRegressor(
+    CallbackSupportMixin, RegressorMixin, _HasExpansion, KernelTrainer, BaseEstimator
+):
     """A regressor that predicts with a :class:`~kernlet.KernelExpansion`."""
 
-    expansion_: KernelExpansion
     _is_flat: bool  # whether the targets had one dimension
-
-    @property
-    def n_centers_(self) -> int:
-        """Distinct centers: kernel evaluations per prediction."""
-        return self.expansion_.n_centers
-
-    @property
-    def nbytes_(self) -> int:
-        """Bytes of everything that a prediction needs."""
-        return self.expansion_.nbytes
 
     def predict(self, X: Any) -> Floats:
         """Predict the targets of the rows of X.
@@ -802,9 +787,6 @@ class ExpansionRegressor(CallbackSupportMixin, RegressorMixin, KernelTrainer, Ba
         """
         values = expansion_values(self, X)
         return values[:, 0] if self._is_flat else values
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "expansion_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

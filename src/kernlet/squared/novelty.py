@@ -64,6 +64,7 @@ from kernlet.squared.problem import Report, Solution, SquaredMargin
 # about 1,000 of all rows are expected if their number grows with the square root of the rows.
 
 _WIDTH_ROWS = 1000
+_MOST_SEARCHED_ROWS = 100_000  # beyond, what a sample says of the support is too little: "scale"
 _LARGEST_SHARE, _EXPECTED_SUPPORT = 0.5, 1000
 # Factors on gamma="mean_distance" between which the width is searched; each step halves their log.
 # Wider kernels, by which all rows are alike, make more rows support vectors again.
@@ -98,7 +99,8 @@ class CoreVectorNovelty(ExpansionDetector):
         A positive semi-definite kernel with constant k(x, x).
     gamma : {"support", "scale", "auto", "mean_distance"} or float, default="support"
         Width of the kernel. "support" takes the narrowest with which at most half of 1,000
-        random rows are support vectors, and fewer for more than 4,000 rows, see Notes; the others
+        random rows are support vectors, and fewer for more than 4,000 rows, see Notes; for more
+        than 100,000 rows it is "scale", with which a million take seconds. The others
         are as in L1KernelClassifier.
     contamination : float in (0, 0.5] or "auto", default=0.1
         The share of new rows like the training rows that may be outliers: the threshold is this
@@ -292,8 +294,11 @@ class CoreVectorNovelty(ExpansionDetector):
                 f"constant, and not {name!r}, with which the distance to the center of a ball is "
                 "not a kernel expansion."
             )
-        is_searched = isinstance(self.gamma, str) and self.gamma == "support"
-        gamma = "mean_distance" if is_searched else self.gamma
+        gamma: str | float = self.gamma
+        is_searched = False
+        if isinstance(gamma, str) and gamma == "support":
+            is_searched = data.X.shape[0] <= _MOST_SEARCHED_ROWS
+            gamma = "mean_distance" if is_searched else "scale"
         kernel = make_kernel(
             self.kernel, data.X, data.sample_weight, gamma=gamma, degree=1, coef0=0.0
         )

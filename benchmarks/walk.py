@@ -102,6 +102,7 @@ def _calls(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "CoreVectorNovelty.fit", fit("CoreVectorNovelty")
     yield "ProximalClassifier.fit", fit("ProximalClassifier")
     yield "CompactKernelClassifier(5).fit", fit("CompactKernelClassifier", 5)
+    yield "CompactNoveltyDetector(5).fit", fit("CompactNoveltyDetector", 5)
     yield "MMDA.fit", fit("MMDA")
     yield "compress(svc, 5, X, y)", lambda: kernlet.compress(svc, 5, X, y)
     yield (

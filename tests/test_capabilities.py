@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.svm import SVC, SVR
 from sklearn.utils import get_tags
 
@@ -36,6 +36,8 @@ def gives(estimator):
         return "rows"
     if is_classifier(estimator):
         return "classes"
+    if is_outlier_detector(estimator):
+        return "outliers"
     return "numbers" if is_regressor(estimator) else "features"
 
 

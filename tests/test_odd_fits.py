@@ -28,6 +28,7 @@ QUICK = [
     kernlet.ChunkingSyntheticClassifier(n_runs=1, n_points=2),
     CompactKernelClassifier(2, n_epochs=1),
     CompactKernelRegressor(2, n_epochs=1),
+    kernlet.CompactNoveltyDetector(2),
     CompressedClassifier(SVC(), 2, max_iter=5),
     CompressedClassifier(SVC(), "auto", max_iter=5),
     CompressedRegressor(SVR(), 2, max_iter=5),

@@ -15,6 +15,7 @@ from kernlet import (
     BoundaryCondenser,
     ChunkingSyntheticClassifier,
     CompactKernelClassifier,
+    CompactNoveltyDetector,
     CoreVectorClassifier,
     CoreVectorNovelty,
     HullPerceptronClassifier,
@@ -83,6 +84,7 @@ def test_other_kernels_compact_machines_and_row_sources_are_silent():
     assert fit(ProximalClassifier(kernel="linear"), UNLIKE) == []
     assert fit(ProximalClassifier(kernel="poly", landmarks=10), UNLIKE) == []
     assert fit(CompactKernelClassifier(6, n_epochs=1), UNLIKE) == []
+    assert fit(CompactNoveltyDetector(6), UNLIKE) == []
     assert fit(ProximalClassifier(landmarks=10, random_state=0), as_rows(UNLIKE)) == []
 
 

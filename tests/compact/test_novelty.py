@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from sklearn.mixture import GaussianMixture
@@ -11,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernlet import CompactNoveltyDetector
 from kernlet.compact.mixture import Mixture, Rounding, pack, rounded, start, temperature
+from kernlet.rows import as_rows
 from naive import mixture_log_density
 
 
@@ -192,3 +194,51 @@ def test_path_is_drawn(rings):
     detector = CompactNoveltyDetector(max_bytes=500, random_state=0).fit(rings[0])
     display = detector.plot_path(by="nbytes")
     assert display.ax_.get_ylabel() == "Validated log-likelihood"
+
+
+def test_a_constant_column_far_away_does_not_hide_the_others(rings):
+    X, new, anomalies = rings
+    constant = np.full((len(anomalies), 1), 1e6)
+    detector = CompactNoveltyDetector(max_bytes=400, random_state=0)
+    detector.fit(np.hstack([X, np.full((len(X), 1), 1e6)]))
+    assert (detector.predict(np.hstack([anomalies, constant])) < 0).mean() > 0.8
+
+
+@pytest.mark.parametrize("distance", [6.0, 1e6, 1e200])
+@pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array])
+def test_known_anomalies_however_far_are_found(distance, as_given):
+    X = np.random.RandomState(0).normal(size=(60, 3))
+    anomalies = as_given(X[:5] + distance)
+    detector = CompactNoveltyDetector(random_state=0).fit(X, anomalies=anomalies)
+    assert (detector.predict(anomalies) < 0).all()
+    assert (detector.predict(X) > 0).all()
+    assert detector.offset_ > 1e-3  # which integers resolve
+
+
+@pytest.mark.parametrize(
+    ("rows", "parameters", "message"),
+    [
+        (1e39, {}, "go up to .* beyond what float32 can hold"),
+        (1e-45, {}, "have a deviation of .* beyond what float32 can hold"),
+        (1.0, {"max_centers": lambda plan: 0}, "max_centers allows no center"),
+        (1.0, {"max_bytes": 10}, "No detector fits in 10 bytes: one center takes "),
+    ],
+)
+def test_what_is_refused(rows, parameters, message):
+    X = rows * np.random.RandomState(0).normal(size=(60, 3))
+    with pytest.raises(ValueError, match=message):
+        CompactNoveltyDetector(random_state=0, **parameters).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("anomalies", "error", "message"),
+    [
+        ([[np.nan] * 3], ValueError, "Input anomalies contains NaN"),
+        ([[1.0] * 2], ValueError, "anomalies has 2 features, but X has 3"),
+        (as_rows(np.ones((2, 3))), TypeError, "needs its rows in memory"),
+    ],
+)
+def test_anomalies_that_are_refused(anomalies, error, message):
+    X = np.random.RandomState(0).normal(size=(60, 3))
+    with pytest.raises(error, match=message):
+        CompactNoveltyDetector(random_state=0).fit(X, anomalies=anomalies)

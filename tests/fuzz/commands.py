@@ -72,6 +72,7 @@ def _models() -> dict[str, bytes]:
         "packed": kernlet.CompactKernelClassifier(4, storage="int4", **compact).fit(_IRIS, _LABELS),
         "texts": kernlet.CompactKernelClassifier(4, **compact).fit(_IRIS, _COLORS[_LABELS + 2]),
         "regressor": kernlet.CompactKernelRegressor(4, **compact).fit(_IRIS, _IRIS[:, 0]),
+        "novelty": kernlet.CompactNoveltyDetector(max_bytes=100, random_state=0).fit(_IRIS),
         "regressors": kernlet.CompactKernelRegressor(4, **compact).fit(_IRIS, _IRIS[:, :2]),
         "l1": kernlet.L1KernelClassifier(random_state=0).fit(_IRIS, _LABELS),
         "mmda": kernlet.MMDA(random_state=0).fit(_IRIS, _LABELS),
@@ -318,7 +319,7 @@ _VALUES: tuple[Callable[[Rng], Any], ...] = (
 _KEYS = (
     "gap", "duality_gap", "loo_error_bound", "estimator", "choice", "scaling", "parameters", "test",
     "score", "validation_score", "data", "file", "sha256", "target", "missing", "split", "seed",
-    "rows", "svc", "x",
+    "rows", "svc", "normal", "x",
 )  # fmt: skip
 
 

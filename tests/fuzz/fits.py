@@ -77,6 +77,7 @@ _QUICK_OF = {
     "CompressedRegressor": {"n_centers": (4, 1, 0.5), "max_iter": (10, 1)},
     "CompactKernelClassifier": {"n_centers": (3, 1, 8)},
     "CompactKernelRegressor": {"n_centers": (3, 1, 8)},
+    "CompactNoveltyDetector": {"n_centers": (3, 1, 8)},
 }
 _ODD = (
     *(0, 1, 2, 3, 7, -1, 0.5, 1.0, 0.0, -0.0, 10**30, 2**63, 2**31, -(10**30), 1e300, 1e-300),

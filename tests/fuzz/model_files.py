@@ -145,7 +145,12 @@ def _fitted_models() -> Iterator[Any]:
     from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
     from sklearn.svm import SVC
 
-    from kernlet import CompactKernelClassifier, CompactKernelRegressor, ProximalClassifier
+    from kernlet import (
+        CompactKernelClassifier,
+        CompactKernelRegressor,
+        CompactNoveltyDetector,
+        ProximalClassifier,
+    )
 
     X, y = load_iris(return_X_y=True)
     X, y = X[::3], y[::3]
@@ -161,6 +166,7 @@ def _fitted_models() -> Iterator[Any]:
     for storage in ("int8", "int4"):
         compact = CompactKernelClassifier(4, storage=storage, n_epochs=1, random_state=0)
         yield compact.fit(X * [1, 10, 100, 1000], y)
+    yield CompactNoveltyDetector(max_bytes=100, random_state=0).fit(X)
     yield CompactKernelRegressor(4, n_epochs=1, random_state=0).fit(X, X[:, 0])
 
 

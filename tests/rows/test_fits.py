@@ -14,6 +14,7 @@ from kernlet import (
     ChunkingSyntheticClassifier,
     CompactKernelClassifier,
     CompactKernelRegressor,
+    CompactNoveltyDetector,
     CompressedClassifier,
     HullPerceptronClassifier,
     KernelFisherDiscriminant,
@@ -197,6 +198,8 @@ def test_bad_input_gets_a_sentence(tmp_path):
         clone(MACHINES[4]).fit(ArrayRows(bad), Y)
     with pytest.raises(TypeError, match="CompactKernelRegressor needs its rows in memory"):
         CompactKernelRegressor().fit(rows, X[:, 0])
+    with pytest.raises(TypeError, match="CompactNoveltyDetector needs its rows in memory"):
+        CompactNoveltyDetector().fit(rows)
     with pytest.raises(TypeError, match="ProximalClassifier needs its rows in memory"):
         ProximalClassifier().partial_fit(rows, Y)
     for machine in MACHINES:

@@ -13,6 +13,7 @@ from kernlet import (
     MMDA,
     CompactKernelClassifier,
     CompactKernelRegressor,
+    CompactNoveltyDetector,
     CoreVectorClassifier,
     CoreVectorNovelty,
     HullPerceptronClassifier,
@@ -187,6 +188,14 @@ DETECTORS = {
         UNLIKE,
     ),
     "core novelty": lambda: (CoreVectorNovelty(random_state=0).fit(IRIS), IRIS),
+    "compact novelty": lambda: (
+        CompactNoveltyDetector(max_bytes=200, contamination=0.1, random_state=0).fit(UNLIKE),
+        UNLIKE,
+    ),
+    "compact novelty of images": lambda: (
+        CompactNoveltyDetector(max_bytes=1000, random_state=0).fit(DIGITS),
+        DIGITS,
+    ),
     "diagonal mixture": lambda: (_mixture(), UNLIKE),
     "one class sparse": lambda: (
         OneClassSVM(nu=0.3, kernel="poly", gamma=0.001).fit(sparse.csr_array(DIGITS[::4])),

@@ -18,6 +18,7 @@ _QUICK_OF: dict[str, dict[str, Any]] = {
     "CompressedRegressor": {"estimator": SVR(), "n_centers": 4, "max_iter": 20},
     "CompactKernelClassifier": {"max_bytes": 300},
     "CompactKernelRegressor": {"n_centers": "auto"},
+    "CompactNoveltyDetector": {"max_bytes": 200},
 }
 
 NAMES = sorted(

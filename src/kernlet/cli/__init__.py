@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from kernlet import __version__
 from kernlet.cli.group import CommandGroup
@@ -268,6 +269,24 @@ def run_demo(folder: Path) -> None:
     type=Levels(),
     help="Predict quantiles of a number, such as 0.05,0.5,0.95 for a median and an interval.",
 )
+@click.option(
+    "--novelty",
+    is_flag=True,
+    help="Detect rows unlike the normal ones; all rows are, or those of --target and --normal.",
+)
+@click.option(
+    "--normal",
+    multiple=True,
+    metavar="LABEL",
+    help="A label of --target that is normal, for --novelty; may be repeated. Rows of others are "
+    "for the test alone.",
+)
+@click.option(
+    "--contamination",
+    type=click.FloatRange(0, 0.5, min_open=True),
+    default=0.05,
+    help="Share of new normal rows that --novelty may flag.",
+)
 @_columns("--drop", "Leave out columns: a,b or repeated.")
 @_columns("--category", "Treat numbers as categories: a,b or repeated.")
 @_columns("--date", "Dates, which become year, month, weekday and hour: a,b or repeated.")
@@ -336,6 +355,7 @@ def run_fit(**options: Any) -> None:
         )
     if options["effort"] != "default" and not (options["max_bytes"] or options["processor"]):
         raise click.UsageError("--effort is that of --bytes or --processor; give one of them.")
+    _check_novelty(options)
     if options["processor"] is None:
         for name in ("flash", "ram", "instructions", "arithmetic"):
             if options[name] is not None:
@@ -343,6 +363,45 @@ def run_fit(**options: Any) -> None:
     from kernlet.cli.fit import run
 
     run(SimpleNamespace(**options))
+
+
+_NOT_OF_NOVELTY = {
+    "regression": "predicts a number",
+    "quantiles": "predicts numbers",
+    "metric": "judges predictions of labels, which the training does not see",
+    "balanced": "weighs classes, and normal rows are one class",
+    "svc": "compares classifiers",
+    "machine": "is for classifiers",
+    "missing": "is for classifiers and regressors, and a detector takes medians",
+    "augment": "is for classifiers",
+    "effort": "is for classifiers and regressors",
+    "jobs": "is for parallel trials, which the detector does not have",
+}
+
+
+def _check_novelty(options: dict[str, Any]) -> None:
+    """Refuse options that do not go with --novelty, or not without it."""
+    context = click.get_current_context()
+    defaults = {parameter.name: parameter.default for parameter in context.command.params}
+    is_given = {
+        name: context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in defaults
+    }
+    if not options["novelty"]:
+        for name in ("normal", "contamination"):
+            if is_given[name]:
+                raise click.UsageError(f"--{name} is that of --novelty; give --novelty too.")
+        return
+    for name, reason in _NOT_OF_NOVELTY.items():
+        is_default = name != "svc" and options[name] == defaults[name]
+        if is_given[name] and options[name] and not is_default:
+            raise click.UsageError(f"--{name} {reason}: leave it out of --novelty.")
+    if len(options["target"]) > 1:
+        raise click.UsageError("--novelty takes one --target, the column of the labels.")
+    if options["target"] and not options["normal"]:
+        raise click.UsageError(
+            "--novelty --target needs --normal, the label of normal rows; without labels, leave "
+            "out --target."
+        )
 
 
 @main.command("predict")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,12 +12,13 @@ from typing import Any
 import click
 import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, roc_auc_score
 
 from kernlet.affine import AffineMap, scaler_bytes
 from kernlet.cli.common import check_metric, show_training
 from kernlet.compact.classifier import CompactKernelClassifier
 from kernlet.compact.inputs import present_medians
+from kernlet.compact.novelty import CompactNoveltyDetector
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.regressor import CompactKernelRegressor
 from kernlet.console import plain_warnings, printable, say
@@ -129,10 +131,11 @@ def _read(options: SimpleNamespace) -> Prepared:
             drop=options.drop,
             dates=options.date,
             skip_unlabelled=options.table.skip_unlabelled,
-            scale=options.scale,
+            scale="machine" if options.novelty else options.scale,
             test=options.test,
             seed=options.seed,
             missing=options.missing,
+            normal=options.normal if options.novelty else None,
         )
     # by these kernlet report finds the rows that the machine has not seen
     data.summary["data"] |= {"file": path.name, "sha256": file_digest(path)}
@@ -181,6 +184,8 @@ def _limits(options: SimpleNamespace, data: Prepared) -> DeviceLimits:
 
 def _shape(options: SimpleNamespace, data: Prepared) -> tuple[int, int]:
     """Numbers of features and of outputs."""
+    if options.novelty:
+        return data.X.shape[1], 1
     if data.classes is None:
         return data.X.shape[1], len(options.quantiles or ()) or data.y[:1].size
     n_classes = len(np.unique(data.y))
@@ -229,6 +234,8 @@ def _raw_rows(data: Prepared) -> Any:
 
 def _estimator(options: SimpleNamespace, data: Prepared, limits: DeviceLimits | None = None) -> Any:
     """The machine that the options ask for, not fitted."""
+    if options.novelty:
+        return _detector(options, data, limits)
     weights: dict[str, Any] = {"class_weight": "balanced"} if options.balanced else {}
     if options.quantiles:
         weights = {"loss": "pinball", "quantile": options.quantiles}
@@ -268,6 +275,23 @@ def _estimator(options: SimpleNamespace, data: Prepared, limits: DeviceLimits | 
         n_jobs=options.jobs,
         random_state=options.seed,
         **weights,
+    )
+
+
+def _detector(options: SimpleNamespace, data: Prepared, limits: DeviceLimits | None) -> Any:
+    """The novelty detector that the options ask for, not fitted."""
+    within: dict[str, Any] = {"max_bytes": options.max_bytes}
+    if limits is not None:
+        within = {
+            "max_bytes": limits.max_bytes(*_shape(options, data)),
+            "max_centers": limits.max_centers,
+        }
+    return CompactNoveltyDetector(
+        options.centers or "auto",
+        contamination=options.contamination,
+        scale={"auto": "auto", "standard": True, "none": False}[options.scale],
+        random_state=options.seed,
+        **within,
     )
 
 
@@ -353,7 +377,9 @@ def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace
     say(f"testing on {len(data.y_test):,} rows")
     outputs = _outputs(model, data.X_test)
     test: dict[str, Any] = {"rows": len(data.y_test)}
-    if data.classes is None:
+    if model.kind == "novelty":
+        test = _novelty_scores(model, outputs, data.y_test > 0)
+    elif data.classes is None:
         test |= regression_scores(model, outputs, data.y_test)
     else:
         truth, predicted = data.classes[data.y_test], model.classes[model.codes(outputs)]
@@ -378,6 +404,20 @@ def _test(model: Model, estimator: Any, data: Prepared, options: SimpleNamespace
         model.summary["svc"] = measure_svc(svc, X_test, y_test)
         model.summary["svc"]["metric_score"] = scorer_value(options.metric, svc, X_test, y_test)
     return model
+
+
+def _novelty_scores(model: Model, outputs: Any, is_normal: Any) -> dict[str, Any]:
+    """Rates of false alarms and of anomalies found, and ROC AUC; None where rows are missing."""
+    is_flagged = model.classes[model.codes(outputs)] < 0
+    n_normal, n_anomalies = int(is_normal.sum()), int((~is_normal).sum())
+    has_both = n_normal and n_anomalies
+    return {
+        "rows": n_normal,
+        "anomalies": n_anomalies,
+        "false_alarms": float(is_flagged[is_normal].mean()) if n_normal else None,
+        "found": float(is_flagged[~is_normal].mean()) if n_anomalies else None,
+        "roc_auc": float(roc_auc_score(is_normal, model.scores(outputs))) if has_both else None,
+    }
 
 
 def _with_probabilities(model: Model, outputs: Any, truth: Any) -> Model:
@@ -425,7 +465,10 @@ def _print_results(model: Model, options: SimpleNamespace) -> None:
     test, peer = summary.get("test"), summary.get("svc")
     if test is not None:
         rows = f"{test['rows']:,} held-out row{'s' if test['rows'] != 1 else ''}"
-        if model.kind == "regressor":
+        if model.kind == "novelty":
+            for line in _novelty_lines(test, options.contamination):
+                click.echo(line)
+        elif model.kind == "regressor":
             name = "D2" if model.quantiles else "R2"
             click.echo(f"test {name} {test['score']:.4f} on {rows}{_metric(options.metric, test)}")
             outputs = [OutputScores(**line) for line in test.get("outputs", ())]
@@ -452,6 +495,17 @@ def _print_results(model: Model, options: SimpleNamespace) -> None:
     click.echo(f"wrote {printable(options.output)}")
 
 
+def _novelty_lines(test: dict[str, Any], contamination: float) -> Iterator[str]:
+    if test["rows"]:
+        rows = f"{test['rows']:,} held-out normal row{'s' if test['rows'] != 1 else ''}"
+        share = f"{100 * test['false_alarms']:.2f} %"
+        yield f"false alarms: {share} of {rows}; --contamination is {100 * contamination:g} %"
+    if test["anomalies"]:
+        anomalies = "1 anomaly" if test["anomalies"] == 1 else f"{test['anomalies']:,} anomalies"
+        auc = "" if test["roc_auc"] is None else f"; ROC AUC {test['roc_auc']:.4f}"
+        yield f"found {100 * test['found']:.2f} % of {anomalies}{auc}"
+
+
 def _balanced(scores: dict[str, Any]) -> str:
     return f"balanced accuracy {100 * scores['balanced_accuracy']:.2f} %"
 
@@ -469,9 +523,14 @@ def _advice(model: Model, options: SimpleNamespace) -> str:
     if test is None:
         return ""
     n_rows = test["rows"]
+    if model.kind == "novelty" and not n_rows:
+        return ""
     if n_rows < MIN_TEST_ROWS:
         rows = f"{n_rows} row{'s' if n_rows != 1 else ''}"
         return f"caution: a test on {rows} says little about others; collect more rows to be sure"
+    if model.kind == "novelty":
+        useless = "advice: no better than chance: are the rows of --normal alike? check --drop"
+        return useless if (test["roc_auc"] or 1.0) <= 0.5 else ""
     if model.kind == "regressor":
         constant = "a constant" if model.quantiles else "the mean"
         useless = f"advice: no better than predicting {constant}; check --target and --drop"

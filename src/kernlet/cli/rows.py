@@ -22,7 +22,7 @@ from kernlet.tables.read import (
     read_table,
 )
 from kernlet.tables.spelling import find_categories
-from kernlet.tables.split import split_rows
+from kernlet.tables.split import split_normal_rows, split_rows
 
 
 def read_for(
@@ -79,6 +79,9 @@ def labelled_rows(
     target = target or (known if isinstance(known, str) else None)
     table = read_for(model, file, target)
     has_labels, is_encoded = table.y is not None, encoded or model.encoding is None
+    normal = trained_on(model).get("normal") if model.kind == "novelty" else None
+    if normal == [] and target is None:
+        has_labels = False  # kernlet fit took all rows for normal, whatever the labels in the file
     if table.has_columns:
         has_labels = target is not None and column_name(table.names, target) is not None
     with errors_in(file.path):
@@ -91,14 +94,17 @@ def labelled_rows(
         X = rows_for(model, X) if is_encoded else X
         X = X[labelled] if isinstance(X, np.ndarray) else X.filter(labelled)
     if model.kind == "novelty":
-        y = _signs(y)
+        y = _signs(y, normal)
     if note:
         note_training_rows(model, file.path, y)
     return X, y
 
 
-def _signs(labels: Any) -> Any:
-    """1 and -1 as they are; of two other labels, -1 for the rarer one."""
+def _signs(labels: Any, normal: Any = None) -> Any:
+    """1 for labels that are ``normal``; else 1 and -1 as they are, or -1 for the rarer of two."""
+    if isinstance(normal, list) and normal:
+        texts = [str(category_text(label)) for label in labels.tolist()]
+        return np.where(np.isin(texts, [str(label) for label in normal]), 1, -1)
     names, counts = np.unique(labels.astype(str), return_counts=True)
     if np.isin(labels, (-1, 1)).all():
         return labels.astype(int)
@@ -149,7 +155,8 @@ def spelled_as(model: Model, labels: Any) -> Any:
 def training_split(model: Model, path: Path, y: Any) -> tuple[Any, Any] | None:
     """Training rows and held-out rows of a table, if kernlet fit was given this very file.
 
-    Rows of a novelty detector are split by their number alone, which y may be.
+    Rows of a novelty detector are split by their number alone, which y may be, unless it was
+    trained on those of some labels.
     """
     split = model.summary.get("split")
     if not isinstance(split, dict) or trained_on(model).get("sha256") != file_digest(path):
@@ -160,6 +167,8 @@ def training_split(model: Model, path: Path, y: Any) -> tuple[Any, Any] | None:
         return None
     if type(seed) is not int or not 0 <= seed < 2**32:
         return None
+    if model.kind == "novelty" and trained_on(model).get("normal") and not isinstance(y, int):
+        return split_normal_rows(y > 0, test, seed) if (y > 0).sum() > 1 else None
     if model.kind == "novelty":
         y = np.zeros(y if isinstance(y, int) else len(y))
     return split_rows(y, test, seed, model.kind != "classifier")

@@ -15,6 +15,7 @@ from kernlet._typing import Floats, Indices
 from kernlet.affine import ColumnRanges
 from kernlet.compact.images import are_images, image_side
 from kernlet.compact.inputs import Inputs, block_inputs, column_scaling, mean_and_deviation
+from kernlet.compact.machine import require_float32
 from kernlet.compact.mixture import Mixture, Rounding, pack, rounded, start, temperature
 from kernlet.compact.path import CompactPathDisplay, PathPoint, pack_path, unpack_path
 from kernlet.compact.plan import STORAGE, StoragePlan
@@ -26,6 +27,7 @@ from kernlet.sklearn_base import (
     ExpansionDetector,
     check_unlabelled_data,
     fit_method,
+    require_memory,
 )
 from kernlet.units import parse_bytes
 
@@ -43,6 +45,8 @@ _SPREADS = (0.0, float(np.log(2)), float(np.log(4)))
 _CENTER_FORMATS = ("int8", "int6", "int4")
 _FEW_CENTERS = 32  # fewer than these, and images are averaged in blocks
 _SHARE_ALIKE = 0.75
+_FAR_APART = 4.0  # the range of all numbers over that of a column
+_MOST_BELOW = 2.0  # the logarithm of a normal row's score, where anomalies score far lower
 _INTERCEPT_BYTES = 4
 
 
@@ -181,7 +185,7 @@ class CompactNoveltyDetector(ExpansionDetector):
             Normal rows; a few others among them do little harm.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
-        anomalies : array-like of shape (n_anomalies, n_features), default=None
+        anomalies : {array-like, sparse matrix} of shape (n_anomalies, n_features), default=None
             Known anomalies. They set the threshold, instead of ``contamination``: where the mean of
             the rates of false alarms and of missed anomalies is least.
 
@@ -191,7 +195,13 @@ class CompactNoveltyDetector(ExpansionDetector):
         """
         data = check_unlabelled_data(self, X, sample_weight, order="C")
         if anomalies is not None:
-            anomalies = check_array(anomalies, dtype=[np.float64, np.float32])
+            require_memory(self, anomalies)
+            anomalies = check_array(
+                anomalies,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                input_name="anomalies",
+            )
             if anomalies.shape[1] != self.n_features_in_:
                 raise ValueError(
                     f"anomalies has {anomalies.shape[1]} features, but X has {self.n_features_in_}."
@@ -247,6 +257,8 @@ class CompactNoveltyDetector(ExpansionDetector):
         max_bytes = None if self.max_bytes is None else parse_bytes(self.max_bytes)
         trainer.inputs = self._inputs(trainer, max_bytes)
         candidates = list(self._largest(trainer, max_bytes))
+        if not candidates and max_bytes is None:
+            raise ValueError("max_centers allows no center: raise the limits of the processor.")
         if not candidates:
             plan = self._plan(trainer, "int4", 0.0)
             raise ValueError(
@@ -320,6 +332,8 @@ class CompactNoveltyDetector(ExpansionDetector):
     def _inputs(self, trainer: _Trainer, max_bytes: int | None) -> Inputs:
         """Scaled columns, or means of blocks of pixels."""
         X, weights = trainer.X, trainer.weights
+        ranges = ColumnRanges.of(X)
+        require_float32(max(ranges.largest, 1.0), "go up to")
         if self.block_means is True and image_side(X.shape[1]) % 2:
             raise ValueError(
                 f"block_means=True averages 2 x 2 pixels, but images of {X.shape[1]} pixels have "
@@ -336,12 +350,12 @@ class CompactNoveltyDetector(ExpansionDetector):
                 if max_bytes is None or _most_centers(plan, max_bytes) >= _FEW_CENTERS:
                     break
             return inputs
-        ranges = ColumnRanges.of(X)
         if self.scale is True or (self.scale == "auto" and not have_one_unit(X, ranges)):
             scaling = column_scaling(X, ranges, weights, always=True)
             assert scaling is not None
             return Inputs(*scaling)
         mean, deviation = mean_and_deviation(X, weights, ranges.largest)
+        require_float32(deviation, "have a deviation of")
         return Inputs(float(np.float32(mean)), float(np.float32(deviation)))
 
     # -- The threshold -----------------------------------------------------------------------
@@ -428,10 +442,15 @@ class _Trainer:
 
 
 def have_one_unit(X: Floats, ranges: ColumnRanges) -> bool:
-    """Whether most columns, those of two values left out, have ranges of about the same size."""
+    """Whether most columns, those of two values left out, have ranges of about the same size.
+
+    No column, a constant one for example, may lie far from the others.
+    """
     is_binary = ((ranges.low == X) | (ranges.high == X)).all(axis=0)
     sizes = ranges.sizes[~is_binary]
-    return len(sizes) > 0 and bool((sizes >= sizes.max() / 2).mean() >= _SHARE_ALIKE)
+    if not len(sizes) or ranges.high.max() - ranges.low.min() > _FAR_APART * sizes.max():
+        return False
+    return bool((sizes >= sizes.max() / 2).mean() >= _SHARE_ALIKE)
 
 
 def _with_centers(layout: _Layout, n_centers: int) -> _Layout:
@@ -477,5 +496,5 @@ def _best_split(normal: Floats, weights: Floats, anomalous: Floats) -> float:
     errors = np.concatenate([[0.0], np.cumsum(shares)]) + 1
     errors -= np.concatenate([[0.0], np.cumsum(missed[order])])
     best = int(np.argmin(errors))
-    ends = values[order][[max(best - 1, 0), min(best, len(values) - 1)]]
-    return float(ends.mean())
+    low, high = values[order][[max(best - 1, 0), min(best, len(values) - 1)]]
+    return float(max((low + high) / 2, high - _MOST_BELOW))

@@ -465,9 +465,12 @@ def listed(names: Sequence[str]) -> str:
 def choose_scaler(X: Any, scale: str, is_category: Any = None) -> tuple[AffineMap | None, str]:
     """The shift and scale of the number columns, and a sentence about it.
 
+    "machine" leaves the scaling to a machine that does so by itself.
     "auto" standardises only columns of unlike range; pixels stay as they are. Categories stay
     0 and 1.
     """
+    if scale == "machine":
+        return None, "by the machine itself"
     is_number = np.ones(X.shape[1], dtype=bool) if is_category is None else ~is_category
     if scale == "none" or not is_number.any():
         return None, "none"

@@ -20,6 +20,7 @@ from kernlet.tables.encode import (
     CategoryColumn,
     ColumnEncoding,
     as_numbers,
+    category_text,
     choose_scaler,
     distinct_texts,
     learned_categories,
@@ -27,6 +28,7 @@ from kernlet.tables.encode import (
 )
 from kernlet.tables.read import DataTable, column_name, errors_in, is_number_type
 from kernlet.tables.sniff import is_date
+from kernlet.tables.spelling import find_categories
 
 # How this works
 #
@@ -56,7 +58,8 @@ _MAX_SAMPLE = 100_000  # rows; the standard error of a mean is then 0.3 % of a d
 class Prepared:
     """Training rows and held-out rows, as arrays or row sources, encoded and scaled.
 
-    Labels of a classifier are indices into ``classes``; a regressor has None there.
+    Labels of a classifier are indices into ``classes``; others have None there. Those of a novelty
+    detector are 1 for normal rows and -1 for anomalies, which are all held out.
     """
 
     X: Any
@@ -81,20 +84,31 @@ def prepare(
     test: float,
     seed: int,
     missing: str = "median",
+    normal: Sequence[str] | None = None,
 ) -> Prepared:
     """Split a table, and learn its encoding and scaling from the training rows.
 
     Several targets, which are numbers, make ``y`` a matrix with a column for each. ``missing`` is
     "median", "distance" or, where training rows lack numbers, "auto": with the latter two missing
-    numbers stay NaN.
+    numbers stay NaN. With ``normal``, only rows of these labels, or all if there are none, are
+    trained on.
     """
-    if regression and not table.in_memory:
-        raise ValueError("--regression needs the table in memory: raise --memory.")
+    if not table.in_memory and (regression or normal is not None):
+        option = "--regression" if regression else "--novelty"
+        raise ValueError(f"{option} needs the table in memory: raise --memory.")
     dropped, dates = table.chosen("--drop", drop), table.chosen("--date", dates)
     targets = [target] if target is None or isinstance(target, str) else list(target)
-    features, classes, codes, y, target_summary = _split_targets(
-        table, table.without(dropped), targets, skip_unlabelled, regression
-    )
+    features = table.without(dropped)
+    if normal is None:
+        features, classes, codes, y, target_summary = _split_targets(
+            table, features, targets, skip_unlabelled, regression
+        )
+    else:
+        classes, codes, y = None, np.zeros(table.n_rows, dtype=int), np.ones(table.n_rows)
+        target_summary = {"normal": list(normal)}
+        if normal:
+            features, labels, codes = features.split_target(targets[0], skip_unlabelled)
+            y, target_summary = _normal_signs(labels, codes, normal)
     if unused := [name for name in dates if name not in features.names]:
         raise ValueError(
             f"--date names {unused[0]!r}, which is the target or a column that --drop leaves out."
@@ -111,9 +125,13 @@ def prepare(
     if features.has_columns and not features.names:
         raise ValueError("The table has no column besides the target.")
     features.check_numbers(features.names)
-    training, held_out = split_rows(y[labelled], test, seed, regression)
+    if normal is not None:
+        training, held_out = split_normal_rows(y[labelled] > 0, test, seed)
+    else:
+        training, held_out = split_rows(y[labelled], test, seed, regression)
     training, held_out = labelled[training], labelled[held_out]
-    if len(training) < 2 or not (regression or len(np.unique(y[training])) > 1):
+    is_one_class = normal is None and not regression and len(np.unique(y[training])) < 2
+    if len(training) < 2 or is_one_class:
         raise ValueError(
             f"Of {len(labelled)} rows, the {len(training)} to train on are too few, or all of one "
             "class: provide more rows, or another --test or --seed."
@@ -166,6 +184,23 @@ def _split_targets(
     return features, classes, codes, np.stack(columns, axis=1), {"target range": ranges}
 
 
+def _normal_signs(labels: Any, codes: Any, normal: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """1 for rows with a label of ``normal`` and -1 for others, and what the summary says of them.
+
+    ``labels`` are the distinct ones, and ``codes`` their indices.
+    """
+    texts = [str(category_text(label)) for label in labels.tolist()]
+    found = find_categories(normal, {text: text for text in texts})
+    for name, (_, is_known) in zip(normal, found, strict=True):
+        if not is_known:
+            raise ValueError(f"--normal {name} is not a label; the labels are {listed(texts)}.")
+    known = sorted({str(text) for text, _ in found})
+    is_normal = np.isin(texts, known)
+    counts = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
+    classes = dict(zip(texts, counts, strict=True))
+    return np.where(is_normal[codes], 1, -1), {"normal": known, "classes": classes}
+
+
 def _learn(
     features: DataTable, training: Any, dates: Sequence[str], scale: str, missing: str
 ) -> tuple[ColumnEncoding | None, AffineMap | None, dict[str, Any]]:
@@ -197,6 +232,15 @@ def split_rows(y: Any, test: float, seed: int, regression: bool) -> tuple[Any, A
         rows, test_size=test, random_state=seed, stratify=stratify
     )
     return np.sort(training), np.sort(held_out)
+
+
+def split_normal_rows(is_normal: Any, test: float, seed: int) -> tuple[Any, Any]:
+    """Training rows and held-out rows of a novelty detector: all anomalies are held out."""
+    normal = np.flatnonzero(is_normal)
+    if len(normal) < 2:
+        raise ValueError(f"There are too few normal rows to train on, {len(normal)}: provide more.")
+    training, held_out = split_rows(np.zeros(len(normal)), test, seed, regression=True)
+    return normal[training], np.union1d(normal[held_out], np.flatnonzero(~is_normal))
 
 
 def _target_summary(

@@ -1,6 +1,7 @@
 """The compact novelty detector."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -197,7 +198,7 @@ def test_path_is_drawn(rings):
 
 
 def test_a_constant_column_far_away_does_not_hide_the_others(rings):
-    X, new, anomalies = rings
+    X, _, anomalies = rings
     constant = np.full((len(anomalies), 1), 1e6)
     detector = CompactNoveltyDetector(max_bytes=400, random_state=0)
     detector.fit(np.hstack([X, np.full((len(X), 1), 1e6)]))
@@ -242,3 +243,23 @@ def test_anomalies_that_are_refused(anomalies, error, message):
     X = np.random.RandomState(0).normal(size=(60, 3))
     with pytest.raises(error, match=message):
         CompactNoveltyDetector(random_state=0).fit(X, anomalies=anomalies)
+
+
+def test_rows_that_score_the_threshold_are_normal():
+    random = np.random.RandomState(0)
+    points = random.normal(size=(4, 3))
+    X = points[random.randint(4, size=200)]
+    detector = CompactNoveltyDetector(4, random_state=0).fit(X)
+    assert (detector.predict(X) < 0).mean() <= 0.05
+
+
+def test_few_centers_where_they_are_enough():
+    X = np.random.RandomState(0).normal(size=(2000, 1))
+    assert CompactNoveltyDetector(random_state=0).fit(X).n_centers_ <= 4
+
+
+def test_columns_of_anomalies_have_the_names_of_the_rows(rings):
+    X = pd.DataFrame(rings[0], columns=list("abcd"))
+    anomalies = pd.DataFrame(rings[2], columns=list("dcba"))
+    with pytest.raises(ValueError, match="feature names"):
+        CompactNoveltyDetector(4, random_state=0).fit(X, anomalies=anomalies)

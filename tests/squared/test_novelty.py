@@ -275,13 +275,14 @@ def test_huge_and_tiny_values_are_fitted_or_refused_in_a_sentence(gamma):
         assert np.isfinite(machine.offset_)
 
 
+@pytest.mark.filterwarnings("ignore:A row that is left out scores 0")
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_few_rows(m):
     X = rows_of(m)
     for row_set in (X, np.ones((m, 2))):
         machine = CoreVectorNovelty(random_state=0).fit(row_set)
         assert machine.score_samples(row_set).min() >= 0
-        assert machine.predict([[50.0, 50.0]])[0] == (-1 if m > 1 else 1)
+        assert machine.predict([[50.0, 50.0]])[0] == -1
         assert machine.n_centers_ <= m
 
 
@@ -294,3 +295,12 @@ def test_a_saved_detector_is_the_same(tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
     np.testing.assert_allclose(loaded.decision_function(X), machine.decision_function(X))
     assert as_model(machine).summary["ball_gap"] == machine.ball_gap_
+
+
+def test_a_threshold_is_positive_where_rows_that_are_left_out_score_0():
+    X = np.random.RandomState(0).normal(size=(100, 2))
+    with pytest.warns(UserWarning, match="cannot set a threshold"):
+        detector = CoreVectorNovelty(gamma=1e6, random_state=0).fit(X)
+    assert detector.offset_ > 0
+    assert (detector.predict(X) == 1).all()
+    assert (detector.predict(X + 1) == -1).all()

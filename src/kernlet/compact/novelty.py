@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
 
 from kernlet._typing import Floats, Indices
 from kernlet.affine import ColumnRanges
@@ -48,6 +49,7 @@ _SHARE_ALIKE = 0.75
 _FAR_APART = 4.0  # the range of all numbers over that of a column
 _MOST_BELOW = 2.0  # the logarithm of a normal row's score, where anomalies score far lower
 _INTERCEPT_BYTES = 4
+_ROUNDING = 1e-5  # of scores that are computed in float32
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,8 @@ class CompactNoveltyDetector(ExpansionDetector):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Normal rows; a few others among them do little harm.
+            Normal rows; a few others among them do little harm, unless they are larger by orders
+            of magnitude. With fewer than ten rows the threshold is that of the rows themselves.
         y : Ignored
         sample_weight : array-like of shape (n_samples,), default=None
         anomalies : {array-like, sparse matrix} of shape (n_anomalies, n_features), default=None
@@ -196,16 +199,20 @@ class CompactNoveltyDetector(ExpansionDetector):
         data = check_unlabelled_data(self, X, sample_weight, order="C")
         if anomalies is not None:
             require_memory(self, anomalies)
-            anomalies = check_array(
+            given, anomalies = (
                 anomalies,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                input_name="anomalies",
+                check_array(
+                    anomalies,
+                    accept_sparse="csr",
+                    dtype=[np.float64, np.float32],
+                    input_name="anomalies",
+                ),
             )
             if anomalies.shape[1] != self.n_features_in_:
                 raise ValueError(
                     f"anomalies has {anomalies.shape[1]} features, but X has {self.n_features_in_}."
                 )
+            validate_data(self, given, reset=False, skip_check_array=True)  # names of columns
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         random = np.random.RandomState(seed)
         rows = random.permutation(len(data.sample_weight))[:_MOST_ROWS]
@@ -218,8 +225,10 @@ class CompactNoveltyDetector(ExpansionDetector):
                 expansion, scores = trainer.train(layout, np.arange(len(X)))
             with progress.task("threshold"):
                 self.offset_ = self._threshold(trainer, layout, scores, expansion, anomalies)
-        self.expansion_ = expansion.replaced(intercept=np.array([-self.offset_], dtype=np.float32))
-        self.offset_ = -float(self.expansion_.intercept[0])
+        # A little lower, so that rounding does not make novelties of rows that score the threshold.
+        threshold = np.array([self.offset_ * (1 - _ROUNDING)], dtype=np.float32)
+        self.expansion_ = expansion.replaced(intercept=-threshold)
+        self.offset_ = float(threshold[0])
         self._path = pack_path(path)
         best = max(path, key=lambda point: point.score)
         self.validation_score_ = best.score
@@ -282,12 +291,12 @@ class CompactNoveltyDetector(ExpansionDetector):
         if self.n_centers != "auto":
             return best, path
         # Fewer centers, where more do not help.
-        while best.plan.n_centers > 1:
-            smaller = _with_centers(best, best.plan.n_centers // 2)
+        smaller = best
+        while smaller.plan.n_centers > 1:
+            smaller = _with_centers(smaller, smaller.plan.n_centers // 2)
             found = score(smaller)
-            if not found > value:
-                break
-            best, value = smaller, found
+            if found >= value:
+                best, value = smaller, found
         return best, path
 
     def _largest(self, trainer: _Trainer, max_bytes: int | None) -> Iterator[_Layout]:

@@ -273,6 +273,14 @@ class CoreVectorNovelty(ExpansionDetector):
             if not isinstance(self.contamination, str):
                 scores = ball.left_out_scores(data.sample_weight)
                 self.offset_ = _threshold(scores, data.sample_weight, self.contamination)
+            if not self.offset_ > 0:
+                warn_user(
+                    "A row that is left out scores 0, so that contamination cannot set a "
+                    "threshold: only rows next to training rows will be normal. Lower gamma, or "
+                    "give more rows.",
+                    UserWarning,
+                )
+                self.offset_ = 0.5 * float(ball.alpha[ball.alpha > 0].min())
             output = replace(solution, coef=ball.alpha, intercept=-self.offset_)
             self.expansion_, centers = join_centers(Gram(kernel, data.X), [output])
             self.center_indices_ = data.rows[centers]

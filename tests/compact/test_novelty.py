@@ -197,7 +197,7 @@ def test_path_is_drawn(rings):
 
 
 def test_a_constant_column_far_away_does_not_hide_the_others(rings):
-    X, new, anomalies = rings
+    X, _, anomalies = rings
     constant = np.full((len(anomalies), 1), 1e6)
     detector = CompactNoveltyDetector(max_bytes=400, random_state=0)
     detector.fit(np.hstack([X, np.full((len(X), 1), 1e6)]))

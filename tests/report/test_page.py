@@ -204,12 +204,12 @@ def test_a_gap_that_is_no_number_is_not_a_certificate(gap, tmp_path):
 def test_novelty_detectors(pages):
     model, X = detector("one class")
     page = (pages / "unlabelled.html").read_text("utf-8")
-    assert sections(page) == ["try", "sizes", "scores", *SECTIONS[4:]]
+    assert sections(page) == ["try", "sizes", "scores", "importance", *SECTIONS[5:]]
     flagged = 100 * np.mean(model.predict(X) < 0)
     assert f"{flagged:.2f}&nbsp;%</b><span>of 150 rows are flagged" in page
     assert "ROC" not in page
     page = (pages / "novelties.html").read_text("utf-8")
-    assert sections(page) == ["try", "sizes", "scores", *SECTIONS[1:3], *SECTIONS[4:]]
+    assert sections(page) == ["try", "sizes", "scores", *SECTIONS[1:4], *SECTIONS[5:]]
     signs = np.where(IRIS_LABELS == 2, -1, 1)
     area = roc_auc_score(signs, model.decision_function(X))
     assert f"{area:.4f}</b><span>area under the ROC curve" in page

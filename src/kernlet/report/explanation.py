@@ -101,6 +101,10 @@ def _bars(names: Any, values: Any, most: int, largest: float) -> list[Bar]:
 
 def rough_importance(model: Model, X: Any) -> Importance | None:
     """The importance of features over a few rows, in a second or two; None where it has none."""
+    if model.expansion.skips_missing:
+        X = X[~np.isnan(X).any(axis=1)]
+        if not len(X):
+            return None
     order = np.random.RandomState(0).permutation(len(X))
     others = X[np.sort(order[:_MOST_BACKGROUND])]
     maps = (model.scaler, model.expansion.input_map)
@@ -120,7 +124,7 @@ def rough_importance(model: Model, X: Any) -> Importance | None:
             n_permutations=_FEW_PERMUTATIONS,
             random_state=0,
         )
-    except ValueError:  # a curve behind a matrix
+    except ValueError:  # a curve behind a matrix, or an overflow
         return None
     return importance_of(model, explanation, len(others))
 

@@ -11,8 +11,17 @@ from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
 import kernlet
-from kernlet import CompactKernelClassifier, CompactKernelRegressor, save, shapley_values
+from kernlet import (
+    CompactKernelClassifier,
+    CompactKernelRegressor,
+    KernelExpansion,
+    save,
+    shapley_values,
+)
 from kernlet.cli import main
+from kernlet.kernels import RBF, Linear
+from kernlet.model.model import Model
+from kernlet.tables.encode import ColumnEncoding
 
 IRIS, LABELS = load_iris(return_X_y=True)
 COLUMNS = ["length", "width", "=leaf", "<leaf> width"]
@@ -108,6 +117,53 @@ def test_a_regressor_is_explained(n_outputs, tmp_path):
     page = (tmp_path / "p.html").read_text("utf-8")
     assert ("Output by output" in page) == (n_outputs == 2)
     assert page.count("<h3>Row ") == 1
+
+
+def test_quantiles_have_names_and_a_note(tmp_path):
+    rng = np.random.RandomState(0)
+    f = KernelExpansion(RBF(0.3), rng.randn(5, 4), rng.randn(2, 5), np.zeros(2))
+    model = Model(f, "regressor", is_flat=False, quantiles=(0.1, 0.9))
+    save(model, tmp_path / "m.kernlet")
+    np.savez(tmp_path / "t.npz", X=IRIS[:20])
+    words = ("explain", tmp_path / "m.kernlet", tmp_path / "t.npz", "-o")
+    assert "values are of the quantiles before they are sorted" in run(*words, tmp_path / "v.csv")
+    with (tmp_path / "v.csv").open(newline="") as file:
+        assert [line[1] for line in csv.reader(file)][:3] == ["output", "q0.1", "q0.9"]
+    run(*words, tmp_path / "p.html")
+    page = (tmp_path / "p.html").read_text("utf-8")
+    assert "The values are of the quantiles before they are sorted" in page
+    assert "score of q0.1:" in page
+
+
+def test_the_errors_of_a_csv_file_are_those_of_all_rows(tmp_path):
+    X = np.concatenate([np.zeros((100, 4)), IRIS[:20]])
+    f = KernelExpansion(Linear(), np.ones((1, 4)), np.ones((1, 1)), np.zeros(1))
+    save(Model(f, "regressor"), tmp_path / "m.kernlet")
+    np.savez(tmp_path / "t.npz", X=X)
+    words = ("explain", tmp_path / "m.kernlet", tmp_path / "t.npz", "--background", 1)
+    said = run(*words, "-o", tmp_path / "v.csv")
+    with (tmp_path / "v.csv").open(newline="") as file:
+        lines = np.array(list(csv.reader(file))[1:])[:, 3:].astype(float)
+    values, errors = np.abs(lines[:, :-1]).max(axis=1), lines[:, -1]
+    assert max(errors[:100]) < 0.5 * max(errors)
+    sentence = f"no error exceeds {max(errors):.1e}; the largest value is {max(values):.3g}"
+    assert sentence in said
+
+
+def test_missing_values_that_distances_leave_out_get_a_sentence(tmp_path):
+    f = KernelExpansion(RBF(0.3), IRIS[::40], np.ones((1, 4)), np.zeros(1), skips_missing=True)
+    frame = pd.DataFrame(IRIS, columns=list("abcd"))
+    encoding = ColumnEncoding.learned(frame).passing_missing()
+    names = encoding.feature_names
+    model = Model(f, "regressor", encoding=encoding, feature_names=names)
+    save(model, tmp_path / "m.kernlet")
+    frame.loc[[120, 140], "c"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("explain", tmp_path / "m.kernlet", tmp_path / "t.csv", "--background", 5)
+    said = run(*words, "-o", tmp_path / "v.csv", status=1)
+    assert "2 rows lack values in the table, first row 120, counted from 0" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "v.csv").exists()
 
 
 def test_a_machine_of_pairs_shows_the_class_that_it_predicts(tmp_path):

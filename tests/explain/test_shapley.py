@@ -1,6 +1,10 @@
 """Shapley values of machines: agreement with the definition, additivity, estimates, bad input."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -400,9 +404,10 @@ def test_without_shap_there_is_one_sentence(monkeypatch):
     ("options", "message"),
     [
         ({"background": None}, "background is None: give rows"),
-        ({"background": IRIS[:, :2]}, "X has 2 features, but the model takes 4"),
-        ({"background": IRIS[:0]}, "0 sample"),
-        ({"background": np.full((1, 4), np.nan)}, "NaN"),
+        ({"background": IRIS[:, :2]}, "background has 2 features, but the model takes 4"),
+        ({"background": IRIS[:0]}, "background has no rows"),
+        ({"background": np.full((1, 4), np.nan)}, "In background: Input contains NaN"),
+        ({"background": IRIS[0]}, "In background: Expected 2D array"),
         ({"tol": -1.0}, "tol=-1.0 must be"),
         ({"tol": np.nan}, "tol=nan must be"),
         ({"tol": "small"}, "tol='small' must be"),
@@ -413,6 +418,10 @@ def test_without_shap_there_is_one_sentence(monkeypatch):
         ({"groups": {"a": ["petal"]}}, "has the feature 'petal', which the model lacks"),
         ({"groups": {"a": []}}, "must be a list of at least one feature"),
         ({"groups": {"a": "x0"}}, "must be a list of at least one feature"),
+        ({"groups": {"a": 5}}, "must be a list of at least one feature, not 5"),
+        ({"groups": {"a": [0, 0]}}, "Group 'a' has the feature 'x0' twice"),
+        ({"groups": {"x3": [0, 1]}}, "'x3' has the name of a feature that is in no group"),
+        ({"groups": {"1": [0], 1: [2]}}, "Two groups have the name '1'"),
     ],
 )
 def test_bad_input_gets_a_sentence(options, message):
@@ -427,6 +436,86 @@ def test_groups_are_a_dict():
         shapley_values(SVC().fit(IRIS, KINDS), IRIS[:2], IRIS[::9], groups=[[0, 1]])
 
 
+@pytest.mark.parametrize("feature", [None, 1.7, True])
+def test_features_of_a_group_are_names_or_numbers(feature):
+    with pytest.raises(TypeError, match="which is neither a name nor a number"):
+        shapley_values(SVC().fit(IRIS, KINDS), IRIS[:2], IRIS[::9], groups={"a": [feature]})
+
+
+def test_a_group_may_have_the_name_of_one_of_its_features():
+    groups = {"x0": ["x0", np.int64(2)]}
+    explanation = shapley_values(SVC().fit(IRIS, KINDS), IRIS[:2], IRIS[::9], groups=groups)
+    assert explanation.feature_names == ("x0", "x1", "x3")
+
+
+@pytest.mark.parametrize("what", ["X", "background"])
+def test_missing_features_that_distances_leave_out_get_a_sentence(what):
+    f = replace(expansion(RBF(0.3)), skips_missing=True)
+    tables = dict(zip(("X", "background"), rows(), strict=True))
+    assert np.isfinite(shapley_values(f, **tables).values).all()
+    tables[what][1, 2] = np.nan
+    with pytest.raises(ValueError, match=f"1 row lacks a value in {what}, first row 1.*drop"):
+        shapley_values(f, **tables)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("what", ["X", "background"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: X[X.columns[::-1]], "has its columns in another order"),
+        (lambda X: X.rename(columns={"b": "e"}), "lacks 'b'; the machine was trained on 'a', 'b'"),
+        (lambda X: X.assign(e=0.0), "has 'e', which the machine was not trained on"),
+    ],
+)
+def test_other_columns_get_a_sentence(change, message, what, scaled):
+    frame = pd.DataFrame(IRIS, columns=list("abcd"))
+    machine = (make_pipeline(StandardScaler(), SVC()) if scaled else SVC()).fit(frame, KINDS)
+    tables = {"X": frame[:2], "background": frame[::9]}
+    expected = shapley_values(machine, **tables)
+    assert expected.feature_names == ("a", "b", "c", "d")
+    np.testing.assert_array_equal(
+        shapley_values(machine, IRIS[:2], IRIS[::9]).values, expected.values
+    )
+    tables[what] = change(tables[what])
+    with pytest.raises(ValueError, match=f"{what} {message}"):
+        shapley_values(machine, **tables)
+
+
+def test_quantiles_are_explained_before_they_are_sorted():
+    f = expansion(RBF(0.3))
+    X, background = rows()
+    model = Model(f, "regressor", is_flat=False, quantiles=(0.1, 0.9))
+    explanation = shapley_values(model, X, background)
+    assert explanation.output_names == ("q0.1", "q0.9")
+    sums = explanation.base_values + explanation.values.sum(axis=1)
+    np.testing.assert_allclose(sums, f.decision_values(X))
+
+
+def test_a_novelty_detector_is_explained_by_its_score():
+    model = Model(expansion(RBF(0.3), n_outputs=1), "novelty")
+    explanation = shapley_values(model, rows()[0][:1], rows()[1])
+    assert explanation.output_names == ("score",)
+    assert repr(explanation).startswith("Explanation(1 row, 8 features, 1 output; bound")
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "rational quadratic", "linear"])
+def test_rows_far_away_are_explained_without_a_warning(name):
+    X, background = rows()
+    f = expansion(KERNELS[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explanation = shapley_values(f, 1e200 * X, background)
+    sums = explanation.base_values + explanation.values.sum(axis=1)
+    np.testing.assert_allclose(sums, f.decision_values(1e200 * X), rtol=1e-9)
+
+
+def test_values_that_overflow_get_a_sentence():
+    f = KernelExpansion(Linear(), np.full((1, 2), 1.5), np.ones((1, 1)), np.zeros(1))
+    with pytest.raises(ValueError, match="so that it has no"):
+        shapley_values(f, np.array([[1e308, -1e308]]), np.array([[-1e308, 1e308]]))
+
+
 def test_a_curve_behind_a_matrix_gets_a_sentence():
     f = expansion(RBF(1.0), CurvedMap(0.0, 1.0, is_asinh=True), n_features=2)
     model = Model(f, scaler=AffineMap(0.0, 1.0, np.ones((2, 3))))
@@ -438,3 +527,5 @@ def test_rows_that_overflow_get_a_sentence():
     f = expansion(Polynomial(degree=3, gamma=1.0, coef0=0.0))
     with pytest.raises(ValueError, match="overflows in the machine"):
         shapley_values(f, np.full((1, 8), 1e200), np.ones((1, 8)))
+    with pytest.raises(ValueError, match="Row 0 of background, counted from 0, overflows"):
+        shapley_values(f, np.ones((1, 8)), np.full((1, 8), 1e200))

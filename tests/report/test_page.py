@@ -14,6 +14,7 @@ from kernlet.kernels.rbf import RBF
 from kernlet.model.model import Model, as_model
 from kernlet.report.draw import as_drawn, image_side
 from kernlet.report.evaluate import Size, Sizes, evaluate, try_sizes
+from kernlet.report.explanation import rough_importance
 from kernlet.report.page import write_report
 from support.exportable_models import (
     DIGIT_LABELS,
@@ -261,3 +262,12 @@ def test_quantiles_show_their_coverage(tmp_path):
     assert f"{100 * inside:.1f}&nbsp;%</b><span>of the rows inside the interval" in page
     assert "made for 80&nbsp;%" in page
     assert "True numbers and predicted quantiles" in page
+
+
+def test_importance_is_of_complete_rows_where_distances_leave_out_features():
+    f = KernelExpansion(RBF(0.3), IRIS[::40], np.ones((1, 4)), np.zeros(1), skips_missing=True)
+    X = np.array(IRIS, dtype=float)
+    X[::3, 1] = np.nan
+    importance = rough_importance(Model(f, "regressor"), X)
+    assert np.isfinite([bar.value for bar in importance.bars]).all()
+    assert rough_importance(Model(f, "regressor"), X[::3]) is None

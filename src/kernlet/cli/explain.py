@@ -15,9 +15,15 @@ from kernlet.cli.common import read_model
 from kernlet.cli.predict import is_formula
 from kernlet.cli.rows import labelled_rows
 from kernlet.console import plain_warnings, printable, say
-from kernlet.explain.shapley import Explanation, shapley_values
+from kernlet.explain.shapley import Explanation, refuse_missing, shapley_values
+from kernlet.kernels.gram import as_dense
 from kernlet.model.model import Model
-from kernlet.report.explanation import error_sentence, write_explanation
+from kernlet.report.explanation import (
+    error_and_size,
+    error_sentence,
+    order_note,
+    write_explanation,
+)
 from kernlet.tables.read import TableFile, errors_in
 
 _MOST_ROWS = 100  # of which a page takes the importance
@@ -33,6 +39,9 @@ def run(
     n_rows = X.shape[0] if isinstance(X, np.ndarray) else len(X)
     order = np.random.RandomState(seed).permutation(n_rows)
     others = np.sort(order[:background])
+    if machine.expansion.skips_missing:  # row numbers of the whole table, before any work
+        with plain_warnings(), errors_in(table.path):
+            refuse_missing(machine, as_dense(machine.rows(X)), "the table")
 
     def explain(numbers: Any) -> Explanation:
         with plain_warnings(), errors_in(table.path):
@@ -41,7 +50,9 @@ def run(
 
     if output.suffix.lower() == ".csv":
         error = _write_csv(machine, explain, n_rows, output)
-        click.echo(f"{error}\nwrote {printable(output)}")
+        click.echo(error)
+        _say_note(machine)
+        click.echo(f"wrote {printable(output)}")
         return
     shown = np.arange(min(rows, n_rows))
     numbers = np.union1d(shown, order[:_MOST_ROWS])
@@ -56,10 +67,17 @@ def run(
         data=table.path.name,
         n_background=len(others),
     )
-    click.echo(error_sentence(explanation))
+    click.echo(error_sentence(explanation.error_kind, *error_and_size(explanation)))
+    _say_note(machine)
     for name, value in _leading(explanation):
         click.echo(f"  {value:.4g}  {printable(name)}")
     click.echo(f"wrote {printable(output)}")
+
+
+def _say_note(machine: Model) -> None:
+    """Print what to know of the values of quantiles."""
+    if note := order_note(machine):
+        click.echo(note)
 
 
 def _taken(X: Any, numbers: Any) -> Any:
@@ -87,7 +105,7 @@ def _write_csv(
     def text(cell: str) -> str:
         return f"'{cell}" if is_formula(cell) else cell
 
-    sentence = ""
+    kind, error, largest = "bound", 0.0, 0.0
     with (
         atomic_write(output) as temporary,
         temporary.open("w", encoding="utf-8", newline="", errors="backslashreplace") as file,
@@ -97,16 +115,17 @@ def _write_csv(
             numbers = np.arange(start, min(start + _CSV_BATCH, n_rows))
             say(f"explaining rows {start + 1:,} to {numbers[-1] + 1:,} of {n_rows:,}")
             explanation = explain(numbers)
+            sizes = error_and_size(explanation)
+            error, largest = max(error, sizes[0]), max(largest, sizes[1])
             if start == 0:
-                sentence = error_sentence(explanation)
                 kind = explanation.error_kind
                 names = ["row", "output", "base", *explanation.feature_names, kind]
                 writer.writerow(map(text, names))
-            for row, values, error in zip(
+            for row, values, errors in zip(
                 numbers, explanation.values, explanation.error, strict=True
             ):
                 for c, output_name in enumerate(explanation.output_names):
-                    given = [explanation.base_values[c], *values[:, c], error[:, c].max()]
+                    given = [explanation.base_values[c], *values[:, c], errors[:, c].max()]
                     cells = [f"{value:.9g}" for value in given]
                     writer.writerow([row + 1, text(output_name), *cells])
-    return sentence
+    return error_sentence(kind, error, largest)

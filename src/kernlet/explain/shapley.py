@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -24,6 +26,7 @@ from kernlet.extras import require
 from kernlet.kernels.gram import as_dense
 from kernlet.kernels.linear import Linear
 from kernlet.model.model import Model, as_model
+from kernlet.tables.encode import column_names, has_columns, listed
 from kernlet.threads import single_thread
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -74,11 +77,10 @@ class Explanation:
     error_kind: Literal["bound", "standard error"]
 
     def __repr__(self) -> str:
-        rows, players, outputs = self.values.shape
-        return (
-            f"Explanation({rows} rows, {players} features, {outputs} outputs; "
-            f"{self.error_kind} at most {self.error.max(initial=0.0):.1e})"
-        )
+        names = ("row", "feature", "output")
+        sizes = zip(self.values.shape, names, strict=True)
+        shape = ", ".join(f"{size} {name}{'s' * (size != 1)}" for size, name in sizes)
+        return f"Explanation({shape}; {self.error_kind} at most {self.error.max(initial=0.0):.1e})"
 
     def importance(self) -> Floats:
         """Mean absolute values over the rows, of shape (n_players, n_outputs)."""
@@ -141,9 +143,12 @@ def shapley_values(
     model : Model, fitted estimator, KernelExpansion, or the path of a LIBSVM model file
         Whatever :func:`kernlet.save` takes. A classifier is explained by its scores: one for two
         classes, positive for the second; else one per class; of one machine per pair of classes
-        (SVC) the sum of the outputs in favour of each class.
+        (SVC) the sum of the outputs in favour of each class. A regressor of several quantiles is
+        explained by its outputs before they are sorted: the values sum to those, which differ from
+        ``predict`` in rows where quantiles cross.
     X : array-like or table of shape (n_rows, n_features)
-        The rows to explain, as ``predict`` takes them.
+        The rows to explain, as ``predict`` takes them; without missing values where
+        ``missing="distance"``.
     background : array-like or table of shape (n_background, n_features)
         What features are compared with: about 100 typical rows, such as a random sample of the
         training rows. Time grows with their number.
@@ -202,9 +207,7 @@ def shapley_values(
     if not (isinstance(n_permutations, int | np.integer) and n_permutations >= 1):
         raise ValueError(f"n_permutations={n_permutations!r} must be an integer of at least 1.")
     machine = as_model(model)
-    rows, others = (
-        as_dense(machine.rows(table)).astype(np.float64, copy=False) for table in (X, background)
-    )
+    rows, others = _rows(machine, X, "X"), _rows(machine, background, "background")
     options = {"tol": tol, "n_permutations": n_permutations, "random_state": random_state}
     return explain_rows(machine, rows, others, groups=groups, table=X, **options)
 
@@ -222,10 +225,13 @@ def explain_rows(
 ) -> Explanation:
     """:func:`shapley_values` of encoded rows; ``table`` has their cells, for ``data``."""
     players = _Players.of(model, groups)
-    with single_thread():
-        outputs, other_outputs = (
-            np.asarray(model.outputs(given), dtype=np.float64) for given in (rows, others)
-        )
+    refuse_missing(model, rows, "X")
+    refuse_missing(model, others, "background")
+    # rows far away overflow on the way to a kernel of 0
+    with single_thread(), np.errstate(over="ignore", invalid="ignore"):
+        outputs = np.asarray(model.outputs(rows), dtype=np.float64)
+        with _errors_in("background"):
+            other_outputs = np.asarray(model.outputs(others), dtype=np.float64)
         to_scores = _scores(model)
         base = other_outputs.mean(axis=0) @ to_scores
         spread = (other_outputs @ to_scores).std(axis=0)
@@ -236,9 +242,79 @@ def explain_rows(
         if explained is None:
             explained, kind = parts.estimated(rows, others, players, n_permutations, random_state)
     values, error = explained
+    is_finite = (np.isfinite(values) & ~np.isnan(error)).all(axis=(1, 2))
+    if not is_finite.all():
+        raise ValueError(
+            f"Row {int(is_finite.argmin())} of X, counted from 0, or the background overflows, so "
+            "that it has no Shapley values: scale the features, for example with a StandardScaler "
+            "in front."
+        )
     names = _output_names(model, values.shape[2])
     data = players.data(model, table, rows)
     return Explanation(values, base, data, players.names, names, error, kind)
+
+
+def refuse_missing(model: Model, rows: Floats, what: str) -> None:
+    """Refuse missing features of encoded rows where distances leave them out.
+
+    Distances are rescaled by how many features are present: the kernel is no product then.
+    """
+    if not model.expansion.skips_missing:
+        return
+    lacking = np.flatnonzero(np.isnan(rows).any(axis=1))
+    if len(lacking):
+        are = "row lacks a value" if len(lacking) == 1 else "rows lack values"
+        raise ValueError(
+            f"{len(lacking)} {are} in {what}, first row {lacking[0]}, counted from 0, and a "
+            'machine with missing="distance" has Shapley values of complete rows only: drop such '
+            'rows, or train with missing="median".'
+        )
+
+
+def _rows(model: Model, table: Any, what: str) -> Floats:
+    """Validated rows of X or of the background."""
+    with _errors_in(what):
+        _check_names(model, table, what)
+        return as_dense(model.rows(table)).astype(np.float64, copy=False)
+
+
+@contextmanager
+def _errors_in(what: str) -> Iterator[None]:
+    """Let errors about rows name the table that they are in."""
+    try:
+        yield
+    except ValueError as error:
+        if str(error).startswith("Found array with 0 sample"):
+            raise ValueError(f"{what} has no rows: give at least one.") from None
+        if what == "X":
+            raise
+        message = re.sub(r"(?<![\w'])X(?![\w'])", what, str(error))
+        raise ValueError(message if what in message else f"In {what}: {message}") from None
+
+
+def _check_names(model: Model, table: Any, what: str) -> None:
+    """Refuse named columns that are not those of the training, in their order, as predict does."""
+    names = model.feature_names
+    if model.encoding is not None or names is None or not has_columns(table):
+        return  # an encoding takes its columns by name
+    given = list(column_names(table))
+    if given == list(names) or not all(isinstance(name, str) for name in given):
+        return
+    lacking = [name for name in names if name not in set(given)]
+    unknown = [name for name in given if name not in set(names)]
+    if lacking:
+        raise ValueError(
+            f"{what} lacks {listed(lacking)}; the machine was trained on {listed(names)}."
+        )
+    if unknown:
+        raise ValueError(
+            f"{what} has {listed(unknown)}, which the machine was not trained on: it takes "
+            f"{listed(names)}."
+        )
+    raise ValueError(
+        f"{what} has its columns in another order than the machine was trained on: it takes "
+        f"{listed(names)}."
+    )
 
 
 def _scores(model: Model) -> Floats:
@@ -254,8 +330,10 @@ def _output_names(model: Model, n_outputs: int) -> tuple[str, ...]:
     if model.kind == "classifier":
         classes = [str(label) for label in model.classes]
         return tuple(classes if len(classes) == n_outputs else classes[-1:])
+    if len(model.output_labels) == n_outputs:
+        return model.output_labels
     if n_outputs == 1:
-        return ("prediction" if model.kind == "regressor" else "output",)
+        return ({"regressor": "prediction", "novelty": "score"}.get(model.kind, "output"),)
     return tuple(f"output {number}" for number in range(n_outputs))
 
 
@@ -333,16 +411,28 @@ def _members(
     members: dict[str, list[int]] = {}
     seen: dict[int, str] = {}
     for group, features in groups.items():
-        if isinstance(features, str) or not len(features):
-            raise ValueError(f"Group {group!r} must be a list of at least one feature.")
-        numbers = []
+        if isinstance(features, str) or not isinstance(features, Iterable) or not len(features):
+            raise ValueError(
+                f"Group {group!r} must be a list of at least one feature, not {features!r}."
+            )
+        if str(group) in members:
+            raise ValueError(f"Two groups have the name {str(group)!r}: rename one.")
+        numbers: list[int] = []
         for feature in features:
+            is_number = isinstance(feature, int | np.integer) and not isinstance(feature, bool)
+            if not is_number and not isinstance(feature, str):
+                raise TypeError(
+                    f"Group {group!r} has the feature {feature!r}, which is neither a name nor a "
+                    "number counted from 0."
+                )
             number = place.get(feature) if isinstance(feature, str) else int(feature)
             if number is None or not 0 <= number < len(names):
                 raise ValueError(
                     f"Group {group!r} has the feature {feature!r}, which the model lacks: it has "
                     f"{len(names)}, from {names[0]!r} to {names[-1]!r}."
                 )
+            if number in numbers:
+                raise ValueError(f"Group {group!r} has the feature {names[number]!r} twice.")
             if number in seen:
                 raise ValueError(
                     f"Feature {names[number]!r} is in the groups {seen[number]!r} and {group!r}: "
@@ -351,6 +441,11 @@ def _members(
             seen[number] = group
             numbers.append(number)
         members[str(group)] = numbers
+    for group in members:
+        if place.get(group, -1) not in {-1, *seen}:
+            raise ValueError(
+                f"Group {group!r} has the name of a feature that is in no group: rename the group."
+            )
     return members
 
 

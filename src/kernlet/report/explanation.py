@@ -45,15 +45,29 @@ class Importance:
     sentence: str
 
 
-def error_sentence(explanation: Explanation) -> str:
-    """How exact the values are."""
+def error_and_size(explanation: Explanation) -> tuple[float, float]:
+    """The largest error and the largest value."""
     error = float(explanation.error.max(initial=0.0))
-    largest = float(np.abs(explanation.values).max(initial=0.0))
-    if explanation.error_kind == "bound":
+    return error, float(np.abs(explanation.values).max(initial=0.0))
+
+
+def error_sentence(kind: str, error: float, largest: float) -> str:
+    """How exact the values are, from the kind of their errors and :func:`error_and_size`."""
+    if kind == "bound":
         return f"exact values: no error exceeds {error:.1e}; the largest value is {largest:.3g}"
     return (
         "estimates from random permutations, because a projection or the kernel mixes the features:"
         f" standard errors are at most {error:.1e}; the largest value is {largest:.3g}"
+    )
+
+
+def order_note(model: Model) -> str:
+    """What to know of the values of quantiles; nothing of other outputs."""
+    if not model.sorts_outputs:
+        return ""
+    return (
+        "values are of the quantiles before they are sorted: where quantiles of a row cross, they "
+        "sum to other numbers than are predicted"
     )
 
 
@@ -75,7 +89,7 @@ def importance_of(model: Model, explanation: Explanation, n_background: int) -> 
         "classes" if model.kind == "classifier" else "outputs",
         len(explanation.values),
         n_background,
-        error_sentence(explanation),
+        error_sentence(explanation.error_kind, *error_and_size(explanation)),
     )
 
 
@@ -87,6 +101,10 @@ def _bars(names: Any, values: Any, most: int, largest: float) -> list[Bar]:
 
 def rough_importance(model: Model, X: Any) -> Importance | None:
     """The importance of features over a few rows, in a second or two; None where it has none."""
+    if model.expansion.skips_missing:
+        X = X[~np.isnan(X).any(axis=1)]
+        if not len(X):
+            return None
     order = np.random.RandomState(0).permutation(len(X))
     others = X[np.sort(order[:_MOST_BACKGROUND])]
     maps = (model.scaler, model.expansion.input_map)
@@ -106,7 +124,7 @@ def rough_importance(model: Model, X: Any) -> Importance | None:
             n_permutations=_FEW_PERMUTATIONS,
             random_state=0,
         )
-    except ValueError:  # a curve behind a matrix
+    except ValueError:  # a curve behind a matrix, or an overflow
         return None
     return importance_of(model, explanation, len(others))
 
@@ -150,6 +168,7 @@ def write_explanation(
         version=__version__,
         importance=importance_of(model, explanation, n_background),
         rows=[_row(model, explanation, number, int(code)) for number, code in enumerate(codes)],
+        note=order_note(model),
         is_exact=explanation.error_kind == "bound",
     )
     with atomic_write(path) as temporary:
@@ -157,7 +176,7 @@ def write_explanation(
 
 
 def _row(model: Model, explanation: Explanation, number: int, code: int) -> ExplainedRow:
-    """The bars of the class that is predicted, or of the only output."""
+    """The bars of the class that is predicted, or of the first output."""
     scores = explanation.base_values + explanation.values[number].sum(axis=0)
     output = min(code, len(scores) - 1)
     values, base = explanation.values[number, :, output], float(explanation.base_values[output])
@@ -175,7 +194,7 @@ def _row(model: Model, explanation: Explanation, number: int, code: int) -> Expl
     n_others = len(values) - len(order)
     rest = float(values.sum() - values[order].sum())
     score, title = float(scores[output]), explanation.output_names[output]
-    title = f"of {title}" if is_classifier else ""
+    title = f"of {title}" if is_classifier or len(scores) > 1 else ""
     return ExplainedRow(number + 1, answer, title, base, score, bars, n_others, rest)
 
 

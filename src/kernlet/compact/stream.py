@@ -11,7 +11,7 @@ import numpy as np
 from kernlet._typing import Floats, Indices
 from kernlet.compact.batches import BatchLoader, TrainingSet
 from kernlet.compact.initialise import InitialModel, in_shape, initialise
-from kernlet.compact.inputs import Inputs
+from kernlet.compact.inputs import Inputs, without_missing
 from kernlet.compact.network import Arrays, KernelNetwork
 from kernlet.compact.plan import StoragePlan
 from kernlet.compact.scoring import class_numbers
@@ -166,11 +166,14 @@ class StreamMachine:
     ) -> StreamMachine:
         """The machine of an initial network: of fewer centers where there are fewer rows."""
         network = initialise(plan, training, batches, model, noise, random).map(NUMPY.send)
+        # Later rows may have missing numbers where those of the start have none.
+        network = replace(network, skips_missing=plan.missing == "distance")
         plan = replace(
             plan,
             n_centers=len(network.centers),
             n_steps=batches.n_steps,
             scaling_bytes=batches.inputs.scaling_bytes,
+            fill_bytes=batches.inputs.fill_bytes,
         )
         return cls(plan, batches.inputs, network, first_steps(network, plan))
 
@@ -200,7 +203,9 @@ class StreamMachine:
             after=self.end,
         )
         arrays, inputs = trained.network.arrays(), self.inputs
-        expansion = self.plan.pack(arrays, trained.steps, inputs.shift, inputs.scale, inputs.steps)
+        expansion = self.plan.pack(
+            arrays, trained.steps, inputs.shift, inputs.scale, inputs.steps, inputs.fill
+        )
         return replace(self, end=trained.end, expansion=expansion, losses=trained.losses)
 
     def is_far_from(self, X: Floats) -> bool:
@@ -235,7 +240,7 @@ class StreamMachine:
         for tables in (arrays, *moments):
             tables["centers"][idle] = 0.0
             tables["weights"][:, idle] = 0.0
-        arrays["centers"][idle] = network.positions(rows[alone])
+        arrays["centers"][idle] = network.positions(without_missing(rows)[alone])
         return replace(self, end=self.end._replace(state=state))
 
 

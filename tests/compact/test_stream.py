@@ -91,6 +91,19 @@ def test_idle_centers_move_where_a_cluster_appears():
     assert fitted.score(after, y) > 0.95
 
 
+@pytest.mark.parametrize("returns", [False, True])
+def test_a_jump_after_the_first_block_is_followed(returns):
+    """No row was predicted before the jump, and those in the memory keep their centers."""
+    X = np.random.RandomState(0).randn(900, 4)
+    y = ((X[:, 0] > 0) ^ (X[:, 1] > 0)).astype(int)
+    learned = machine(10, scale=False).partial_fit(X[:300], y[:300], [0, 1])
+    for number in range(4):
+        place = 0.0 if returns and number % 2 else 30.0
+        learned.partial_fit(X[300:600] + place, y[300:600])
+    assert learned.score(X[600:] + 30.0, y[600:]) > 0.75
+    assert learned.score(X[600:], y[600:]) > 0.8
+
+
 @pytest.mark.parametrize(
     "parameters",
     [

@@ -91,6 +91,19 @@ def test_idle_centers_move_where_a_cluster_appears():
     assert fitted.score(after, y) > 0.95
 
 
+@pytest.mark.parametrize("returns", [False, True])
+def test_a_jump_after_the_first_block_is_followed(returns):
+    """No row was predicted before the jump, and those in the memory keep their centers."""
+    X = np.random.RandomState(0).randn(900, 4)
+    y = ((X[:, 0] > 0) ^ (X[:, 1] > 0)).astype(int)
+    learned = machine(10, scale=False).partial_fit(X[:300], y[:300], [0, 1])
+    for number in range(4):
+        place = 0.0 if returns and number % 2 else 30.0
+        learned.partial_fit(X[300:600] + place, y[300:600])
+    assert learned.score(X[600:] + 30.0, y[600:]) > 0.75
+    assert learned.score(X[600:], y[600:]) > 0.8
+
+
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -140,6 +153,67 @@ def test_warm_start_continues_a_stream_with_a_fit():
     learned = learn(machine(warm_start=True, n_epochs=5))
     assert learned.fit(DIGITS[:SPLIT], LABELS[:SPLIT]).n_centers_ == 20
     assert score(learned) > 0.88
+
+
+# -- Missing values --------------------------------------------------------------------------
+
+
+def with_holes(X, share=0.1):
+    holes = np.random.RandomState(0).rand(*X.shape) < share
+    return np.where(holes, np.nan, X)
+
+
+HOLES = with_holes(DIGITS)
+
+
+@pytest.mark.parametrize(
+    ("missing", "stored"), [("median", "median"), ("distance", "distance"), ("auto", "median")]
+)
+@pytest.mark.parametrize("first", [HOLES, DIGITS], ids=["holes", "none"])
+def test_streams_with_missing_values(missing, stored, first, tmp_path):
+    learned = machine(missing=missing).partial_fit(first[:400], LABELS[:400], CLASSES)
+    learn(learned, HOLES[400:SPLIT], LABELS[400:SPLIT])
+    assert learned.expansion_.missing == stored
+    assert learned.nbytes_ == learned._stream.machine.plan.nbytes
+    assert score(learned, HOLES[SPLIT:]) > 0.8
+    save(learned, tmp_path / "m.kernlet")
+    assert_array_equal(load(tmp_path / "m.kernlet").predict(HOLES), learned.predict(HOLES))
+
+
+def test_the_medians_of_a_fit_stay():
+    fitted = machine(missing="median", n_epochs=20).fit(HOLES[:600], LABELS[:600])
+    fill, n_bytes = fitted.expansion_.fill.decoded(), fitted.nbytes_
+    fitted.partial_fit(DIGITS[600:800], LABELS[600:800])
+    fitted.partial_fit(HOLES[800:SPLIT], LABELS[800:SPLIT])
+    assert_array_equal(fitted.expansion_.fill.decoded(), fill)
+    assert fitted.nbytes_ == n_bytes
+    assert score(fitted, HOLES[SPLIT:]) > 0.8
+
+
+def test_missing_values_that_a_fitted_machine_does_not_take():
+    fitted = machine(missing="auto", n_epochs=2).fit(DIGITS[:300], LABELS[:300])
+    with pytest.raises(ValueError, match="takes no missing values"):
+        fitted.partial_fit(HOLES[300:600], LABELS[300:600])
+    images = machine(missing="median", augment="shift", n_epochs=2)
+    images.partial_fit(DIGITS[:300], LABELS[:300], CLASSES)
+    with pytest.raises(ValueError, match="augment='shift'"):
+        images.partial_fit(HOLES[300:600], LABELS[300:600])
+
+
+def test_idle_centers_have_no_missing_features():
+    learned = learn(machine(missing="distance"), HOLES[:400], LABELS[:400])
+    learn(learned, HOLES[:400] + 300.0, LABELS[:400])
+    assert np.isfinite(learned.expansion_.centers).all()
+    assert np.isfinite(learned.decision_function(HOLES)).all()
+
+
+@pytest.mark.parametrize("missing", ["median", "distance"])
+def test_large_numbers_beside_missing_ones_are_refused(missing):
+    learned = machine(missing=missing).partial_fit(DIGITS[:300], LABELS[:300], CLASSES)
+    wild = DIGITS[:2].copy()
+    wild[0, 0], wild[1, 0] = np.nan, 1e300
+    with pytest.raises(ValueError, match="float32"):
+        learned.partial_fit(wild, LABELS[:2])
 
 
 # -- The size --------------------------------------------------------------------------------

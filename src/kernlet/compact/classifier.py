@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from kernlet._typing import Floats
 from kernlet.compact.batches import BatchLoader, TrainingSet
 from kernlet.compact.initialise import InitialModel, InitialPoints, initial_classifier
-from kernlet.compact.inputs import Inputs
+from kernlet.compact.inputs import Inputs, column_medians
 from kernlet.compact.machine import CompactMachine, require_float32
 from kernlet.compact.network import CrossEntropy, SquaredHingeLoss
 from kernlet.compact.path import pack_path
@@ -33,6 +33,7 @@ from kernlet.compact.stream import (
 from kernlet.compact.train import TrainingConfig
 from kernlet.compact.trainer import Trainer
 from kernlet.devices import to_numpy
+from kernlet.kernels.gram import as_dense
 from kernlet.model.calibration import best_temperature
 from kernlet.model.model import link
 from kernlet.quantization import QuantizedExpansion
@@ -360,7 +361,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         ``n_centers`` ("auto" is 50, or as many as fit in ``max_bytes`` with 8 bits), and the
         blocks that follow make it again until there are ten rows per center. Scaling, shape
         and storage are fixed from then on; rates, noise, smoothing, ``n_epochs`` and
-        ``memory_size`` may be changed between calls.
+        ``memory_size`` may be changed between calls. ``missing="auto"`` is "median" here; medians
+        are those of the rows that the machine starts from, where each column needs a number.
 
         ``n_iter_`` counts the epochs of all calls. ``validation_score_`` and ``temperature_`` are
         those of the newest rows, at most 500, from the outputs they had before they were learned.
@@ -444,9 +446,12 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
 
     def _learn_block(self, stream: Stream, data: TrainingData, codes: Any) -> None:
         """Learn a block, and set the fitted attributes."""
-        require_float32(max(1.0, float(abs(data.X).max())), "go up to")
+        X = as_dense(data.X)
+        require_float32(float(np.fmax.reduce(abs(X), axis=None, initial=1.0)), "go up to")
+        if np.isnan(X).any():
+            self._check_missing(None if stream.known is None else stream.machine.expansion)
         n_outputs = len(self.classes_) if len(self.classes_) > 2 else 1
-        block, random = stream.block(data.X, codes, data.sample_weight, n_outputs), stream.random
+        block, random = stream.block(X, codes, data.sample_weight, n_outputs), stream.random
         stream = stream.received(block)
         rows = block.joined(stream.memory)
         labels = self.classes_[rows.codes]
@@ -481,13 +486,17 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         self._check_shape(training.X.shape[1], training.n_outputs)
         initial = self._initial_model(None, training.X.shape[1])
         assert not isinstance(initial, QuantizedExpansion)  # of which a stream continues
-        inputs, _ = self._inputs(training, initial)
-        batches = self._batches(training, inputs)
+        inputs, has_missing = self._inputs(training, initial)
+        if self.missing == "auto" and inputs.fill is None:  # for rows that are still to come
+            inputs = replace(inputs, fill=column_medians(training.X, inputs.scale))
+        batches = self._batches(training, inputs, has_missing=has_missing)
         space = self._space(Trainer(training, batches, initial, config, stream.seed), initial)
         plan = self._stream_plan(space, initial)
         return stream.started(plan, training, batches, initial, config, random)
 
-    def _batches(self, training: TrainingSet, inputs: Inputs) -> BatchLoader:
+    def _batches(
+        self, training: TrainingSet, inputs: Inputs, *, has_missing: bool = False
+    ) -> BatchLoader:
         """The rows of a call of partial_fit."""
         return BatchLoader(
             training.X,
@@ -496,6 +505,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
             table=training.target_table,
             inputs=inputs,
             augment=self.augment,
+            has_missing=has_missing,
         )
 
     def _stream_plan(self, space: Space, initial: InitialPoints | None) -> StoragePlan:

@@ -258,7 +258,8 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         """
         ranges = ColumnRanges.of(training.X, skip_missing=self.missing != "error")
         if ranges.has_missing:
-            self._check_missing(ranges, initial)
+            self._check_columns(ranges)
+            self._check_missing(initial)
         if not np.isfinite([ranges.low, ranges.high]).all():
             raise ValueError("Input X contains NaN or infinity.")
         require_float32(max(ranges.largest, 1.0), "go up to")
@@ -270,14 +271,18 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
             inputs = replace(inputs, fill=column_medians(training.X, inputs.scale))
         return inputs, ranges.has_missing
 
-    def _check_missing(self, ranges: ColumnRanges, initial: InitialModel | None) -> None:
-        """Refuse missing values where they cannot be treated."""
+    def _check_columns(self, ranges: ColumnRanges) -> None:
+        """Refuse columns without any number."""
         empty = np.flatnonzero(ranges.low > ranges.high)
         if len(empty):
             names = getattr(self, "feature_names_in_", range(len(ranges.low)))
             raise ValueError(
-                f"Column {names[empty[0]]!r} of X has no number, only NaN: leave it out."
+                f"Column {names[empty[0]]!r} of X has no number, only NaN: leave it out, or give "
+                "more rows."
             )
+
+    def _check_missing(self, initial: InitialModel | None) -> None:
+        """Refuse missing values where they cannot be treated."""
         if self.augment is not None:
             raise ValueError(
                 f"X contains NaN, and augment={self.augment!r} takes images without missing "

@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernlet import CompactKernelRegressor
-from kernlet.compact.scoring import QuantileValidation, weighted_quantile
+from kernlet.compact.scoring import QuantileValidation
+from kernlet.model.scoring import weighted_quantile
 
 LEVELS = (0.05, 0.5, 0.95)
 

@@ -285,6 +285,7 @@ def test_a_quantile_stays_one_with_y():
     assert small.compression_.score_before == pytest.approx(machine.score(rows, y))
 
 
+@pytest.mark.filterwarnings("ignore:.*does not compress")
 def test_several_quantiles_are_compared_with_one_target():
     rows, y = noisy()
     levels = (0.1, 0.5, 0.9)

@@ -36,9 +36,7 @@ def run(
     size = _size(centers)
     check_metric(metric)
     if metric is not None and machine.quantiles is not None:
-        raise ValueError(
-            "The machine predicts quantiles, judged by their pinball loss: leave --metric out."
-        )
+        raise ValueError("Quantiles are judged by their pinball loss: leave --metric out.")
     if metric is not None and table is None:
         raise click.UsageError("--metric is measured on rows: give a TABLE too.")
     X = y = None

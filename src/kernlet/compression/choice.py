@@ -60,9 +60,10 @@ from kernlet.threads import single_thread
 #    rounded centers and rounded too, and every trial is scored as it would be stored.
 # 5. Regressors are scored by R2, with y or else the original's values as targets, and refitted by
 #    ridge regression; quantiles by D2 of the pinball loss, and never refitted: ridge regression
-#    would make means of them. Novelty detectors are scored by how many labels agree with the original's;
-#    their threshold is moved so that both flag equally many of the rows that made the coefficients.
-#    Without y a loss of 0.01 is accepted: the original, compared with itself, has no error.
+#    would make means of them. Novelty detectors are scored by how many labels agree with the
+#    original's; their threshold is moved so that both flag equally many of the rows that made the
+#    coefficients. Without y a loss of 0.01 is accepted: the original, compared with itself, has
+#    no error.
 # 6. Probabilities. The temperature is fitted on the validation part, by the machine whose
 #    coefficients were made without it: to the probabilities of the original where it has them,
 #    and to y otherwise.

@@ -230,6 +230,13 @@ def test_several_targets_are_refused():
         machine().fit(X, np.stack([y, y], axis=1))
 
 
+def test_scorers_of_one_prediction_are_refused_for_several_quantiles():
+    X, y, _ = noisy_sine(50)
+    with pytest.raises(ValueError, match="compares one prediction per row with y, and there are 3"):
+        machine(scoring="r2").fit(X, y)
+    machine(quantile=0.5, scoring="neg_mean_absolute_error", n_epochs=2).fit(X, y)
+
+
 def test_rows_of_weight_zero_are_not_there():
     X, y, _ = noisy_sine(200)
     weights = np.r_[np.zeros(50), np.ones(150)]

@@ -64,7 +64,7 @@ def gap(machine):
         L1KernelClassifier(kernel="laplacian"),
         MinimalKernelClassifier(kernel="linear"),
         L1KernelRegressor(),
-        L1KernelRegressor(loss="quantile", quantile=0.8),
+        L1KernelRegressor(loss="pinball", quantile=0.8),
         L1KernelRegressor(kernel="poly", degree=2, coef0=1.0),
         L1KernelRegressor(kernel="laplacian", solver="streaming"),
         MinimalKernelRegressor(),

@@ -120,7 +120,7 @@ def against_quantile_regressor(quick: bool) -> Iterator[Table]:
         data = split(X, y, n_rows, 1)
         points = data.X[:CANDIDATES]
         machine = L1KernelRegressor(
-            COST, loss="quantile", quantile=QUANTILE, gamma=0.1, candidates=points, random_state=0
+            COST, loss="pinball", quantile=QUANTILE, gamma=0.1, candidates=points, random_state=0
         )
         fitted, seconds = timed(machine.fit, data.X, data.y)
         below = 100 * np.mean(data.y < fitted.predict(data.X))

@@ -769,13 +769,13 @@ def test_files_that_hold_no_machine_are_refused(iris, tmp_path):
     table, model, _ = iris
     skops.io.dump(make_pipeline(FunctionTransformer(len), SVC()), tmp_path / "code.skops")
     said = kernlet_command("predict", tmp_path / "code.skops", table, status=1)
-    assert "not trusted" in said or "not a kernel classifier" in said or "fitted" in said
+    assert "not trusted" in said or "not a kernel machine" in said or "fitted" in said
     (tmp_path / "zip").write_bytes(b"PK\x03\x04 nothing")
     assert "corrupt" in kernlet_command("predict", tmp_path / "zip", table, status=1)
     (tmp_path / "cut").write_bytes(model.read_bytes()[:-9])
     assert "corrupt" in kernlet_command("predict", tmp_path / "cut", table, status=1)
     skops.io.dump(StandardScaler().fit(IRIS), tmp_path / "scaler.skops")
-    assert "not a kernel classifier" in kernlet_command(
+    assert "not a kernel machine" in kernlet_command(
         "predict", tmp_path / "scaler.skops", table, status=1
     )
 

@@ -137,6 +137,29 @@ def test_quantiles_have_names_and_a_coverage(table, quantiles, tmp_path):
     assert "Q_OUTPUT_PRICE_Q0_1 = 0" in (tmp_path / "c" / "q.h").read_text("utf-8")
 
 
+@pytest.mark.slow
+def test_compressed_quantiles_stay_quantiles(table, quantiles, tmp_path):
+    words = ["compress", quantiles[0], table, "--centers", "5", "-o", tmp_path / "m.kernlet"]
+    said = kernlet_command(*words)
+    assert "D2 0." in said
+    assert "fitted to y" not in said
+    assert "leave --metric out" in kernlet_command(*words, "--metric", "r2", status=1)
+    assert kernlet.load(tmp_path / "m.kernlet").model_.quantiles == (0.1, 0.5, 0.9)
+
+
+@pytest.mark.slow
+def test_one_target_of_machines_that_have_other_ones(table, two, quantiles, tmp_path):
+    for words in (["report"], ["compress", "--centers", "4"]):
+        words = [*words, two[0], table, "--target", "size", "-o", tmp_path / "page.html"]
+        said = kernlet_command(*words, status=1)
+        assert "leave --target out, and 'price [$]', 'size' are taken from the table" in said
+    words = ["report", quantiles[0], table, "--target", "size", "-o", tmp_path / "page.html"]
+    said = kernlet_command(*words)
+    assert "note: the machine predicts quantiles of 'price [$]', compared here with 'size'" in said
+    words[4] = "4"  # the number of its column
+    assert "compared here with" not in kernlet_command(*words)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -147,7 +170,8 @@ def test_quantiles_have_names_and_a_coverage(table, quantiles, tmp_path):
         (["--target", "size", "--quantiles", "0.5", "--metric", "r2"], "leave --metric out"),
         (["--target", "color", "--quantiles", "0.5"], "The target 'color' holds texts"),
         (["--target", "size", "--target", "a", "--balanced"], "--balanced weighs classes"),
-        (["--target", "size", "--target", "a", "--machine", "l1"], "but not --regression"),
+        (["--target", "size", "--target", "a", "--machine", "l1"], "--quantiles, several --target"),
+        (["--target", "size", "--quantiles", "0.5", "--machine", "l1"], "not --regression, --quan"),
         (
             ["--target", "size", "--target", "a", "--processor", "cortex-m0", "--flash", "8k"],
             "bring them to like units for --processor",

@@ -25,9 +25,9 @@ from kernlet.compact.network import (
     SquaredError,
     SquaredHingeLoss,
 )
-from kernlet.compact.scoring import weighted_quantile
 from kernlet.devices import NUMPY, Device, to_numpy
 from kernlet.kernels import gram as gram_module
+from kernlet.model.scoring import weighted_quantile
 
 # -- Losses ----------------------------------------------------------------------------------
 

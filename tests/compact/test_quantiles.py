@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernlet import CompactKernelRegressor
-from kernlet.compact.scoring import QuantileValidation, weighted_quantile
+from kernlet.compact.scoring import QuantileValidation
+from kernlet.model.scoring import weighted_quantile
 
 LEVELS = (0.05, 0.5, 0.95)
 
@@ -227,6 +228,13 @@ def test_several_targets_are_refused():
     X, y, _ = noisy_sine(50)
     with pytest.raises(ValueError, match="of one target, but y has 2 columns; fit a machine for"):
         machine().fit(X, np.stack([y, y], axis=1))
+
+
+def test_scorers_of_one_prediction_are_refused_for_several_quantiles():
+    X, y, _ = noisy_sine(50)
+    with pytest.raises(ValueError, match="compares one prediction per row with y, and there are 3"):
+        machine(scoring="r2").fit(X, y)
+    machine(quantile=0.5, scoring="neg_mean_absolute_error", n_epochs=2).fit(X, y)
 
 
 def test_rows_of_weight_zero_are_not_there():

@@ -9,7 +9,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, RationalQuadratic, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.metrics import r2_score
+from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVR, OneClassSVM
@@ -245,7 +245,7 @@ def test_what_makes_no_sense_gets_one_sentence():
         compress(detector, 5, X, scoring="accuracy")
     with pytest.raises(ValueError, match='n_centers="auto" needs rows X to choose by'):
         compress(regressor, "auto")
-    with pytest.raises(ValueError, match="y has 2 columns; the model predicts 1 numbers"):
+    with pytest.raises(ValueError, match="y has 2 columns; the model predicts one number"):
         compress(regressor, 5, X, TWO)
     with pytest.raises(ValueError, match="Input y contains NaN"):
         compress(regressor, 5, X, np.full(len(X), np.nan))
@@ -257,3 +257,53 @@ def test_what_makes_no_sense_gets_one_sentence():
         compress(SVR(kernel="sigmoid").fit(X, Y), 5, X, Y)
     with pytest.raises(ValueError, match="This regressor requires y"):
         CompressedRegressor(SVR(), "auto").fit(X, None)
+
+
+# -- Quantiles -------------------------------------------------------------------------------------
+
+
+def noisy(n_rows=300):
+    random = np.random.RandomState(0)
+    rows = random.randn(n_rows, 2)
+    return rows, rows[:, 0] + (0.3 + np.abs(rows[:, 1])) * random.randn(n_rows)
+
+
+def test_a_quantile_stays_one_with_y():
+    rows, y = noisy()
+    machine = CompactKernelRegressor(
+        12, loss="pinball", quantile=0.9, n_epochs=30, random_state=0
+    ).fit(rows, y)
+    small = compress(machine, 11, rows, y, random_state=0)
+    assert small.compression_.coefficients != "refit"
+    below = np.mean(y <= machine.predict(rows))
+    assert np.mean(y <= small.predict(rows)) == pytest.approx(below, abs=0.05)
+    assert small.quantiles_ == (0.9,)
+    score = d2_pinball_score(y, small.predict(rows), alpha=0.9)
+    assert small.score(rows, y) == pytest.approx(score)
+    assert small.compression_.scoring == "D2"
+    assert small.compression_.score_after == pytest.approx(score)
+    assert small.compression_.score_before == pytest.approx(machine.score(rows, y))
+
+
+@pytest.mark.filterwarnings("ignore:.*does not compress")
+def test_several_quantiles_are_compared_with_one_target():
+    rows, y = noisy()
+    levels = (0.1, 0.5, 0.9)
+    machine = CompactKernelRegressor(
+        12, loss="pinball", quantile=levels, n_epochs=30, random_state=0
+    ).fit(rows, y)
+    for size in (8, "auto"):
+        small = compress(machine, size, rows, y, random_state=0)
+        assert small.quantiles_ == levels
+        assert (np.diff(small.predict(rows), axis=1) >= 0).all()
+        expected = [
+            d2_pinball_score(y, values, alpha=level)
+            for level, values in zip(levels, small.predict(rows).T, strict=True)
+        ]
+        assert small.score(rows, y) == pytest.approx(np.mean(expected))
+    with pytest.raises(ValueError, match="y has 2 columns; the model predicts quantiles of one"):
+        compress(machine, 8, rows, np.stack([y, y], axis=1))
+    with pytest.raises(ValueError, match="scoring='r2' compares one prediction per row with y"):
+        compress(machine, 8, rows, y, scoring="r2")
+    with pytest.raises(ValueError, match="y has 1 column; the model predicts 2 numbers per row"):
+        compress(KernelRidge(kernel="rbf").fit(X, TWO), 5, X, Y)

@@ -10,10 +10,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import QuantileRegressor
+from sklearn.metrics import d2_pinball_score
 from sklearn.preprocessing import StandardScaler
 
 import naive
-from kernlet import L1KernelRegressor, MinimalKernelRegressor, load, save
+from kernlet import L1KernelRegressor, MinimalKernelRegressor, compress, load, save
 from kernlet.kernels.rbf import RBF
 from kernlet.lp import generation
 from kernlet.model.model import as_model
@@ -22,7 +23,7 @@ from support.callbacks import ScoringMonitor, needs_callbacks
 
 LOSSES = {
     "tube": {"loss": "epsilon_insensitive", "epsilon": 1.5},
-    "quantile": {"loss": "quantile", "quantile": 0.3},
+    "pinball": {"loss": "pinball", "quantile": 0.3},
 }
 losses = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 solvers = pytest.mark.parametrize("solver", ["generation", "streaming"])
@@ -41,7 +42,7 @@ def make_machine(cls=L1KernelRegressor, **parameters):
 
 def costs(machine, weights):
     """What a unit too low and a unit too high cost, and the tube."""
-    if machine.loss == "quantile":
+    if machine.loss == "pinball":
         q = machine.quantile
         return machine.C * q * weights, machine.C * (1 - q) * weights, 0.0
     return machine.C * weights, machine.C * weights, machine.epsilon
@@ -101,7 +102,7 @@ def test_is_the_quantile_regressor_of_scikit_learn(quantile):
     y = X @ [1.0, 0.0, -2.0, 0.0, 0.5, 0.0] + 10.0 + random.randn(120)
     other = QuantileRegressor(quantile=quantile, alpha=0.05, solver="highs").fit(X, y)
     machine = L1KernelRegressor(
-        1 / (0.05 * 120), loss="quantile", quantile=quantile, kernel="linear", candidates=np.eye(6)
+        1 / (0.05 * 120), loss="pinball", quantile=quantile, kernel="linear", candidates=np.eye(6)
     ).fit(X, y)
     coef = np.zeros(6)
     coef[machine.center_indices_] = machine.expansion_.coef[0]
@@ -178,7 +179,7 @@ def test_units_of_y_are_those_of_the_machine(seed, loss, shift, log_scale, sign)
 @pytest.mark.parametrize("quantile", [0.05, 0.3, 0.5, 0.9])
 def test_rows_below_a_quantile(solver, quantile):
     X, y = make_data(300)
-    machine = make_machine(loss="quantile", quantile=quantile, solver=solver, candidates=25)
+    machine = make_machine(loss="pinball", quantile=quantile, solver=solver, candidates=25)
     residuals = y - machine.fit(X, y).predict(X)
     assert np.sum(residuals < -1e-7) <= quantile * 300 <= np.sum(residuals < 1e-7)
     # Rows on the machine alone have a dual between those of its sides.
@@ -188,6 +189,22 @@ def test_rows_below_a_quantile(solver, quantile):
     np.testing.assert_allclose(duals[residuals < -1e-7], 1.3 * (quantile - 1))
     assert abs(duals.sum()) < 1e-9
     assert np.sum(np.abs(residuals) <= 1e-7) == machine.n_centers_ + 1
+
+
+def test_a_quantile_is_known_as_one(tmp_path):
+    X, y = make_data(150)
+    machine = make_machine(loss="pinball", quantile=0.9, candidates=25).fit(X, y)
+    score = d2_pinball_score(y, machine.predict(X), alpha=0.9)
+    assert machine.score(X, y) == pytest.approx(score)
+    assert as_model(machine).quantiles == machine.quantiles_ == (0.9,)
+    save(machine, tmp_path / "m.kernlet")
+    assert load(tmp_path / "m.kernlet").score(X, y) == pytest.approx(score)
+    small = compress(machine, machine.n_centers_ // 2, X, y, random_state=0)
+    assert small.quantiles_ == (0.9,)
+    assert np.mean(y <= small.predict(X)) == pytest.approx(0.9, abs=0.07)
+    with pytest.raises(ValueError, match="a quantile of one target, but y has 2 columns; fit a"):
+        clone(machine).fit(X, np.stack([y, y], axis=1))
+    assert as_model(make_machine(candidates=25).fit(X, y)).quantiles is None
 
 
 def test_duals_of_the_tube():

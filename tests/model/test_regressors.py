@@ -222,7 +222,7 @@ REFUSED = {
             CompactKernelRegressor(4, n_epochs=2, storage="int8"), transformer=StandardScaler()
         ),
         ValueError,
-        "is packed, and its target is scaled",
+        "is packed, and its target is scaled: .* before the fit, and undo it after predict",
     ),
 }
 

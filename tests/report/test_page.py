@@ -230,7 +230,9 @@ def test_names_that_utf_8_cannot_hold(tmp_path):
 def test_regressors_of_several_numbers(tmp_path):
     y = np.stack([DIGIT_LABELS, -DIGIT_LABELS], axis=1)[:200]
     machine = CompactKernelRegressor(4, n_epochs=2, random_state=0)
-    with pytest.raises(ValueError, match="predicts 2 numbers per row, and a report is on one"):
+    with pytest.raises(
+        ValueError, match="predicts 2 numbers per row, but y has 1 column: give one"
+    ):
         evaluate(as_model(machine.fit(DIGITS[:200], y)), DIGITS[:200], y[:, 0])
     both = evaluate(as_model(machine), DIGITS[:200], y)
     expected = r2_score(y, machine.predict(DIGITS[:200]), multioutput="raw_values")

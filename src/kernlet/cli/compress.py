@@ -17,7 +17,7 @@ from kernlet.export.file import save
 if TYPE_CHECKING:
     from kernlet.tables.read import TableFile
 
-_LARGEST_LOSS = 0.01  # of accuracy or R2, without a remark
+_LARGEST_LOSS = 0.01  # of accuracy, R2 or D2, without a remark
 
 
 def run(
@@ -35,6 +35,8 @@ def run(
     machine = read_model(model)
     size = _size(centers)
     check_metric(metric)
+    if metric is not None and machine.quantiles is not None:
+        raise ValueError("Quantiles are judged by their pinball loss: leave --metric out.")
     if metric is not None and table is None:
         raise click.UsageError("--metric is measured on rows: give a TABLE too.")
     X = y = None
@@ -75,13 +77,13 @@ def _print_record(facts: Compression, remedy: str) -> None:
     for line in lines:
         click.echo(" ".join(line.split()))
     name, before, after = "accuracy", facts.accuracy_before, facts.accuracy_after
-    if facts.kind == "regressor" and facts.scoring == "r2":
-        name, before, after = "R2", facts.score_before, facts.score_after
+    if facts.kind == "regressor" and facts.scoring in ("r2", "D2"):
+        name, before, after = facts.scoring.upper(), facts.score_before, facts.score_after
     if before is None or after is None:
         return
     lost = before - after
     if lost > _LARGEST_LOSS:
-        by = f"{lost:.3f}" if name == "R2" else f"{100 * lost:.1f} points"
+        by = f"{lost:.3f}" if name != "accuracy" else f"{100 * lost:.1f} points"
         click.echo(
             f"{name} falls by {by}: give {remedy}, or train a small machine with kernlet fit, "
             "which often does better"

@@ -78,7 +78,8 @@ def run(options: SimpleNamespace) -> None:
     elif options.regression or options.max_bytes or options.auto or options.augment:
         raise ValueError(
             f"--machine {options.machine} takes --centers, the number of rows that may become "
-            "centers, but not --regression, --bytes, --auto or --augment."
+            "centers, but not --regression, --quantiles, several --target, --bytes, --auto or "
+            "--augment."
         )
     elif options.missing != "median":
         raise ValueError(f"--missing {options.missing} is for --machine compact.")

@@ -76,8 +76,14 @@ def labelled_rows(
     required = (required and model.kind != "novelty") or target is not None
     if target is None and model.output_names and known == list(model.output_names):
         return _rows_of_targets(model, file, known, required, note, encoded)
+    if model.kind == "regressor" and model.quantiles is None and required:
+        _check_one_output(model, known)
     target = target or (known if isinstance(known, str) else None)
     table = read_for(model, file, target)
+    if model.quantiles and isinstance(known, str) and target and table.has_columns:
+        named = column_name(table.names, target)
+        if named is not None and named != known:
+            say(f"note: the machine predicts quantiles of {known!r}, compared here with {named!r}")
     has_labels, is_encoded = table.y is not None, encoded or model.encoding is None
     normal = trained_on(model).get("normal") if model.kind == "novelty" else None
     if normal == [] and target is None:
@@ -98,6 +104,22 @@ def labelled_rows(
     if note:
         note_training_rows(model, file.path, y)
     return X, y
+
+
+def _check_one_output(model: Model, known: Any) -> None:
+    """Refuse one column for a machine of several targets."""
+    n_outputs = model.expansion.n_outputs
+    if n_outputs == 1:
+        return
+    if model.output_names and known == list(model.output_names):
+        raise ValueError(
+            f"--target names one column, and the machine predicts {n_outputs}: leave --target "
+            f"out, and {', '.join(map(repr, model.output_names))} are taken from the table."
+        )
+    raise ValueError(
+        f"The machine predicts {n_outputs} numbers per row and does not know the columns of "
+        "their targets: train it with kernlet fit and one --target for each."
+    )
 
 
 def _signs(labels: Any, normal: Any = None) -> Any:

@@ -21,12 +21,12 @@ from kernlet.compact.batches import BatchLoader, TrainingSet
 from kernlet.compact.inputs import Inputs, without_missing
 from kernlet.compact.network import KernelNetwork, Pinball, step_matrix
 from kernlet.compact.plan import StoragePlan
-from kernlet.compact.scoring import weighted_quantile
 from kernlet.devices import to_numpy
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.gram import Gram, as_dense, dense_centers, row_slices
 from kernlet.kernels.rbf import RBF
 from kernlet.model.model import as_classifier
+from kernlet.model.scoring import weighted_quantile
 from kernlet.quantization import QuantizedExpansion, as_numbers
 
 # How this works

@@ -18,7 +18,7 @@ from kernlet.compact.machine import CompactMachine
 from kernlet.compact.network import Huber, Loss, Pinball, SquaredError
 from kernlet.compact.scoring import NumberValidation, QuantileValidation
 from kernlet.compact.train import RATES
-from kernlet.model.scoring import quantile_score
+from kernlet.model.scoring import check_quantile_scoring, quantile_score
 from kernlet.quantization import QuantizedExpansion, encode
 from kernlet.sklearn_base import TrainingData, check_training_data, expansion_values, fit_method
 
@@ -33,8 +33,9 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
     """A kernel machine of few centers for regression, stored in few bytes.
 
     f(x) = sum_j w_j k(P x, z_j) + b, with everything trained together as in
-    :class:`CompactKernelClassifier`, whose parameters mean the same here. Targets are shifted and
-    scaled inside; for outputs of different units use a TransformedTargetRegressor.
+    :class:`CompactKernelClassifier`, whose parameters mean the same here. Targets are shifted
+    and scaled inside, several by one scale: bring targets of different units to like ones before
+    the fit and undo it after ``predict``, or train with ``kernlet fit``, which does so.
 
     With ``loss="pinball"`` the machine predicts quantiles of y instead of its mean: one output
     per quantile, over the same centers. ``(0.05, 0.95)`` gives an interval that holds about 90 %
@@ -229,6 +230,7 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         """
         previous = self.expansion_ if self.warm_start and hasattr(self, "expansion_") else None
         levels = self._levels()
+        check_quantile_scoring(self.scoring, len(levels or ()))
         data = check_training_data(self, X, y, sample_weight, is_regression=True, order="C")
         if levels is not None and data.y.ndim > 1 and data.y.shape[1] > 1:
             raise ValueError(

@@ -12,7 +12,14 @@ import numpy as np
 from kernlet._typing import Floats, Indices
 from kernlet.model.calibration import best_temperature
 from kernlet.model.model import link
-from kernlet.model.scoring import ClassPredictions, NumberPredictions, Quality, RowScorer, row_mean
+from kernlet.model.scoring import (
+    ClassPredictions,
+    NumberPredictions,
+    Quality,
+    RowScorer,
+    quantile_losses,
+    row_mean,
+)
 
 # How this works
 # --------------
@@ -187,28 +194,9 @@ class QuantileValidation(NumberValidation):
     def row_losses(self, outputs: Floats, rows: Indices) -> Floats:
         """Pinball losses over those of the quantiles of all rows, averaged over the quantiles."""
         targets, weights = self.targets[rows, 0], self.weights[rows]
-        losses = np.zeros(len(rows))
-        for level, values in zip(self.quantiles, np.sort(outputs, axis=1).T, strict=True):
-            constant = weighted_quantile(targets, level, weights)
-            least = float(np.average(pinball(targets, constant, level), weights=weights))
-            losses += pinball(targets, values, level) / (least or 1.0)
-        return losses / len(self.quantiles)
+        return quantile_losses(targets, outputs, self.quantiles, weights)
 
     def predictions(self, outputs: Floats, rows: Indices) -> Any:
         """Those of a regressor: a column per quantile, of one quantile a number per row."""
         values = np.sort(outputs, axis=1).astype(np.float64) * self.scale + self.mean
         return NumberPredictions(values[:, 0] if len(self.quantiles) == 1 else values)
-
-
-def pinball(targets: Floats, values: Any, level: float) -> Floats:
-    """The pinball loss of each row."""
-    errors = targets - values
-    return np.maximum(level * errors, (level - 1) * errors)
-
-
-def weighted_quantile(values: Floats, level: float, weights: Floats) -> float:
-    """The least value that at least this share of the weight does not exceed."""
-    order = np.argsort(values, kind="stable")
-    sums = np.cumsum(weights[order])
-    place = np.searchsorted(sums, level * sums[-1])
-    return float(values[order[min(int(place), len(values) - 1)]])

@@ -23,6 +23,9 @@ from kernlet.model.scoring import (
     NumberPredictions,
     Quality,
     RowScorer,
+    check_quantile_scoring,
+    quantile_losses,
+    quantile_score,
     row_mean,
 )
 from kernlet.progress import Progress
@@ -56,9 +59,11 @@ from kernlet.threads import single_thread
 # 4. Packed machines stay packed: centers are rounded first, the coefficients are made for the
 #    rounded centers and rounded too, and every trial is scored as it would be stored.
 # 5. Regressors are scored by R2, with y or else the original's values as targets, and refitted by
-#    ridge regression. Novelty detectors are scored by how many labels agree with the original's;
-#    their threshold is moved so that both flag equally many of the rows that made the coefficients.
-#    Without y a loss of 0.01 is accepted: the original, compared with itself, has no error.
+#    ridge regression; quantiles by D2 of the pinball loss, and never refitted: ridge regression
+#    would make means of them. Novelty detectors are scored by how many labels agree with the
+#    original's; their threshold is moved so that both flag equally many of the rows that made the
+#    coefficients. Without y a loss of 0.01 is accepted: the original, compared with itself, has
+#    no error.
 # 6. Probabilities. The temperature is fitted on the validation part, by the machine whose
 #    coefficients were made without it: to the probabilities of the original where it has them,
 #    and to y otherwise.
@@ -86,7 +91,7 @@ class ValidationData:
     it is given, ``is_held_out`` a mask, ``scorer`` replaces the accuracy, ``held_out_only``
     whether other rows have trained the original and may not judge it. Of a regressor,
     ``original`` are its outputs, ``targets`` those of y where it is given, and ``deviations`` those
-    of what it is compared with, which R2 is relative to.
+    of what it is compared with, which R2 is relative to; ``quantiles`` are those that it predicts.
     """
 
     X: Any
@@ -100,6 +105,7 @@ class ValidationData:
     held_out_only: bool = False
     targets: Floats | None = None
     deviations: Floats | None = None
+    quantiles: tuple[float, ...] | None = None
 
     @classmethod
     def of(
@@ -127,6 +133,7 @@ class ValidationData:
             )
         if scoring is not None and y is None:
             raise ValueError("scoring compares predictions with labels: give y too.")
+        check_quantile_scoring(scoring, len(model.quantiles or ()))
         weights = check_weights(weights, rows)
         codes = targets = None
         if y is not None and model.kind == "regressor":
@@ -146,7 +153,8 @@ class ValidationData:
         deviations, labels = None, targets
         if model.kind == "regressor":
             deviations = _deviations(outputs if targets is None else targets, weights)
-            labels = targets[:, 0] if targets is not None and model.is_flat else targets
+            is_flat = model.is_flat or model.quantiles is not None
+            labels = targets[:, 0] if targets is not None and is_flat else targets
         else:
             original = model.codes(outputs)
             labels = None if codes is None else model.classes[codes]
@@ -156,12 +164,13 @@ class ValidationData:
             codes,
             weights,
             is_held_out,
-            may_refit,
+            may_refit and model.quantiles is None,
             None if scoring is None else RowScorer(scoring, labels, weights),
             probabilities,
             held_out_only,
             targets,
             deviations,
+            model.quantiles,
         )
         scorer = data.scorer
         return data if scorer is None else data._with_defined_scorer(model, scorer.name)
@@ -179,11 +188,17 @@ class ValidationData:
             return self
         warn_user(
             f"The score {name} is not defined on the held-out rows, which may lack a class; the "
-            f"{'R2' if self.deviations is not None else 'accuracy'} chooses instead. Give more "
+            f"{self._usual_score} chooses instead. Give more "
             "rows, of every class.",
             UserWarning,
         )
         return replace(self, scorer=None)
+
+    @property
+    def _usual_score(self) -> str:
+        if self.quantiles is not None:
+            return "D2"
+        return "accuracy" if self.deviations is None else "R2"
 
     def score(self, model: Model, rows: Indices, *, with_error: bool = False) -> Quality:
         """By the scorer or, without one, the weighted share of rows that are predicted right."""
@@ -216,7 +231,13 @@ class ValidationData:
         return self.scorer.quality(predictions, rows, with_error=with_error)
 
     def _shares_explained(self, outputs: Floats, rows: Indices) -> Floats:
-        """1 - (f - t)^2 / variance of each row, the mean of the outputs: R2 is the mean of rows."""
+        """1 - (f - t)^2 / variance of each row, the mean of the outputs: R2 is the mean of rows.
+
+        Quantiles are compared with y by their pinball losses, whose mean is that of D2.
+        """
+        if self.quantiles is not None and self.targets is not None:
+            targets, weights = self.targets[rows, 0], self.weights[rows]
+            return 1.0 - quantile_losses(targets, outputs, self.quantiles, weights)
         truth = self.original if self.targets is None else self.targets
         assert self.deviations is not None
         return 1.0 - np.mean(_squares(outputs - truth[rows], self.deviations), axis=1)
@@ -274,14 +295,16 @@ def _draw(
 
 
 def _checked_targets(model: Model, y: Any) -> Floats:
-    """Targets of a regressor, a column per output."""
+    """Targets of a regressor, a column per output; of quantiles one, which is that of all."""
     values = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     values = values.reshape(len(values), -1)
-    if values.shape[1] != model.expansion.n_outputs:
-        raise ValueError(
-            f"y has {values.shape[1]} columns; the model predicts {model.expansion.n_outputs} "
-            "numbers per row."
-        )
+    n_columns, n_outputs = values.shape[1], model.expansion.n_outputs
+    has = f"y has {n_columns} column{'s' if n_columns != 1 else ''}"
+    if model.quantiles is not None and n_columns != 1:
+        raise ValueError(f"{has}; the model predicts quantiles of one target.")
+    if model.quantiles is None and n_columns != n_outputs:
+        numbers = "one number" if n_outputs == 1 else f"{n_outputs} numbers"
+        raise ValueError(f"{has}; the model predicts {numbers} per row.")
     return values
 
 
@@ -387,7 +410,15 @@ def _measured_numbers(model: Model, small: Model, data: ValidationData) -> dict[
     deviations = _deviations(data.original, np.ones(len(every)))
     same = 1 - np.mean(_squares(outputs - data.original, deviations))
     measured: dict[str, Any] = {"n_rows": len(every), "agreement": float(same)}
-    if data.targets is not None:
+    if data.quantiles is not None and data.targets is not None and data.scorer is None:
+        y, weights = data.targets, data.weights
+        sample_weight = None if (weights == weights[0]).all() else weights
+        before, after = (
+            quantile_score(y, machine.scores(values), data.quantiles, sample_weight)
+            for machine, values in ((model, data.original), (small, outputs))
+        )
+        measured |= {"scoring": "D2", "score_before": before, "score_after": after}
+    elif data.targets is not None:
         measured["scoring"] = "r2" if data.scorer is None else data.scorer.name
         measured["score_before"] = data.score(model, every).value
         measured["score_after"] = data.score(small, every).value
@@ -500,7 +531,7 @@ def _choose_coefficients(
         codes = data.codes if data.may_refit else None
         if codes is not None and len(np.unique(codes[kept])) == len(model.classes):
             choices += [("refit", C) for C in _REFIT_COSTS]
-        if data.targets is not None:
+        if data.targets is not None and data.may_refit:
             choices += [("refit", 1 / ridge) for ridge in _REFIT_RIDGES]
     trials = [_with_coefficients(kind, C, model, projected, data, kept) for kind, C in choices]
     scores = [data.score(trial, to_choose).value for trial in trials]

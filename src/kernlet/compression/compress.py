@@ -39,7 +39,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.input_errors import check_number_types, explained, numeric_targets
 from kernlet.model.convert import summary_of, unwrapped
 from kernlet.model.model import Kind, Model, as_classifier, probability_method
-from kernlet.model.scoring import SCORING_CONSTRAINTS
+from kernlet.model.scoring import SCORING_CONSTRAINTS, quantile_score
 from kernlet.progress import Progress
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import (
@@ -97,7 +97,8 @@ def compress(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Labels. With them one-vs-rest coefficients fitted to y are tried too, unless the model has
         a ``class_weight``, and the result has probabilities. Or targets of a regressor, to which
-        ridge regressions are tried too. A novelty detector takes none.
+        ridge regressions are tried too; of quantiles the one target, which only D2 of the pinball
+        loss is measured on. A novelty detector takes none.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights that the model was trained with.
     n_starts, max_iter, validation_fraction, scoring, verbose, random_state : see
@@ -626,7 +627,8 @@ class CompressedRegressor(RegressorMixin, _Compressed):
 
     Fits the estimator, approximates its functions in the kernel's feature space by ``n_centers``
     points that all targets share, and takes the coefficients that do best on a validation part:
-    projected, fitted to the estimator's values, or fitted to y by ridge regression.
+    projected, fitted to the estimator's values, or fitted to y by ridge regression. Quantiles are
+    not fitted to y, and are scored by D2 of the pinball loss.
     :func:`compress` does the same to a regressor that is already fitted.
 
     Parameters
@@ -666,6 +668,8 @@ class CompressedRegressor(RegressorMixin, _Compressed):
         Bytes of everything that :func:`kernlet.save` stores, steps of a Pipeline included.
     compression_ : Compression
         Centers, bytes and R2 before and after.
+    quantiles_ : tuple of float or None
+        Those that the estimator predicts.
     n_iter_ : int
         Steps of the search for centers.
     n_features_in_ : int
@@ -735,6 +739,30 @@ class CompressedRegressor(RegressorMixin, _Compressed):
             return values_of_rows(self, X, self.predict)
         outputs = self._outputs(X)
         return self.model_.scores(outputs)
+
+    @property
+    def quantiles_(self) -> tuple[float, ...] | None:
+        """Those that are predicted, in ascending order."""
+        return self.model_.quantiles
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions; of quantiles, D2 of the pinball loss, averaged over them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+            1 for perfect predictions, 0 for those of the best constant.
+        """
+        check_is_fitted(self)
+        if self.quantiles_ is None:
+            return float(super().score(X, y, sample_weight))
+        return quantile_score(y, self.predict(X), self.quantiles_, sample_weight)
 
 
 class CompressedNoveltyDetector(OutlierMixin, _Compressed):

@@ -67,7 +67,8 @@ class Compression:
     accuracy_before, accuracy_after : float or None
         Where y was given.
     scoring : str or None
-        Name of the scorer, where ``scoring`` was given; "r2" of regressors where y was.
+        Name of the scorer, where ``scoring`` was given; "r2" of regressors where y was, or "D2", of
+        the pinball loss, where they predict quantiles.
     score_before, score_after : float or None
         By this scorer.
     path : tuple of TriedSize

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
@@ -16,6 +17,7 @@ from kernlet.kernels.base import Kernel
 from kernlet.lp.linearization import LinearizationPath, linearize, solve_once
 from kernlet.lp.machine import L1Machine, Method, join_duals, warn_improving
 from kernlet.lp.problem import L1Margin, PoundLoss, Solution
+from kernlet.model.scoring import quantile_score
 from kernlet.sklearn_base import (
     ExpansionRegressor,
     TrainingData,
@@ -105,10 +107,15 @@ class LPRegressor(L1Machine, ExpansionRegressor):
         data = check_training_data(
             self, X, y, sample_weight, takes_sources=True, is_regression=True, order="C"
         )
+        data = self._checked_targets(data)
         _, _, self.shift_, self.scale_ = self._scaled_targets(data)
         self._is_flat = data.y.ndim == 1
         paths, _ = self._train(data, self._make_kernel(data), self.candidates, method)
         return paths
+
+    def _checked_targets(self, data: TrainingData) -> TrainingData:
+        """The data, refused where the loss cannot take its targets."""
+        return data
 
     def _scaled_targets(self, data: TrainingData) -> tuple[Floats, Floats, Floats, Floats]:
         """The targets (n_rows, n_outputs), and the tube, shift and scale of each output."""
@@ -159,7 +166,7 @@ class L1KernelRegressor(LPRegressor):
 
         minimise  sum_j |beta_j| + C sum_i loss(y_i - f(x_i))
 
-    with the loss max(0, abs(r) - epsilon) of a support vector regressor, or the quantile loss
+    with the loss max(0, abs(r) - epsilon) of a support vector regressor, or the pinball loss
     q max(0, r) + (1 - q) max(0, -r). It is solved exactly, as by :class:`L1KernelClassifier`
     ([1]_, [2]_): the answer is a vertex with a duality gap of about 1e-12. The 1-norm makes most
     beta_j zero. The kernel need not be positive definite: the sigmoid kernel is allowed.
@@ -169,11 +176,11 @@ class L1KernelRegressor(LPRegressor):
     C : float, default=3.0
         Weight of the errors. The solution for a y, and an epsilon, in other units is the same in
         these units: C needs no change.
-    loss : {"epsilon_insensitive", "quantile"}, default="epsilon_insensitive"
-        The quantile loss of 0.5 is half the absolute error.
+    loss : {"epsilon_insensitive", "pinball"}, default="epsilon_insensitive"
+        "pinball" is that of a quantile of one target; of 0.5 it is half the absolute error.
     epsilon : float, default=0.1
         Half the width of the tube within which errors cost nothing, in the units of y, as in
-        scikit-learn's SVR; of no effect for the quantile loss.
+        scikit-learn's SVR; of no effect for the pinball loss.
     quantile : float, default=0.5
         The quantile q of y given x that is estimated, between 0 and 1; of no effect for the
         other loss.
@@ -224,9 +231,9 @@ class L1KernelRegressor(LPRegressor):
         points.
     margin_indices_ : ndarray of shape (n_margin_rows,)
         Training rows with a nonzero dual in at least one output: those on the tube or outside of
-        it, of the quantile loss nearly all.
+        it, of the pinball loss nearly all.
     duals_ : ndarray of shape (n_outputs, n_margin_rows)
-        The duals of these rows, positive where y is above f. Of the quantile loss they are C q
+        The duals of these rows, positive where y is above f. Of the pinball loss they are C q
         above and -C (1 - q) below.
     objective_ : ndarray of shape (n_outputs,)
         Value of the linear program of each output, in the units of y.
@@ -236,6 +243,8 @@ class L1KernelRegressor(LPRegressor):
     shift_, scale_ : ndarray of shape (n_outputs,)
         Mean and mean absolute deviation of the targets, which are the zero and the unit of the
         linear programs.
+    quantiles_ : tuple of float or None
+        The one that is predicted, with ``loss="pinball"``.
     n_iter_ : int
         Simplex iterations, and steps of the interior point method that takes over where noisy
         rows need very many of these.
@@ -260,7 +269,7 @@ class L1KernelRegressor(LPRegressor):
 
     Time and memory grow as in :class:`L1KernelClassifier`, with twice as many constraints as
     rows: with the number of rows on the tube or outside of it, and with its cube where these grow
-    with the rows. For the quantile loss that is every row; prefer few candidates to all rows
+    with the rows. For the pinball loss that is every row; prefer few candidates to all rows
     there. With s candidates and many more rows, streaming takes ten to twenty passes of n_rows * s
     kernel values, and about 150 bytes per row and output.
 
@@ -288,9 +297,11 @@ class L1KernelRegressor(LPRegressor):
     True
     """
 
+    quantiles_: tuple[float, ...] | None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **L1Machine._parameter_constraints,
-        "loss": [StrOptions({"epsilon_insensitive", "quantile"})],
+        "loss": [StrOptions({"epsilon_insensitive", "pinball"})],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
     }
@@ -354,11 +365,51 @@ class L1KernelRegressor(LPRegressor):
         self._fit(X, y, sample_weight, solve_once)
         return self
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions; with ``loss="pinball"``, D2 of that loss.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+            1 for perfect predictions, 0 for those of the best constant. See
+            :func:`sklearn.metrics.d2_pinball_score`.
+        """
+        check_is_fitted(self)
+        if self.quantiles_ is None:
+            return float(super().score(X, y, sample_weight))
+        return quantile_score(y, self.predict(X), self.quantiles_, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self.loss != "pinball"
+        return tags
+
+    def _checked_targets(self, data: TrainingData) -> TrainingData:
+        self.quantiles_ = None
+        if self.loss != "pinball":
+            return data
+        if data.y.ndim > 1 and data.y.shape[1] > 1:
+            raise ValueError(
+                f'loss="pinball" predicts a quantile of one target, but y has {data.y.shape[1]} '
+                "columns; fit a machine for each."
+            )
+        self.quantiles_ = (float(self.quantile),)
+        return replace(data, y=column_or_1d(data.y, warn=True))
+
+    def _attributes(self, expansion: KernelExpansion) -> dict[str, Any]:
+        return {**super()._attributes(expansion), "quantiles_": self.quantiles_}
+
     def _tube(self) -> float:
-        return 0.0 if self.loss == "quantile" else self.epsilon
+        return 0.0 if self.loss == "pinball" else self.epsilon
 
     def _costs(self, weights: Floats) -> tuple[Floats, Floats]:
-        if self.loss == "quantile":
+        if self.loss == "pinball":
             return self.quantile * weights, (1.0 - self.quantile) * weights
         return weights, weights
 
@@ -407,12 +458,12 @@ class MinimalKernelRegressor(LPRegressor):
 
     See Also
     --------
-    L1KernelRegressor : The linear program alone, with the quantile loss too.
+    L1KernelRegressor : The linear program alone, with the pinball loss too.
 
     Notes
     -----
     The concave problem has many stationary points: the answer is one of them, reached from the
-    1-norm machine. There is no quantile loss here: it has no tube whose rows could be counted.
+    1-norm machine. There is no pinball loss here: it has no tube whose rows could be counted.
 
     Time and memory are those of :class:`L1KernelRegressor` for the first linear program; the
     others start warm. ``candidates="auto"`` takes fewer points, at most 250 for 50,000 rows.

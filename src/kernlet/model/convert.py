@@ -204,8 +204,9 @@ def _of_transformed_target(model: Any) -> Model:
         if isinstance(expansion, QuantizedExpansion):
             raise ValueError(
                 "The machine in this TransformedTargetRegressor is packed, and its target is "
-                "scaled: train it without the TransformedTargetRegressor, as it scales targets "
-                "itself."
+                "scaled: train it without the TransformedTargetRegressor, as it scales a target "
+                "itself; scale several of different units before the fit, and undo it after "
+                "predict."
             )
         try:
             map = AffineMap.from_scaler(step, "transformer")

@@ -124,6 +124,44 @@ def quantile_score(
     return float(np.mean(scores))
 
 
+def quantile_losses(
+    targets: Floats, outputs: Floats, quantiles: Sequence[float], weights: Floats
+) -> Floats:
+    """Pinball losses of rows over those of the best constants, averaged over the quantiles.
+
+    Outputs of a row count in ascending order, as they are predicted.
+    """
+    losses = np.zeros(len(targets))
+    for level, values in zip(quantiles, np.sort(outputs, axis=1).T, strict=True):
+        constant = weighted_quantile(targets, level, weights)
+        least = float(np.average(pinball(targets, constant, level), weights=weights))
+        losses += pinball(targets, values, level) / (least or 1.0)
+    return losses / len(quantiles)
+
+
+def pinball(targets: Floats, values: Any, level: float) -> Floats:
+    """The pinball loss of each row."""
+    errors = targets - values
+    return np.maximum(level * errors, (level - 1) * errors)
+
+
+def weighted_quantile(values: Floats, level: float, weights: Floats) -> float:
+    """The least value that at least this share of the weight does not exceed."""
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(weights[order])
+    place = np.searchsorted(sums, level * sums[-1])
+    return float(values[order[min(int(place), len(values) - 1)]])
+
+
+def check_quantile_scoring(scoring: Any, n_quantiles: int) -> None:
+    """Refuse a scorer of scikit-learn for several quantiles, which it cannot compare with y."""
+    if isinstance(scoring, str) and n_quantiles > 1:
+        raise ValueError(
+            f"scoring={scoring!r} compares one prediction per row with y, and there are "
+            f"{n_quantiles} quantiles: leave it out, and the pinball loss chooses."
+        )
+
+
 def scorer_name(scoring: Any) -> str:
     """The name of a scorer, or of the function that it is."""
     return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")

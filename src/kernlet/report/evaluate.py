@@ -225,11 +225,15 @@ def evaluate(model: Model, X: Any, y: Any) -> Evaluation:
     in_batch = cpu_seconds(lambda: model.outputs(batch), 7) / len(batch)
     if model.kind == "regressor":
         values = model.scores(outputs).reshape(len(y), -1)
-        if model.quantiles is None and np.size(y) != values.size:
+        n_columns = np.size(y) // len(y)
+        has = f"y has {n_columns} column{'s' if n_columns != 1 else ''}"
+        if model.quantiles is None and n_columns != values.shape[1]:
+            numbers = "one number" if values.shape[1] == 1 else f"{values.shape[1]} numbers"
             raise ValueError(
-                f"The machine predicts {values.shape[1]} numbers per row, and a report is on one: "
-                "give the targets of all as columns of y."
+                f"The machine predicts {numbers} per row, but {has}: give one for each."
             )
+        if model.quantiles is not None and n_columns != 1:
+            raise ValueError(f"The machine predicts quantiles of one target, but {has}: give one.")
         values = values[:, 0] if values.shape[1] == 1 else values
         scores = regression_scores(model, outputs, y)
         rmse = None if values.ndim > 1 else float(np.sqrt(np.mean((values - np.ravel(y)) ** 2)))

@@ -89,11 +89,12 @@ class Plan:
     kernel = "mlp"
     width = "shared"
     keeps_all = True
+    missing = "error"
 
     @property
-    def kind(self) -> tuple[bool, int, int]:
+    def kind(self) -> tuple[bool, int, int, bool]:
         """Of the input map."""
-        return self.is_asinh, self.n_steps, self.block
+        return self.is_asinh, self.n_steps, self.block, False
 
     @property
     def n_inputs(self) -> int:

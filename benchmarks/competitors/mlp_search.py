@@ -129,7 +129,7 @@ class Trainer:
     def _examples(self, plan: Plan, subsets: list[Any]) -> tuple[BatchLoader, list[Inputs]]:
         """All rows behind the input maps of a plan, with constants from each of the subsets."""
         # The mean and the deviation of all rows are those of every subset.
-        is_plain = plan.kind == (False, 0, 1)
+        is_plain = plan.kind[:3] == (False, 0, 1)
         key = (plan.kind, *(is_plain or hash(subset.tobytes()) for subset in subsets))
         if key not in self._mapped:
             inputs = [inputs_of(plan, self.X, self.targets, subset) for subset in subsets]

@@ -222,7 +222,7 @@ def _checked_weights(name: str, value: Any, X: Any) -> Any:
 
 def _check_numbers(y: Any) -> None:
     """Refuse targets that are not finite numbers."""
-    if np.iscomplexobj(y):
+    if np.asarray(y).dtype.kind == "c":
         raise ValueError("Complex data not supported: give real numbers as y.")
     values = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
     if values.dtype.kind == "O":

@@ -320,7 +320,7 @@ def test_starts_that_do_not_fit_are_refused(moons):
         (SVC().fit(X[:, :1], y), ValueError, "init has 1 features, but X has 2"),
         (X[:5, :1], ValueError, "points of 1 features, but X has 2"),
         (np.full((3, 2), np.nan), ValueError, "NaN"),
-        (LogisticRegression().fit(X, y), TypeError, "not a kernel classifier"),
+        (LogisticRegression().fit(X, y), TypeError, "not a kernel machine"),
         (SVC(), NotFittedError, "not fitted"),
         ("somewhere", InvalidParameterError, "init"),
     ):

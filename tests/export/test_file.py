@@ -248,7 +248,7 @@ def test_what_cannot_be_saved_is_refused_with_a_sentence(model, message, tmp_pat
 
 
 def test_other_estimators_are_refused(tmp_path):
-    with pytest.raises(TypeError, match="not a kernel classifier"):
+    with pytest.raises(TypeError, match="not a kernel machine"):
         kernlet.save(StandardScaler().fit(IRIS), tmp_path / "model.kernlet")
 
 

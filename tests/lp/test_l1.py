@@ -195,22 +195,16 @@ def test_few_distinct_rows(n_rows, C):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("Classifier", [L1KernelClassifier, MinimalKernelClassifier])
-@needs_callbacks
-def test_rows_that_are_nearly_equal_are_left_to_generation(Classifier):
+def test_rows_that_are_nearly_equal_are_solved_by_streaming(Classifier):
     X, y = make_data()
     X = (X > 0) + 1e-8 * np.random.RandomState(0).randn(*X.shape)
     machine = make_machine(Classifier).set_params(C=1.0)
-    with pytest.warns(ConvergenceWarning, match="duality gap"):
-        clone(machine).set_params(solver="streaming").fit(X, y)
-    callback = Interrupt(None)  # notes the tasks, and lets them go on
-    auto = clone(machine).set_callbacks(callback).fit(X, y)
-    expected = clone(machine).set_params(solver="generation").fit(X, y)
+    streaming = clone(machine).set_params(solver="streaming").fit(X, y)
+    assert streaming.duality_gap_[0] < 1e-9
+    auto = clone(machine).fit(X, y)
     assert auto.n_passes_ > 0
     assert auto.duality_gap_[0] < 1e-9
-    assert auto.objective_[0] == expected.objective_[0]
-    np.testing.assert_array_equal(auto.center_indices_, expected.center_indices_)
-    assert callback.names[0].startswith("pass")
-    assert callback.names[-3:] == ["output", "generation", "fit"]
+    assert auto.objective_[0] == streaming.objective_[0]
 
 
 def test_kernel_values_beyond_all_digits_are_told_of():

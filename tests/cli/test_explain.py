@@ -152,7 +152,7 @@ def test_the_errors_of_a_csv_file_are_those_of_all_rows(tmp_path):
 
 def test_missing_values_that_distances_leave_out_get_a_sentence(tmp_path):
     f = KernelExpansion(RBF(0.3), IRIS[::40], np.ones((1, 4)), np.zeros(1), skips_missing=True)
-    frame = pd.DataFrame(IRIS, columns=list("abcd"))
+    frame = pd.DataFrame(IRIS.copy(), columns=list("abcd"))
     encoding = ColumnEncoding.learned(frame).passing_missing()
     names = encoding.feature_names
     model = Model(f, "regressor", encoding=encoding, feature_names=names)

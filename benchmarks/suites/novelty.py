@@ -23,7 +23,7 @@ from benchmarks.frontier.data import raw_split
 from benchmarks.tables import Table
 from kernlet import CompactNoveltyDetector, CoreVectorNovelty
 from kernlet.affine import ColumnRanges
-from kernlet.compact.novelty import have_one_unit
+from kernlet.compact.inputs import have_one_unit
 from papers.cache import timed
 
 _SETS = ("letter", "satimage", "pendigits", "optdigits", "covertype", "thyroid", "mnist")

@@ -48,6 +48,9 @@ _QUANTILE_RANGE = 2.56
 _SINH_1 = math.sinh(1.0)
 #: Scales in float16 over the largest of them; smaller ones would be subnormal numbers, or 0.
 _LEAST_SCALE = 2.0**-28
+# Of columns that have one unit: the share with ranges of about the same size, and the largest range
+# of all numbers over that of a column.
+_SHARE_ALIKE, _FAR_APART = 0.75, 4.0
 _LARGEST_THRESHOLD = float(np.finfo(np.float16).max)
 
 
@@ -176,6 +179,18 @@ def column_scaling(
     if not always and are_alike and not are_far_apart(shift, scale):
         return None
     return encode_columns(shift, _without_zeros(shift, scale))
+
+
+def have_one_unit(X: Floats, ranges: ColumnRanges) -> bool:
+    """Whether most columns, those of two values left out, have ranges of about the same size.
+
+    No column, a constant one for example, may lie far from the others.
+    """
+    is_binary = ((ranges.low == X) | (ranges.high == X)).all(axis=0)
+    sizes = ranges.sizes[~is_binary]
+    if not len(sizes) or ranges.high.max() - ranges.low.min() > _FAR_APART * sizes.max():
+        return False
+    return bool((sizes >= sizes.max() / 2).mean() >= _SHARE_ALIKE)
 
 
 def _without_zeros(shift: Floats, scale: Floats) -> Floats:

@@ -39,14 +39,7 @@ from kernlet.compact.inputs import (
     column_scaling,
     mean_and_deviation,
 )
-from kernlet.compact.path import (
-    KERNELS,
-    MISSING,
-    CompactPathDisplay,
-    PathPoint,
-    pack_path,
-    unpack_path,
-)
+from kernlet.compact.path import KERNELS, MISSING, PathMixin, PathPoint, pack_path
 from kernlet.compact.plan import STORAGE, StoragePlan
 from kernlet.compact.scoring import Validation
 from kernlet.compact.search import (
@@ -99,7 +92,7 @@ _IMAGE_ROWS = 1000  # that are looked at
 _MAX_ROWS_TO_CHOOSE = 10_000  # a number of centers; it is then trained on all rows
 
 
-class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
+class CompactMachine(PathMixin, CallbackSupportMixin, BaseEstimator, ABC):
     """A Gaussian machine of few centers, trained as a whole and stored in few bytes."""
 
     expansion_: Any
@@ -156,24 +149,6 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
         """Bytes of everything that is stored."""
         return self.expansion_.nbytes
 
-    def plot_path(self, *, ax: Any = None, by: str = "n_centers", **line: Any) -> Any:
-        """Draw the validated scores of the sizes that were tried.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            To draw into; new ones unless given.
-        by : {"n_centers", "nbytes"}, default="n_centers"
-            The horizontal axis.
-        **line : dict
-            Passed on to matplotlib's ``errorbar``.
-
-        Returns
-        -------
-        display : CompactPathDisplay
-        """
-        return CompactPathDisplay.from_estimator(self, ax=ax, by=by, **line)
-
     def _train(
         self,
         data: TrainingData,
@@ -211,11 +186,6 @@ class CompactMachine(CallbackSupportMixin, BaseEstimator, ABC):
                 "of every class, or another scoring.",
                 UserWarning,
             )
-
-    @property
-    def path_(self) -> tuple[PathPoint, ...]:
-        """What was tried."""
-        return unpack_path(self._path)
 
     def _trainer(self, training: TrainingSet, initial: InitialModel | None) -> Trainer:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,11 +16,18 @@ from sklearn.utils.validation import validate_data
 from kernlet._typing import Floats, Indices
 from kernlet.affine import ColumnRanges
 from kernlet.compact.images import are_images, image_side
-from kernlet.compact.inputs import Inputs, block_inputs, column_scaling, mean_and_deviation
+from kernlet.compact.inputs import (
+    Inputs,
+    block_inputs,
+    column_scaling,
+    have_one_unit,
+    mean_and_deviation,
+)
 from kernlet.compact.machine import require_float32
 from kernlet.compact.mixture import Mixture, Rounding, pack, rounded, start, temperature
-from kernlet.compact.path import CompactPathDisplay, PathPoint, pack_path, unpack_path
+from kernlet.compact.path import PathMixin, PathPoint, pack_path
 from kernlet.compact.plan import STORAGE, StoragePlan
+from kernlet.compact.space import largest_within
 from kernlet.kernels.gram import as_dense
 from kernlet.progress import Progress
 from kernlet.quantization import QuantizedExpansion
@@ -45,8 +53,6 @@ _N_FOLDS = 5
 _SPREADS = (0.0, float(np.log(2)), float(np.log(4)))
 _CENTER_FORMATS = ("int8", "int6", "int4")
 _FEW_CENTERS = 32  # fewer than these, and images are averaged in blocks
-_SHARE_ALIKE = 0.75
-_FAR_APART = 4.0  # the range of all numbers over that of a column
 _MOST_BELOW = 2.0  # the logarithm of a normal row's score, where anomalies score far lower
 _INTERCEPT_BYTES = 4
 _ROUNDING = 1e-5  # of scores that are computed in float32
@@ -60,7 +66,7 @@ class _Layout:
     rounding: Rounding
 
 
-class CompactNoveltyDetector(ExpansionDetector):
+class CompactNoveltyDetector(PathMixin, ExpansionDetector):
     """A detector of novelties with few centers, stored in few bytes.
 
     Trained on normal rows, it scores how much a row is like them:
@@ -199,150 +205,52 @@ class CompactNoveltyDetector(ExpansionDetector):
         self : object
         """
         data = check_unlabelled_data(self, X, sample_weight, order="C")
-        if anomalies is not None:
-            require_memory(self, anomalies)
-            given, anomalies = (
-                anomalies,
-                check_array(
-                    anomalies,
-                    accept_sparse="csr",
-                    dtype=[np.float64, np.float32],
-                    input_name="anomalies",
-                ),
-            )
-            if anomalies.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"anomalies has {anomalies.shape[1]} features, but X has {self.n_features_in_}."
-                )
-            validate_data(self, given, reset=False, skip_check_array=True)  # names of columns
+        anomalies = None if anomalies is None else self._checked_anomalies(anomalies)
+        max_bytes = None if self.max_bytes is None else parse_bytes(self.max_bytes)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        random = np.random.RandomState(seed)
-        rows = random.permutation(len(data.sample_weight))[:_MOST_ROWS]
+        rows = np.random.RandomState(seed).permutation(len(data.sample_weight))[:_MOST_ROWS]
         X, weights = as_dense(data.X[rows]), data.sample_weight[rows]
-        trainer = _Trainer(X, weights / weights.mean(), self.contamination, seed)
+        weights = weights / weights.mean()
+        inputs = self._inputs(X, weights, max_bytes)
+        trainer = _Trainer(X, weights, inputs, self.contamination, seed)
+        layouts = self._layouts(inputs, trainer.most_centers, max_bytes)
         with Progress.start(self, data) as progress:
             with progress.task("search") as search:
-                layout, path = self._choose(trainer, search)
+                is_open = self.n_centers == "auto"
+                tried = _tried(trainer, layouts, is_open, lambda: search.step("trial"))
+                layout, self.validation_score_ = _best(tried)
             with progress.task("training"):
                 expansion, scores = trainer.train(layout, np.arange(len(X)))
             with progress.task("threshold"):
-                self.offset_ = self._threshold(trainer, layout, scores, expansion, anomalies)
+                fall = trainer.fall(layout)
+                if anomalies is None:
+                    threshold = _quantile(scores, weights, self.contamination) + fall
+                else:
+                    found = np.log(expansion.decision_values(anomalies)[:, 0])
+                    threshold = _best_split(scores + fall, weights, found)
         # A little lower, so that rounding does not make novelties of rows that score the threshold.
-        threshold = np.array([self.offset_ * (1 - _ROUNDING)], dtype=np.float32)
-        self.expansion_ = expansion.replaced(intercept=-threshold)
-        self.offset_ = float(threshold[0])
-        self._path = pack_path(path)
-        best = max(path, key=lambda point: point.score)
-        self.validation_score_ = best.score
-        why = "by the likelihood of held-out rows" if len(path) > 1 else "as the parameters say"
+        offset = np.array([np.exp(threshold) * (1 - _ROUNDING)], dtype=np.float32)
+        self.expansion_, self.offset_ = expansion.replaced(intercept=-offset), float(offset[0])
+        self._path = pack_path([_point(each.plan, score) for each, score in tried])
+        why = "by the likelihood of held-out rows" if len(tried) > 1 else "as the parameters say"
         self.choice_ = f"{layout.plan.describe()}: chosen {why}"
         return self
 
-    @property
-    def path_(self) -> tuple[PathPoint, ...]:
-        """What was tried."""
-        return unpack_path(self._path)
-
-    def plot_path(self, *, ax: Any = None, by: str = "n_centers", **line: Any) -> Any:
-        """Draw the held-out log-likelihood of what was tried.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            To draw into; new ones unless given.
-        by : {"n_centers", "nbytes"}, default="n_centers"
-            The horizontal axis.
-        **line : dict
-            Passed on to matplotlib's ``errorbar``.
-
-        Returns
-        -------
-        display : CompactPathDisplay
-        """
-        return CompactPathDisplay.from_estimator(self, ax=ax, by=by, **line)
-
-    # -- The choice of a layout --------------------------------------------------------------
-
-    def _choose(self, trainer: _Trainer, progress: Progress) -> tuple[_Layout, list[PathPoint]]:
-        """The layout of the largest held-out likelihood."""
-        max_bytes = None if self.max_bytes is None else parse_bytes(self.max_bytes)
-        trainer.inputs = self._inputs(trainer, max_bytes)
-        candidates = list(self._largest(trainer, max_bytes))
-        if not candidates and max_bytes is None:
-            raise ValueError("max_centers allows no center: raise the limits of the processor.")
-        if not candidates:
-            plan = self._plan(trainer, "int4", 0.0)
-            raise ValueError(
-                f"No detector fits in {max_bytes} bytes: one center takes {plan.nbytes}. Raise "
-                "max_bytes, or leave out columns."
-            )
-        path: list[PathPoint] = []
-
-        def score(layout: _Layout) -> float:
-            value = trainer.held_out_likelihood(layout)
-            path.append(_point(layout.plan, value))
-            progress.step("trial")
-            return value
-
-        is_open = self.n_centers == "auto" or len(candidates) > 1
-        if not is_open or len(trainer.held_out) < 2:
-            score(candidates[0])
-            return candidates[0], path
-        scores = [score(layout) for layout in candidates]
-        best, value = candidates[int(np.argmax(scores))], max(scores)
-        if self.n_centers != "auto":
-            return best, path
-        # Fewer centers, where more do not help.
-        smaller = best
-        while smaller.plan.n_centers > 1:
-            smaller = _with_centers(smaller, smaller.plan.n_centers // 2)
-            found = score(smaller)
-            if found >= value:
-                best, value = smaller, found
-        return best, path
-
-    def _largest(self, trainer: _Trainer, max_bytes: int | None) -> Iterator[_Layout]:
-        """Each combination of formats with as many centers as it can have."""
-        formats: tuple[str, ...] = (self.storage,)
-        if self.storage == "auto":
-            formats = ("float32",) if max_bytes is None else _CENTER_FORMATS
-        spreads = {"per_center": _SPREADS[:1], "diagonal": _SPREADS[1:], "auto": _SPREADS}
-        for format in formats:
-            for spread in spreads[self.width]:
-                plan = self._plan(trainer, format, spread)
-                n_centers = max(1, min(trainer.n_rows // _ROWS_PER_CENTER, trainer.n_distinct))
-                if self.n_centers != "auto":
-                    n_centers = min(int(self.n_centers), trainer.n_distinct)
-                elif max_bytes is None:
-                    n_centers = min(n_centers, _MOST_CENTERS)
-                if isinstance(self.max_centers, Integral):
-                    n_centers = min(n_centers, int(self.max_centers))
-                elif self.max_centers is not None:
-                    n_centers = min(n_centers, int(self.max_centers(plan)))
-                if max_bytes is not None:
-                    n_centers = min(n_centers, _most_centers(plan, max_bytes))
-                if n_centers >= 1:
-                    plan = replace(plan, n_centers=n_centers)
-                    yield _Layout(plan, Rounding(format, spread))
-
-    def _plan(self, trainer: _Trainer, format: str, spread: float) -> StoragePlan:
-        """The storage of one center."""
-        coef = format if format.startswith("float") else "int8"
-        return StoragePlan(
-            self.n_features_in_,
-            1,
-            1,
-            formats=(format, coef, coef),
-            width="per_center",
-            kernel="diagonal_rbf" if spread else "rbf",
-            intercept_bytes=_INTERCEPT_BYTES,
-            scaling_bytes=trainer.inputs.scaling_bytes,
-            block=trainer.inputs.block,
+    def _checked_anomalies(self, anomalies: Any) -> Any:
+        """Rows with the columns of the training rows."""
+        require_memory(self, anomalies)
+        rows = check_array(
+            anomalies, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="anomalies"
         )
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"anomalies has {rows.shape[1]} features, but X has {self.n_features_in_}."
+            )
+        validate_data(self, anomalies, reset=False, skip_check_array=True)  # names of columns
+        return rows
 
-    def _inputs(self, trainer: _Trainer, max_bytes: int | None) -> Inputs:
+    def _inputs(self, X: Floats, weights: Floats, max_bytes: int | None) -> Inputs:
         """Scaled columns, or means of blocks of pixels."""
-        X, weights = trainer.X, trainer.weights
         ranges = ColumnRanges.of(X)
         require_float32(max(ranges.largest, 1.0), "go up to")
         if self.block_means is True and image_side(X.shape[1]) % 2:
@@ -356,9 +264,8 @@ class CompactNoveltyDetector(ExpansionDetector):
             blocks = [b for b in (1, 2, 4) if side % b == 0]
             for block in blocks[1:] if self.block_means is True else blocks:
                 inputs = block_inputs(X, weights, block)
-                trainer.inputs = inputs
-                plan = self._plan(trainer, "int6", _SPREADS[1])
-                if max_bytes is None or _most_centers(plan, max_bytes) >= _FEW_CENTERS:
+                plan = replace(self._plan(inputs, "int6", _SPREADS[1]), n_centers=_FEW_CENTERS)
+                if max_bytes is None or plan.nbytes <= max_bytes:
                     break
             return inputs
         if self.scale is True or (self.scale == "auto" and not have_one_unit(X, ranges)):
@@ -369,52 +276,78 @@ class CompactNoveltyDetector(ExpansionDetector):
         require_float32(deviation, "have a deviation of")
         return Inputs(float(np.float32(mean)), float(np.float32(deviation)))
 
-    # -- The threshold -----------------------------------------------------------------------
-
-    def _threshold(
-        self,
-        trainer: _Trainer,
-        layout: _Layout,
-        scores: Floats,
-        expansion: QuantizedExpansion,
-        anomalies: Any,
-    ) -> float:
-        """The score below which rows are novelties.
-
-        Training rows score higher than new ones. How much higher, at the quantile that matters,
-        is measured by machines that have not seen some of the rows.
-        """
-        falls = []
-        share = self.contamination
-        for train, held_out in trainer.folds():
-            _, fold_scores = trainer.train(layout, train)
-            low, high = (
-                _quantile(fold_scores[part], trainer.weights[part], share)
-                for part in (held_out, train)
+    def _layouts(self, inputs: Inputs, most_centers: int, max_bytes: int | None) -> list[_Layout]:
+        """Each combination of formats with as many centers as it can have."""
+        formats: tuple[str, ...] = (self.storage,)
+        if self.storage == "auto":
+            formats = ("float32",) if max_bytes is None else _CENTER_FORMATS
+        spreads = {"per_center": _SPREADS[:1], "diagonal": _SPREADS[1:], "auto": _SPREADS}
+        layouts = []
+        for format, spread in product(formats, spreads[self.width]):
+            plan = self._plan(inputs, format, spread)
+            most = self._most_centers(plan, most_centers, max_bytes)
+            largest = replace(plan, n_centers=most) if most > 0 else None
+            if max_bytes is not None:
+                largest = largest_within(plan, max_bytes, most)
+            if largest is not None:
+                layouts.append(_Layout(largest, Rounding(format, spread)))
+        if not layouts and max_bytes is None:
+            raise ValueError("max_centers allows no center: raise the limits of the processor.")
+        if not layouts:
+            least = self._plan(inputs, "int4", 0.0).nbytes
+            raise ValueError(
+                f"No detector fits in {max_bytes} bytes: one center takes {least}. Raise "
+                "max_bytes, or leave out columns."
             )
-            falls.append((low - high) * len(train) / trainer.n_rows)
-        fall = float(np.mean(falls)) if falls else 0.0
-        if anomalies is None:
-            return float(np.exp(_quantile(scores, trainer.weights, share) + fall))
-        found = np.log(expansion.decision_values(anomalies)[:, 0])
-        return float(np.exp(_best_split(scores + fall, trainer.weights, found)))
+        return layouts
+
+    def _most_centers(self, plan: StoragePlan, most_centers: int, max_bytes: int | None) -> int:
+        """Centers that the parameters and the rows allow, whatever their bytes."""
+        if self.n_centers != "auto":
+            most_centers = int(self.n_centers)
+        elif max_bytes is None:
+            most_centers = min(most_centers, _MOST_CENTERS)
+        if isinstance(self.max_centers, Integral):
+            return min(most_centers, int(self.max_centers))
+        if self.max_centers is None:
+            return most_centers
+        return min(most_centers, int(self.max_centers(plan)))
+
+    def _plan(self, inputs: Inputs, format: str, spread: float) -> StoragePlan:
+        """The storage of one center."""
+        coef = format if format.startswith("float") else "int8"
+        return StoragePlan(
+            self.n_features_in_,
+            1,
+            1,
+            formats=(format, coef, coef),
+            width="per_center",
+            kernel="diagonal_rbf" if spread else "rbf",
+            intercept_bytes=_INTERCEPT_BYTES,
+            scaling_bytes=inputs.scaling_bytes,
+            block=inputs.block,
+        )
 
 
+# -- Training ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
 class _Trainer:
-    """Trains layouts on rows; ``inputs`` map them."""
+    """Trains layouts on rows, which are in random order."""
 
-    def __init__(self, X: Floats, weights: Floats, contamination: float, seed: int) -> None:
-        self.X, self.weights, self.contamination, self.seed = X, weights, contamination, seed
-        self.inputs = Inputs()
-        trial = min(len(X), _TRIAL_ROWS)  # rows are in random order
-        n_held_out = trial // 5
-        self.held_out, self.trial = np.arange(n_held_out), np.arange(n_held_out, trial)
-        self.n_distinct = len(np.unique(X[: len(X)], axis=0)) if len(X) <= _TRIAL_ROWS else len(X)
+    X: Floats
+    weights: Floats
+    inputs: Inputs
+    contamination: float
+    seed: int
 
     @property
-    def n_rows(self) -> int:
-        """Rows to train on."""
-        return len(self.X)
+    def most_centers(self) -> int:
+        """Centers that the rows can tell apart, and of which each has some rows."""
+        n_rows = len(self.X)
+        n_distinct = len(np.unique(self.X, axis=0)) if n_rows <= _TRIAL_ROWS else n_rows
+        return max(1, min(n_rows // _ROWS_PER_CENTER, n_distinct))
 
     def mapped(self, rows: Indices) -> Floats:
         """What the kernel sees of rows."""
@@ -423,59 +356,73 @@ class _Trainer:
     def mixture(self, layout: _Layout, rows: Indices) -> Mixture:
         """The rounded mixture of some of the rows."""
         U, weights = self.mapped(rows), self.weights[rows]
-        n_centers = min(layout.plan.n_centers, len(rows))
-        seed = derive_seed(self.seed, len(rows))
-        mixture = start(U, weights, n_centers, seed)
+        n_centers = min(layout.plan.n_centers, len(np.unique(U[:_TRIAL_ROWS], axis=0)))
+        mixture = start(U, weights, n_centers, derive_seed(self.seed, len(rows)))
         return rounded(mixture, U, weights, layout.rounding)
 
     def held_out_likelihood(self, layout: _Layout) -> float:
-        """The mean log-likelihood of held-out rows; NaN without any."""
-        if not len(self.held_out):
+        """The mean log-likelihood of a fifth of some rows; NaN of fewer than ten."""
+        rows = np.arange(min(len(self.X), _TRIAL_ROWS))
+        held_out, train = rows[: len(rows) // _N_FOLDS], rows[len(rows) // _N_FOLDS :]
+        if len(held_out) < 2:
             return float("nan")
-        densities = self.mixture(layout, self.trial).log_density(self.mapped(self.held_out))
-        return float(np.average(densities, weights=self.weights[self.held_out]))
+        densities = self.mixture(layout, train).log_density(self.mapped(held_out))
+        return float(np.average(densities, weights=self.weights[held_out]))
 
     def train(self, layout: _Layout, rows: Indices) -> tuple[QuantizedExpansion, Floats]:
         """The expansion trained on some rows, and the logarithm of its scores of all."""
         mixture = self.mixture(layout, rows)
         T = temperature(mixture, self.mapped(rows), self.contamination)
-        expansion = pack(mixture, layout.rounding, layout.plan, self.inputs, T)
+        plan = replace(layout.plan, n_centers=len(mixture.centers))
+        expansion = pack(mixture, layout.rounding, plan, self.inputs, T)
         return expansion, np.log(expansion.decision_values(self.X)[:, 0])
 
-    def folds(self) -> Iterator[tuple[Indices, Indices]]:
-        """Rows to train on and held-out rows: all in turn, or enough of them."""
-        if self.n_rows < 2 * _N_FOLDS:
-            return
-        everything = np.arange(self.n_rows)
-        n_folds = 1 if self.n_rows >= _N_FOLDS * _THRESHOLD_ROWS else _N_FOLDS
-        for fold in range(n_folds):
-            yield everything[everything % _N_FOLDS != fold], everything[fold::_N_FOLDS]
+    def fall(self, layout: _Layout) -> float:
+        """How much lower new rows score than training rows, at the quantile that matters.
+
+        It is measured by machines that have not seen some of the rows: all in turn, or enough.
+        """
+        n_rows = len(self.X)
+        if n_rows < 2 * _N_FOLDS:
+            return 0.0
+        rows = np.arange(n_rows)
+        falls = []
+        for fold in range(1 if n_rows >= _N_FOLDS * _THRESHOLD_ROWS else _N_FOLDS):
+            is_held_out = rows % _N_FOLDS == fold
+            _, scores = self.train(layout, rows[~is_held_out])
+            low, high = (
+                _quantile(scores[part], self.weights[part], self.contamination)
+                for part in (is_held_out, ~is_held_out)
+            )
+            falls.append((low - high) * (1 - 1 / _N_FOLDS))
+        return float(np.mean(falls))
 
 
-def have_one_unit(X: Floats, ranges: ColumnRanges) -> bool:
-    """Whether most columns, those of two values left out, have ranges of about the same size.
+def _tried(
+    trainer: _Trainer, layouts: list[_Layout], is_open: bool, report: Callable[[], Any]
+) -> list[tuple[_Layout, float]]:
+    """Layouts with their likelihoods; of the best, if the number of centers is open, halves too."""
 
-    No column, a constant one for example, may lie far from the others.
-    """
-    is_binary = ((ranges.low == X) | (ranges.high == X)).all(axis=0)
-    sizes = ranges.sizes[~is_binary]
-    if not len(sizes) or ranges.high.max() - ranges.low.min() > _FAR_APART * sizes.max():
-        return False
-    return bool((sizes >= sizes.max() / 2).mean() >= _SHARE_ALIKE)
+    def score(layout: _Layout) -> tuple[_Layout, float]:
+        value = trainer.held_out_likelihood(layout)
+        report()
+        return layout, value
+
+    tried = [score(layouts[0])]
+    if np.isnan(tried[0][1]):
+        return tried
+    tried += map(score, layouts[1:])
+    layout, _ = _best(tried)
+    while is_open and layout.plan.n_centers > 1:
+        half = replace(layout.plan, n_centers=layout.plan.n_centers // 2)
+        layout = replace(layout, plan=half)
+        tried.append(score(layout))
+    return tried
 
 
-def _with_centers(layout: _Layout, n_centers: int) -> _Layout:
-    return replace(layout, plan=replace(layout.plan, n_centers=n_centers))
-
-
-def _most_centers(plan: StoragePlan, max_bytes: int) -> int:
-    """Centers that fit, of a plan for one."""
-    low, high = 0, max(1, max_bytes)
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = replace(plan, n_centers=middle).nbytes <= max_bytes
-        low, high = (middle, high) if fits else (low, middle)
-    return low
+def _best(tried: list[tuple[_Layout, float]]) -> tuple[_Layout, float]:
+    """The layout of the largest likelihood; of equal ones the last, which is the smallest."""
+    return max(reversed(tried), key=lambda each: each[1])
 
 
 def _point(plan: StoragePlan, score: float) -> PathPoint:

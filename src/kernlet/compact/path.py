@@ -127,6 +127,35 @@ def unpack_path(packed: Floats) -> tuple[PathPoint, ...]:
     return tuple(path)
 
 
+class PathMixin:
+    """What was tried by an estimator that keeps it as ``_path``."""
+
+    _path: Floats
+
+    @property
+    def path_(self) -> tuple[PathPoint, ...]:
+        """What was tried."""
+        return unpack_path(self._path)
+
+    def plot_path(self, *, ax: Any = None, by: str = "n_centers", **line: Any) -> Any:
+        """Draw the validated scores of what was tried.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            To draw into; new ones unless given.
+        by : {"n_centers", "nbytes"}, default="n_centers"
+            The horizontal axis.
+        **line : dict
+            Passed on to matplotlib's ``errorbar``.
+
+        Returns
+        -------
+        display : CompactPathDisplay
+        """
+        return CompactPathDisplay.from_estimator(self, ax=ax, by=by, **line)
+
+
 # -- The picture -----------------------------------------------------------------------------
 
 

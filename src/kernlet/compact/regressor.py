@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from kernlet._typing import Floats
 from kernlet.compact.batches import TrainingSet
@@ -18,7 +18,7 @@ from kernlet.compact.machine import CompactMachine
 from kernlet.compact.network import Huber, Loss, Pinball, SquaredError
 from kernlet.compact.scoring import NumberValidation, QuantileValidation
 from kernlet.compact.train import RATES
-from kernlet.model.scoring import check_quantile_scoring, quantile_score
+from kernlet.model.scoring import QuantileScoreMixin, check_quantile_scoring
 from kernlet.quantization import QuantizedExpansion, encode
 from kernlet.sklearn_base import TrainingData, check_training_data, expansion_values, fit_method
 
@@ -29,7 +29,7 @@ _CONSTANT_TARGETS, _CONSTANT_SCALED_TARGETS = 1e-12, 1e-9
 _CONSTANT_UNIT = 1e-6
 
 
-class CompactKernelRegressor(RegressorMixin, CompactMachine):
+class CompactKernelRegressor(QuantileScoreMixin, RegressorMixin, CompactMachine):
     """A kernel machine of few centers for regression, stored in few bytes.
 
     f(x) = sum_j w_j k(P x, z_j) + b, with everything trained together as in
@@ -274,26 +274,6 @@ class CompactKernelRegressor(RegressorMixin, CompactMachine):
         if self.quantiles_ is not None:
             values = np.sort(values, axis=1)
         return values[:, 0] if self._is_flat else values
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the predictions; of quantiles, D2 of the pinball loss, averaged over them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        score : float
-            1 for perfect predictions, 0 for those of the best constant. See
-            :func:`sklearn.metrics.d2_pinball_score`.
-        """
-        check_is_fitted(self)
-        if self.quantiles_ is None:
-            return float(super().score(X, y, sample_weight))
-        return quantile_score(y, self.predict(X), self.quantiles_, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

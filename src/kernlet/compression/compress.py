@@ -39,7 +39,7 @@ from kernlet.expansion import KernelExpansion
 from kernlet.input_errors import check_number_types, explained, numeric_targets
 from kernlet.model.convert import summary_of, unwrapped
 from kernlet.model.model import Kind, Model, as_classifier, probability_method
-from kernlet.model.scoring import SCORING_CONSTRAINTS, quantile_score
+from kernlet.model.scoring import SCORING_CONSTRAINTS, QuantileScoreMixin
 from kernlet.progress import Progress
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import (
@@ -624,7 +624,7 @@ class CompressedClassifier(ClassifierMixin, _Compressed):
         return self.model_.probabilities(outputs, log=True)
 
 
-class CompressedRegressor(RegressorMixin, _Compressed):
+class CompressedRegressor(QuantileScoreMixin, RegressorMixin, _Compressed):
     """A kernel regressor rebuilt from few synthetic centers.
 
     Fits the estimator, approximates its functions in the kernel's feature space by ``n_centers``
@@ -746,25 +746,6 @@ class CompressedRegressor(RegressorMixin, _Compressed):
     def quantiles_(self) -> tuple[float, ...] | None:
         """Those that are predicted, in ascending order."""
         return self.model_.quantiles
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the predictions; of quantiles, D2 of the pinball loss, averaged over them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        score : float
-            1 for perfect predictions, 0 for those of the best constant.
-        """
-        check_is_fitted(self)
-        if self.quantiles_ is None:
-            return float(super().score(X, y, sample_weight))
-        return quantile_score(y, self.predict(X), self.quantiles_, sample_weight)
 
 
 class CompressedNoveltyDetector(OutlierMixin, _Compressed):

@@ -17,7 +17,7 @@ from sklearn.base import (
 from kernlet._typing import Floats
 from kernlet.export.rounding import feature_rows
 from kernlet.model.model import Model, probability_method
-from kernlet.model.scoring import quantile_score
+from kernlet.model.scoring import QuantileScoreMixin
 from kernlet.sklearn_base import is_source, rows_to_predict, values_of_rows
 
 
@@ -142,18 +142,17 @@ class LoadedClassifier(ClassifierMixin, LoadedPredictor):
         return self.model.probabilities(self._outputs(X), log=True)
 
 
-class LoadedRegressor(RegressorMixin, LoadedPredictor):
+class LoadedRegressor(QuantileScoreMixin, RegressorMixin, LoadedPredictor):
     """A regressor from a file; see :class:`LoadedPredictor`."""
+
+    @property
+    def quantiles_(self) -> tuple[float, ...] | None:
+        """The levels of the quantiles that it predicts; None where it predicts means."""
+        return self.model.quantiles
 
     def predict(self, X: Any) -> Floats:
         """Predict the targets of the rows of X; quantiles in ascending order."""
         return self.model.scores(self._outputs(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the predictions; of quantiles, D2 of the pinball loss."""
-        if self.model.quantiles is None:
-            return float(super().score(X, y, sample_weight))
-        return quantile_score(y, self.predict(X), self.model.quantiles, sample_weight)
 
 
 class LoadedNoveltyDetector(OutlierMixin, LoadedPredictor):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from kernlet._typing import Floats, Indices
 from kernlet.expansion import KernelExpansion
@@ -17,7 +17,7 @@ from kernlet.kernels.base import Kernel
 from kernlet.lp.linearization import LinearizationPath, linearize, solve_once
 from kernlet.lp.machine import L1Machine, Method, join_duals, warn_improving
 from kernlet.lp.problem import L1Margin, PoundLoss, Solution
-from kernlet.model.scoring import quantile_score
+from kernlet.model.scoring import QuantileScoreMixin
 from kernlet.sklearn_base import (
     ExpansionRegressor,
     TrainingData,
@@ -158,7 +158,7 @@ class LPRegressor(L1Machine, ExpansionRegressor):
         self.duals_ = signed[:, is_active]
 
 
-class L1KernelRegressor(LPRegressor):
+class L1KernelRegressor(QuantileScoreMixin, LPRegressor):
     """Kernel regressor with a 1-norm penalty on its coefficients: few centers by design.
 
     f(x) = sum_j beta_j k(x, z_j) + intercept over candidate centers z_j is the solution of the
@@ -364,26 +364,6 @@ class L1KernelRegressor(LPRegressor):
         """
         self._fit(X, y, sample_weight, solve_once)
         return self
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the predictions; with ``loss="pinball"``, D2 of that loss.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        score : float
-            1 for perfect predictions, 0 for those of the best constant. See
-            :func:`sklearn.metrics.d2_pinball_score`.
-        """
-        check_is_fitted(self)
-        if self.quantiles_ is None:
-            return float(super().score(X, y, sample_weight))
-        return quantile_score(y, self.predict(X), self.quantiles_, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import d2_pinball_score, get_scorer, get_scorer_names
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from kernlet._typing import Floats, Indices
 
@@ -122,6 +123,33 @@ def quantile_score(
         for level, column in zip(quantiles, columns, strict=True)
     ]
     return float(np.mean(scores))
+
+
+class QuantileScoreMixin:
+    """The ``score`` of a regressor that may predict quantiles; before RegressorMixin."""
+
+    quantiles_: Any
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the predictions; of quantiles, D2 of the pinball loss, averaged over them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+            1 for perfect predictions, 0 for those of the best constant. See
+            :func:`sklearn.metrics.d2_pinball_score`.
+        """
+        check_is_fitted(self)
+        if self.quantiles_ is None:
+            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        predictions = self.predict(X)  # type: ignore[attr-defined]
+        return quantile_score(y, predictions, self.quantiles_, sample_weight)
 
 
 def quantile_losses(

@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from kernlet.compact.classifier import CompactKernelClassifier
     from kernlet.compact.novelty import CompactNoveltyDetector
     from kernlet.compact.regressor import CompactKernelRegressor
-    from kernlet.compression.compress import CompressedClassifier, CompressedRegressor, compress
+    from kernlet.compression.compress import compress
+    from kernlet.compression.estimator import CompressedClassifier, CompressedRegressor
     from kernlet.condense.boundary import BoundaryCondenser
     from kernlet.condense.centroids import CentroidCondenser
     from kernlet.condense.typical import TypicalCondenser
@@ -74,8 +75,8 @@ _HOMES = {
     "CompactKernelClassifier": "kernlet.compact.classifier",
     "CompactKernelRegressor": "kernlet.compact.regressor",
     "CompactNoveltyDetector": "kernlet.compact.novelty",
-    "CompressedClassifier": "kernlet.compression.compress",
-    "CompressedRegressor": "kernlet.compression.compress",
+    "CompressedClassifier": "kernlet.compression.estimator",
+    "CompressedRegressor": "kernlet.compression.estimator",
     "CoreVectorClassifier": "kernlet.squared.core_vector",
     "CoreVectorNovelty": "kernlet.squared.novelty",
     "Explanation": "kernlet.explain.shapley",

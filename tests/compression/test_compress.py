@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernlet import ChunkingSyntheticClassifier, CompressedClassifier, L1KernelClassifier, compress
 from kernlet.compression.choice import ValidationData, sizes_to_try
-from kernlet.compression.compress import has_class_weight
+from kernlet.compression.estimator import has_class_weight
 from kernlet.datasets import load
 from kernlet.expansion import KernelExpansion
 from kernlet.kernels.rbf import RBF

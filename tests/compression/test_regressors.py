@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kernlet
 from kernlet import CompactKernelRegressor, CompressedRegressor, compress, to_c, to_onnx
 from kernlet.compression.choice import _SMALL_LOSS, ValidationData, _with_equal_share
-from kernlet.compression.compress import CompressedNoveltyDetector
+from kernlet.compression.estimator import CompressedNoveltyDetector
 from kernlet.compression.refit import match
 from kernlet.kernels import rbf
 from kernlet.kernels.gram import kernel_matrix

@@ -146,7 +146,7 @@ def test_the_report_names_the_extra():
 def test_extras_and_dependencies_are_those_of_the_page():
     root = Path(__file__).parents[1]
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    page = (root / "docs" / "dependencies.md").read_text("utf-8")
+    page = (root / "docs" / "reference" / "dependencies.md").read_text("utf-8")
     core, extras = page.split("| extra |")
     assert set(re.findall(r"^\| `(\w+)`", extras, re.MULTILINE)) == set(
         project["optional-dependencies"]
@@ -154,5 +154,5 @@ def test_extras_and_dependencies_are_those_of_the_page():
     names = " ".join(re.findall(r"^\| ([a-z][^|]*) \|", core, re.MULTILINE)).replace(",", "")
     for requirement in project["dependencies"]:
         assert requirement.partition(">=")[0] in names.split()
-    pages = "".join(file.read_text("utf-8") for file in (root / "docs").glob("*.md"))
+    pages = "".join(file.read_text("utf-8") for file in (root / "docs").rglob("*.md"))
     assert set(re.findall(r"kernlet\[(\w+)\]", pages)) <= set(project["optional-dependencies"])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kernlet.squared.mmda import MMDA
     from kernlet.squared.novelty import CoreVectorNovelty
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "MMDA",

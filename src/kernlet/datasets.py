@@ -33,6 +33,7 @@ class Dataset:
     Parameters
     ----------
     name : str
+        Name of the data set.
     X : ndarray of shape (n_rows, n_features)
         The official training set if there is an official split, else all rows. Values are
         raw: nothing is scaled. Integers may have a narrow dtype such as uint8, in which sums
@@ -42,6 +43,7 @@ class Dataset:
     X_test : ndarray of shape (n_test_rows, n_features) or None, default=None
         The official test set, if there is one.
     y_test : ndarray of shape (n_test_rows,) or None, default=None
+        Its labels.
 
     Examples
     --------
@@ -369,7 +371,7 @@ def load(name: str, *, data_home: Any = None) -> Dataset:
     Parameters
     ----------
     name : str
-        One of `names`.
+        One of :func:`names`.
     data_home : str, path-like or None, default=None
         Folder of scikit-learn's downloads; None for its default.
 

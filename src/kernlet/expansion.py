@@ -26,18 +26,23 @@ _THREADED_PRODUCT = 2**18
 
 @dataclass(frozen=True, eq=False)
 class KernelExpansion:
-    """f_c(x) = sum_j coef[c, j] k(x, centers[j]) + intercept[c].
+    """Weighted sums of kernel values with a few centers: what every kernlet model evaluates.
 
-    A two-class machine has one output, positive for the second class; a machine for more
-    classes has one output per class, all over one shared set of centers. With an input map, rows
-    are mapped first and the centers are points of its output space.
+    ``f_c(x) = sum_j coef[c, j] k(x, centers[j]) + intercept[c]``. A two-class machine has one
+    output, positive for the second class; a machine for more classes has one output per class, all
+    over one shared set of centers. With an input map, rows are mapped first and the centers are
+    points of its output space.
 
     Parameters
     ----------
     kernel : Kernel
+        The kernel k, an object of :mod:`kernlet.kernels`.
     centers : {ndarray, sparse matrix} of shape (n_centers, n_features)
+        The centers, one per row.
     coef : ndarray of shape (n_outputs, n_centers)
+        Coefficients of the centers in each output.
     intercept : ndarray of shape (n_outputs,)
+        Constants of the outputs.
     input_map : AffineMap, default=None
         Applied to the rows before the kernel.
     skips_missing : bool, default=False

@@ -9,7 +9,8 @@ from typing import Any
 def missing(what: str, package: str, extra: str) -> ImportError:
     """The error of ``what``, which needs a package that is not installed."""
     return ImportError(
-        f'{what} needs {package}, which is not installed: pip install "kernlet[{extra}]".'
+        f'{what} needs {package}, which is not installed: pip install "kernlet[{extra}]".',
+        name=package,
     )
 
 

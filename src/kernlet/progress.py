@@ -165,7 +165,7 @@ class Progress:
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the rows, which workers are sent apart, and the bars of this process."""
-        # A worker counts for a parent of its own, which knows nothing of the other workers' tasks.
+        # A worker counts for a separate parent, which knows nothing of the other workers' tasks.
         parent = None
         if self.parent is not None:
             parent = Progress(self.estimator, None, None, self.parent.name)

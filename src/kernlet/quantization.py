@@ -369,10 +369,10 @@ def block_means(n_means: int, block: int) -> Floats:
 class QuantizedExpansion(KernelExpansion):
     """A :class:`KernelExpansion` stored in packed arrays.
 
-    f_c(x) = sum_j coef[c, j] k(P h((x - shift) / scale), centers[j]) + intercept[c], where k is the
-    Gaussian or the rational quadratic kernel, P a projection, and h an asinh, a step map,
-    both or neither. With ``log_weights``, k(u, z_j) = exp(-gamma_j sum_c w_jc (u_c - z_jc)^2),
-    w_jc = exp(log_weights[j, c]): a Gaussian with a diagonal covariance matrix for each center.
+    ``f_c(x) = sum_j coef[c, j] k(P h((x - shift) / scale), centers[j]) + intercept[c]``, where k is
+    the Gaussian or the rational quadratic kernel, P a projection, and h an asinh, a step map, both
+    or neither. With ``log_weights``, ``k(u, z_j) = exp(-gamma_j sum_c w_jc (u_c - z_jc)^2)`` and
+    ``w_jc = exp(log_weights[j, c])``: a Gaussian with a diagonal covariance matrix for each center.
 
     ``kernel``, ``centers``, ``coef`` and ``input_map`` are the packed numbers decoded to float32:
     what is evaluated is what is stored. ``nbytes`` counts everything stored: packed arrays with
@@ -384,21 +384,26 @@ class QuantizedExpansion(KernelExpansion):
         One width, or one per center, rounded to float32; or the packed logarithms of the widths of
         the centers.
     centers : PackedArray of shape (n_centers, rank)
+        The centers, behind shift, scale, step map and projection.
     coef : PackedArray or SparsePackedArray of shape (n_outputs, n_centers)
+        Coefficients of the centers in each output.
     intercept : ndarray of shape (n_outputs,)
         float64 and float16 stay so, anything else is rounded to float32.
     shift, scale : float or PackedArray of shape (n_features,)
         Of all inputs, x -> (x - shift) / scale, rounded to float32; or of each feature.
     projection : PackedArray of shape (rank, n_features), default=None
+        The matrix P; None for the identity.
     alpha : float, default=None
         Makes the kernel the rational quadratic one, rounded to float32.
     log_weights : PackedArray of shape (n_centers, rank), default=None
         Ternary: the weights are exp(-step), 1 and exp(step). A step that is a multiple of log(2)
         makes them powers of 2, which integer arithmetic needs.
     steps : PackedSteps, default=None
+        Thresholds and jumps of the step map.
     is_asinh : bool, default=False
+        Whether asinh is applied to the scaled features.
     block : int, default=1
-        Of square images: features are means of block x block pixels.
+        For square images: features are means of block x block pixels.
     fill : PackedArray of shape (n_features,), default=None
         What replaces missing features (NaN), such as medians.
     skips_missing : bool, default=False

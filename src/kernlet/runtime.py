@@ -36,10 +36,12 @@ class Machine:
     Parameters
     ----------
     model : Model
+        What was read.
 
     Attributes
     ----------
     kind : {"classifier", "regressor", "novelty", "transformer", "expansion"}
+        What the model does.
     classes : ndarray of shape (n_classes,) or None
         Of a classifier, in ascending order; [-1, 1] of a novelty detector.
     feature_names : tuple of str or None
@@ -178,6 +180,7 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Machine:
     Parameters
     ----------
     path : str or path
+        File to read.
     max_bytes : int, default=1 GiB
         Larger files are refused, and arrays that are larger when they are unpacked. Sparse centers
         become dense here.

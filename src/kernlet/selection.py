@@ -26,7 +26,9 @@ def count_centers(model: Any, X: Any, y: Any = None) -> int:
     Parameters
     ----------
     model : fitted classifier or Pipeline
-    X, y : ignored
+        What is counted.
+    X, y : object
+        Ignored.
 
     Returns
     -------

@@ -44,6 +44,7 @@ from kernlet.kernels.gram import Gram
 from kernlet.kernels.laplacian import Laplacian
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rbf import RBF
+from kernlet.notebook import facts_table, machine_facts
 from kernlet.progress import CallbackSupportMixin
 from kernlet.rows import as_rows
 from kernlet.rows.source import DASK_PACKAGES, RowSource, add_sums
@@ -75,6 +76,10 @@ _CERTIFICATES = (
     "residual_",
     "offset_",
 )
+
+
+#: Where the documentation is; also in pyproject.toml.
+DOCUMENTATION = "https://kernlet.readthedocs.io/en/stable/"
 
 # Columns of unlike ranges that this process has warned of: their names and the number of columns.
 _UNLIKE_COLUMNS: set[tuple[str, str, int]] = set()
@@ -643,6 +648,34 @@ def _values(X: Any, function: Any, takes_missing: bool) -> list[Any]:
     return [function(X)]
 
 
+# -- Base classes ----------------------------------------------------------------------------
+
+
+def documentation_page(name: str) -> str:
+    """Address of the page of a public name."""
+    return f"{DOCUMENTATION}reference/api/kernlet.{name}.html"
+
+
+class KernletEstimator(BaseEstimator):
+    """An estimator whose display in a notebook links to its page and summarises what was fitted."""
+
+    _doc_link_module = "kernlet"
+    _doc_link_template = documentation_page("{estimator_name}")
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Names and values of the table below scikit-learn's diagram; none before a fit."""
+        return machine_facts(self) if hasattr(self, "expansion_") else []
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + facts_table(self._facts())
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += facts_table(self._facts())
+        return bundle
+
+
 class _HasExpansion:
     """What estimators with a :class:`~kernlet.KernelExpansion` share."""
 
@@ -663,7 +696,7 @@ class _HasExpansion:
 
 
 class ExpansionClassifier(
-    CallbackSupportMixin, ClassifierMixin, _HasExpansion, KernelTrainer, BaseEstimator
+    CallbackSupportMixin, ClassifierMixin, _HasExpansion, KernelTrainer, KernletEstimator
 ):
     """A classifier that predicts with a :class:`~kernlet.KernelExpansion`."""
 
@@ -707,7 +740,7 @@ class ExpansionClassifier(
 
 
 class ExpansionDetector(
-    CallbackSupportMixin, OutlierMixin, _HasExpansion, KernelTrainer, BaseEstimator
+    CallbackSupportMixin, OutlierMixin, _HasExpansion, KernelTrainer, KernletEstimator
 ):
     """A detector of outliers that scores rows with a :class:`~kernlet.KernelExpansion`.
 
@@ -767,7 +800,7 @@ class ExpansionDetector(
 
 
 class ExpansionRegressor(
-    CallbackSupportMixin, RegressorMixin, _HasExpansion, KernelTrainer, BaseEstimator
+    CallbackSupportMixin, RegressorMixin, _HasExpansion, KernelTrainer, KernletEstimator
 ):
     """A regressor that predicts with a :class:`~kernlet.KernelExpansion`."""
 
@@ -800,7 +833,7 @@ class ExpansionTransformer(
     TransformerMixin,
     CallbackSupportMixin,
     KernelTrainer,
-    BaseEstimator,
+    KernletEstimator,
 ):
     """A transformer whose features are sums of kernel values over one set of points."""
 

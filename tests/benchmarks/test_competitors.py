@@ -83,6 +83,7 @@ def test_settings_are_few_and_different(name, n_classes):
         assert all(setting not in settings[:i] for i, setting in enumerate(settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_machine_predicts_with_what_it_stores(name, n_classes):
@@ -94,6 +95,7 @@ def test_a_machine_predicts_with_what_it_stores(name, n_classes):
     assert machine.n_centers is None or machine.n_centers > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(CLASSIFIERS) - FREE_SIZE))
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_size_that_is_a_parameter_fits(name, n_classes):
@@ -106,6 +108,7 @@ def test_a_size_that_is_a_parameter_fits(name, n_classes):
             assert COMPETITORS[name].build(setting, X, y, 0).nbytes <= BUDGET
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_seed_says_it_all(name):
     X, _, first = built(name, 3, seed=3)
@@ -213,6 +216,7 @@ PLAIN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("seed", range(3))
@@ -291,6 +295,7 @@ def curve():
     return X, ((y - y.mean()) / y.std()).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_a_regressor_predicts_numbers_with_what_it_stores(name):
     X, y = curve()

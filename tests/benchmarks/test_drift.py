@@ -20,6 +20,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(drift, "BLOCK_ROWS", 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.filterwarnings("ignore")
 def test_every_machine_is_tested_on_a_block_before_it_learns_it(name, small_blocks):

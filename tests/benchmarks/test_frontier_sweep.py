@@ -42,6 +42,7 @@ def test_cells_are_chosen_by_patterns_and_left_out_where_they_are_done(tmp_path)
     assert [str(cell) for cell in exact] == ["iris 512 compact_call 0"]
 
 
+@pytest.mark.slow
 def test_results_of_a_sweep_are_those_of_the_benchmark(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "FOLDER", tmp_path)
     out = tmp_path / "sweep.json"
@@ -62,6 +63,7 @@ def test_results_of_a_sweep_are_those_of_the_benchmark(tmp_path, monkeypatch):
         measure.measure(measure.cache_of("iris"), "iris", 256, "random_forest")
 
 
+@pytest.mark.slow
 def test_a_broken_cell_does_not_end_the_sweep(tmp_path):
     cells = [sweep.Cell("no such set", 256, "compact_call", 0)]
     run = sweep.Sweep(cells, 1, 60.0, tmp_path / "sweep.json")
@@ -69,6 +71,7 @@ def test_a_broken_cell_does_not_end_the_sweep(tmp_path):
     assert "no such set" in run.document["failed"][str(cells[0])]
 
 
+@pytest.mark.slow
 def test_a_sweep_needs_no_package_of_other_competitors():
     code = (
         "import sys\n"

@@ -199,6 +199,7 @@ def test_candidates_fit_the_budget(task, max_bytes, is_symmetric):
         assert {name for each in candidates for name in each.plan.formats} <= {SYMMETRIC}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peer", [mlp_call, mlp_symmetric])
 def test_a_call_on_few_rows_uses_folds(peer):
     X, y = make_moons(120, noise=0.2, random_state=0)
@@ -219,6 +220,7 @@ def test_a_call_on_many_rows_holds_out_a_fifth():
     assert np.mean(network.predict(X) == y) > 0.95
 
 
+@pytest.mark.slow
 def test_a_regressor_predicts_numbers():
     random = np.random.RandomState(0)
     X = random.uniform(-1, 1, (300, 2)).astype(np.float32)

@@ -83,6 +83,7 @@ def test_same_answer_on_every_backend(blobs, backend):
         assert_same(one, classifier().fit(*blobs))
 
 
+@pytest.mark.slow
 def test_same_answer_from_rows_that_processes_share():
     """Arrays of more than a megabyte reach the processes as maps of a file."""
     X, y = make_classification(2000, 70, n_informative=5, random_state=0)
@@ -422,6 +423,7 @@ def test_callbacks_hear_of_every_stage_and_run(moons):
     assert listener.ended == [*stages[0], *stages[1], ("run", 0), ("stage", 2), ("fit", 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @needs_callbacks
 def test_progress_bar_and_scoring_monitor(moons, n_jobs):

@@ -408,6 +408,7 @@ def rare(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_fit_says_more_than_the_accuracy(rare, tmp_path):
     words = ["fit", rare, "--target", "y", "--centers", 3, "-o", tmp_path / "m"]
     said = kernlet_command(*words)
@@ -534,6 +535,7 @@ def test_export(iris, tmp_path):
     assert (tmp_path / "iris.onnx").stat().st_size > 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exp", ["polynomial", "libm"])
 def test_export_keeps_packed_tables_and_says_which_exponential_is_smaller(exp, iris, tmp_path):
     machine = kernlet.CompactKernelClassifier(8, storage="int4", n_epochs=5, random_state=0)
@@ -593,6 +595,7 @@ def test_export_of_a_single_header(iris, tmp_path):
     assert "16 of 16 rows agree" in made.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["arduino", "platformio", "zephyr", "esp-idf"])
 def test_export_of_packages(target, iris, tmp_path):
     table, model, _ = iris
@@ -624,7 +627,7 @@ def test_compress_takes_files_of_three_kinds(kind, iris, tmp_path):
     said = kernlet_command("compress", path, table, "--centers", size, "-o", tmp_path / "small")
     assert f"before, {size} after" in said
     assert "same class for" in said
-    assert "150: the rows given, which may include training rows" in said
+    assert "measured on 150 rows: the rows given, which may include training rows" in said
     small = kernlet.load(tmp_path / "small")
     assert small.n_centers_ == size
     assert small.predict_proba(IRIS).shape == (150, 3)
@@ -790,6 +793,7 @@ def test_too_few_bytes_are_told_without_parameters_of_python(iris, tmp_path):
     assert "The scaler alone takes" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["distance", "auto"])
 def test_missing_numbers_stay_missing(missing, iris, tmp_path):
     table, out = tmp_path / "gaps.csv", tmp_path / "gaps.kernlet"
@@ -896,6 +900,7 @@ def test_a_machine_for_a_processor(iris, tmp_path):
     assert re.search(r"\d of 2,000 bytes of flash( \(estimated\))?, \S+ of 400 bytes of RAM", said)
 
 
+@pytest.mark.slow
 def test_a_machine_that_exceeds_a_limit_is_trained_again(iris, tmp_path, monkeypatch):
     table, _, _ = iris
     words = ("fit", table, "--target", "species", "--no-svc", "--effort", "quick", *M4F)

@@ -39,6 +39,7 @@ def test_losses_widths_and_projections(digits, loss, width, projection):
     assert len(small.expansion_.gamma) == (20 if width == "per_center" else 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_bytes", [1000, 2000, 4000])
 def test_everything_fits_in_the_bytes(digits, max_bytes):
     X, X_test, y, y_test = digits

@@ -97,6 +97,7 @@ def candidates_of(n_entries=None, **shape):
     ]
 
 
+@pytest.mark.slow
 @every_shape
 def test_a_stack_is_its_networks_trained_one_by_one(data, shape):
     """A stack of one candidate, for each; their noise is drawn in the same order."""
@@ -109,6 +110,7 @@ def test_a_stack_is_its_networks_trained_one_by_one(data, shape):
         assert np.mean(np.abs(outputs - expected)) < 0.02 * np.abs(expected).mean()
 
 
+@pytest.mark.slow
 @every_shape
 def test_trials_of_a_stack_are_stored_as_those_trained_alone(data, shape):
     trainer = trainer_of(data)

@@ -249,6 +249,7 @@ def test_warm_start_with_more_centers_asked_for_than_rows():
     assert small.fit(X, y).n_centers_ == n_centers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 10])
 @pytest.mark.parametrize(
     "make",
@@ -297,6 +298,7 @@ def test_fewer_centers_than_there_are_to_start_from(moons):
     assert machine(80, init=X[:9], n_epochs=1).fit(X, y).n_centers_ == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda X, y: X[:50], lambda X, y: SVC().fit(X, y)])
 def test_a_start_keeps_to_the_bytes(moons, make):
     X, _, y, _ = moons

@@ -155,6 +155,7 @@ def test_medians_are_those_of_the_training_rows(form):
     assert fitted.score(HOLES, LABELS) > 0.8
 
 
+@pytest.mark.slow
 @every_form
 def test_distances_need_nothing_stored(form):
     fitted = machine(6, missing="distance", **form).fit(HOLES, LABELS)
@@ -165,6 +166,7 @@ def test_distances_need_nothing_stored(form):
     assert np.isfinite(fitted.decision_function(np.full((1, 4), np.nan))).all()
 
 
+@pytest.mark.slow
 @every_form
 def test_where_nothing_is_missing_the_machine_is_the_plain_one(form):
     plain = machine(6, **form).fit(IRIS, LABELS)

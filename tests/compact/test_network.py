@@ -350,6 +350,7 @@ def test_gradient_changes_nothing_that_is_given(form):
         np.testing.assert_array_equal(array, copy)
 
 
+@pytest.mark.slow
 @every_loss
 @every_form
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

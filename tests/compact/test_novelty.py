@@ -99,6 +99,7 @@ def test_rounded_numbers_are_stored_exactly(rings, spread, format):
     np.testing.assert_allclose(expansion.decision_values(U)[:, 0], exact, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_bytes", [200, 500, "1k", 3000])
 def test_bytes_are_kept_and_anomalies_found(rings, max_bytes):
     train, test, anomalies = rings
@@ -112,6 +113,7 @@ def test_bytes_are_kept_and_anomalies_found(rings, max_bytes):
     np.testing.assert_array_equal(detector.predict(test), np.where(values >= 0, 1, -1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contamination", [0.02, 0.05, 0.2])
 @pytest.mark.parametrize("max_bytes", [300, 3000])
 def test_false_alarms_are_as_many_as_asked_for(contamination, max_bytes):

@@ -45,6 +45,7 @@ def test_by_default_log_loss_at_the_best_temperature_decides(n_classes):
     assert scaled == pytest.approx(-loss, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
     "scoring",
@@ -120,6 +121,7 @@ def rare():
     return random.normal(size=(250, 3)) + 1.5 * y[:, None], y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"max_bytes": 100}, {}], ids=["bytes", "auto"])
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "roc_auc"])
 def test_few_rows_are_chosen_by_any_scorer(rare, parameters, scoring):
@@ -136,6 +138,7 @@ def test_few_rows_are_chosen_by_any_scorer(rare, parameters, scoring):
         assert round(machine.validation_score_, 6) >= max(plain[:3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"max_bytes": 100}, {}], ids=["bytes", "auto"])
 def test_many_rows_are_chosen_by_any_scorer(rare, parameters):
     X, y = (np.repeat(array, 9, axis=0) for array in rare)

@@ -49,6 +49,7 @@ def shape_of(machine):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [{"n_centers": 6, "storage": "int4"}, {"max_bytes": 300}])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(map(str, shape.values())))
 def test_a_given_shape_is_that_of_the_machine(table, shape, size):

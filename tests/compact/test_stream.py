@@ -104,6 +104,7 @@ def test_a_jump_after_the_first_block_is_followed(returns):
     assert learned.score(X[600:], y[600:]) > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [

@@ -44,6 +44,7 @@ REGRESSORS = {
 }
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         CompressedRegressor(SVR(), n_centers=10, max_iter=20, random_state=0),

@@ -355,10 +355,10 @@ def test_the_record_reads_well(noisy):
     assert text == repr(facts)
     assert f"centers      {facts.centers_before} before, {facts.centers_after} after" in text
     assert f"accuracy     {100 * facts.accuracy_before:.2f} % before" in text
-    assert "600: the rows given, which may include training rows" in text
+    assert "measured on  600 rows: the rows given, which may include training rows" in text
     assert "sizes tried" in text
     assert max(map(len, text.splitlines())) < 160
-    assert facts._repr_html_().count("<tr>") == len(text.splitlines()) - 1
+    assert facts._repr_html_().count("<tr ") == len(text.splitlines()) - 1
 
 
 def test_the_record_escapes_names_in_html():

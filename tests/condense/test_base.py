@@ -41,6 +41,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "check"),
     [pair for condenser in ALL for pair in estimator_checks_generator(condenser)],
@@ -120,6 +121,7 @@ def test_names_that_are_no_strings_and_labels_of_other_types(condenser):
     assert column.columns == ["kind"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condenser", ALL)
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix])
 def test_sparse_in_sparse_out(condenser, kind, digits):
@@ -222,6 +224,7 @@ def test_means_have_no_numbers(digits):
         condenser.sample_indices_  # noqa: B018
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condenser", ALL)
 def test_a_step_of_an_imbalanced_learn_pipeline(condenser, digits):
     X, y = digits

@@ -94,6 +94,7 @@ def assert_additive(explanation, outputs):
 # -- Exact values ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("map", MAPS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_values_are_those_of_the_definition(kernel, map):
@@ -148,6 +149,7 @@ def test_random_packed_machines_are_explained_as_stored(seed):
     assert_additive(explanation, scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSIFIERS | REGRESSORS)
 def test_every_kind_of_machine_is_explained(name):
     machine, X = (CLASSIFIERS | REGRESSORS)[name]()

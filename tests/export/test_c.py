@@ -63,6 +63,7 @@ def close_calls(values):
     return best[:, -1] - best[:, -2] < 1e-4
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_float32_gives_the_classes_of_python(name, tmp_path):
@@ -80,6 +81,7 @@ def test_float32_gives_the_classes_of_python(name, tmp_path):
     assert source.rounding.agreement == 1.0
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("storage", ["float16", "int8", "stored"])
 @pytest.mark.parametrize("exp", ["libm", "polynomial"])
@@ -159,6 +161,7 @@ def test_regressors(name, tmp_path):
     assert source.rounding.accuracy_after > 0.9999
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("name", DETECTORS)
 @pytest.mark.parametrize("arithmetic", ["float", "integer"])
@@ -217,6 +220,7 @@ def test_an_expansion_gives_its_outputs(tmp_path):
     assert_allclose(values, expansion.decision_values(np.eye(3)), rtol=1e-6)
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize(
     "name", ["compact", "compact two classes", "svc", "svc pairs", "svc two classes", "one vs one"]
@@ -318,6 +322,7 @@ def test_the_example_prints_the_answer_of_python(single_header, tmp_path):
         assert f"probability of {name}: {number:.3f}\n" in said
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_a_single_header_is_implemented_once_and_included_anywhere(tmp_path):
     model, X = classifier("compact mixed")
@@ -349,6 +354,7 @@ def test_stored_tables_are_the_default_of_packed_machines(tmp_path):
     assert "Storage: float32" in (tmp_path / "model.h").read_text("utf-8")
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("exp", ["polynomial", "libm"])
 @pytest.mark.parametrize("name", ["compact mixed", "svc", "svc pairs", "core"])

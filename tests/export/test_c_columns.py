@@ -111,6 +111,7 @@ def test_every_constant_has_one_name(tmp_path):
     assert sum(name.startswith("M_CATEGORY_") for name in names) == n_texts
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_categories_of_any_text_become_the_features_of_python(tmp_path):
     model = hostile_model()
@@ -189,7 +190,7 @@ def test_texts_are_left_out_of_a_program_that_looks_none_up(tmp_path):
 @needs_gcc
 def test_the_example_of_the_page_compiles(tmp_path):
     to_c(case("table").model, tmp_path, name="fruit")
-    page = (Path(__file__).parents[2] / "docs" / "ship.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "export-c.md").read_text("utf-8")
     (code,) = re.findall(r'```c\n#include "fruit.h"\n(.*?)```', page, re.DOTALL)
     program = '#include "fruit.h"\n#include <stdio.h>\nint main(void) {' + code + "return 0; }\n"
     (tmp_path / "main.c").write_text(program, "utf-8")
@@ -283,6 +284,7 @@ def test_dates_and_refused_cells_are_in_the_test_program(tmp_path):
         assert ", NAN }" not in rows
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize(
     ("right", "wrong"),

@@ -161,6 +161,7 @@ FAST = {("gcc", "gnu17"), ("clang", "c99"), ("g++", "c++17"), ("avr-gcc", "gnu11
 FAST |= {("arm-none-eabi-gcc", "c99")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("compiler", "options", "standard"), list(compilations()))
 def test_every_shape_compiles_without_a_warning(compiler, options, standard, exports):
     language = "c++" if compiler.endswith("++") else "c"

@@ -40,6 +40,7 @@ def check(folder, modules):
     check_answers(modules, partial(integer_c_answers, folder, modules))
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_every_shape_computes_the_integers_of_python(tmp_path):
     check(tmp_path, made(CModule, shaped_models(FORMATS[1]), 16))
@@ -110,6 +111,7 @@ def on_devices(test):
     return pytest.mark.parametrize("target", params)(test)
 
 
+@pytest.mark.slow
 @on_devices
 def test_devices_compute_the_integers_of_python(target, tmp_path):
     for module in made(CModule, shaped_models(FORMATS[1]), 16)[::4]:
@@ -158,6 +160,7 @@ def test_the_test_program_runs_on_a_cortex_m0(name, tmp_path):
 # -- Compilers -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize(
     "command",
@@ -290,6 +293,7 @@ def test_rows_of_a_table_go_through_the_test_program(tmp_path):
     assert "16 of 16 rows of the table agree with Python" in ran.stdout
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("format", ["ternary", "int4", "int6", "int8"])
 @pytest.mark.parametrize("rank", [1, 2, 3, 4, 5, 10, 20])

@@ -32,6 +32,7 @@ def rows_with(X, number):
     return rows
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("exp", ["polynomial", "libm"])
 @pytest.mark.parametrize("name", [*BOUNDED, "linear", "poly"])
@@ -49,6 +50,7 @@ def test_nan_makes_scores_nan_and_the_class_of_the_header(name, exp, tmp_path):
     assert_array_equal((codes >= 0) & (codes < len(model.classes_)), True)
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("name", BOUNDED)
 def test_bounded_kernels_give_finite_scores_for_all_other_features(name, tmp_path):

@@ -20,6 +20,7 @@ DEVICES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", DEVICES)
 def test_flash_is_what_a_program_grows_by(target, tmp_path):
     model, X = classifier("compact int8")
@@ -44,6 +45,7 @@ def test_flash_is_what_a_program_grows_by(target, tmp_path):
     assert linked_size(texts, main, target) == (size.flash, size.ram)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", DEVICES)
 def test_instructions_and_cycles_of_a_prediction(target, tmp_path):
     if missing := missing_emulator(target):
@@ -57,6 +59,7 @@ def test_instructions_and_cycles_of_a_prediction(target, tmp_path):
         assert size.cycles_are_estimates == (target != "ATmega328P")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", DEVICES)
 def test_instructions_grow_with_the_centers(target, tmp_path):
     if missing := missing_emulator(target):
@@ -72,6 +75,7 @@ def test_instructions_grow_with_the_centers(target, tmp_path):
     assert counts[0] < 2 * steps[0]
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_sizes_on_the_host_and_of_what_does_not_compile(tmp_path):
     model, X = classifier("compact int8")

@@ -82,6 +82,7 @@ def holds_the_same(content, original):
     return parts(content) == parts(original)
 
 
+@pytest.mark.slow
 @settings(max_examples=700)
 @given(number=st.integers(0, 5), share=st.floats(0, 1, exclude_max=True))
 def test_truncated(files, number, share):

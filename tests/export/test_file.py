@@ -138,6 +138,7 @@ def test_saving_what_was_loaded_changes_nothing(tmp_path):
     assert third.model_.temperature == first.model_.temperature
 
 
+@pytest.mark.slow
 def test_equal_models_make_equal_files_in_every_process(tmp_path):
     """The order of names in the file must not depend on a hash."""
     code = (

@@ -106,10 +106,12 @@ def agree(model, rows, outputs, result):
     assert_allclose(shares.sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_trained_machines_of_every_kind(tmp_path):
     compare([make(name) for make, name in MADE], tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formats", [("int4",), ("int8", "int6", "ternary"), ("float16",)])
 def test_compact_machines_of_every_shape(formats, tmp_path):
     rng = np.random.default_rng(0)
@@ -126,6 +128,7 @@ def keeps_digits(model):
     return not kernel.is_translation_invariant or np.max(kernel.gamma) * max(1.0, size) ** 2 < 1e6
 
 
+@pytest.mark.slow
 def test_random_machines(tmp_path):
     rng = np.random.default_rng(1)
     fixed = [{"kernel": kernel, "formats": ()} for kernel in dict.fromkeys((*KERNELS, "diagonal"))]

@@ -139,6 +139,7 @@ def hostile(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_small_files_take_little_memory_and_time(hostile):
     run = [sys.executable, "-c", PROGRAM, str(hostile)]
     output = subprocess.run(run, capture_output=True, text=True, timeout=300, check=False)

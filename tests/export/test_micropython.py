@@ -74,6 +74,7 @@ def imported(package):
     return module.load(str(package.files[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("formats", FORMATS)
 def test_every_shape_computes_the_integers_of_python(runner, formats, tmp_path):

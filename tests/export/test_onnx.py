@@ -21,6 +21,7 @@ from kernlet import (
     CompactKernelRegressor,
     CompressedClassifier,
     KernelExpansion,
+    L1KernelClassifier,
     compress,
     to_onnx,
 )
@@ -326,3 +327,13 @@ def test_the_command_line_writes_no_graph_of_numbers_that_overflow(tmp_path):
     assert code == 1
     assert "does not fit in float32" in output
     assert not (tmp_path / "a.onnx").exists()
+
+
+def test_a_machine_without_centers_is_a_constant_graph():
+    y = np.arange(len(IRIS)) < 60
+    machine = L1KernelClassifier(C=1e-9).fit(IRIS, y)
+    assert machine.n_centers_ == 0
+    session = onnxruntime.InferenceSession(to_onnx(machine, X=IRIS).SerializeToString())
+    label, scores = session.run(None, {"X": IRIS.astype(np.float32)})
+    assert_array_equal(label, machine.predict(IRIS))
+    assert_allclose(scores, machine.decision_function(IRIS))

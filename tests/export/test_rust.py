@@ -39,6 +39,7 @@ def check(folder, modules):
             assert_array_equal(answers[f"{module.name}.float_class"][:, 0], codes)
 
 
+@pytest.mark.slow
 @needs_rust
 def test_every_shape_computes_the_integers_of_python(tmp_path):
     check(tmp_path, made(_Rust, shaped_models(FORMATS[1]), 16))

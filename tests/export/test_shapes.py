@@ -56,6 +56,7 @@ def n_single_steps(expansion):
     )
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("storage", ["stored", "float32", "float16", "int8"])
 @pytest.mark.parametrize("name", SHAPES)
@@ -75,6 +76,7 @@ def test_c_computes_what_the_tables_say(name, storage, tmp_path):
     assert ("math.h" in (tmp_path / "model.c").read_text()) == (exp == "libm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("formats", [("int8",), ("int6", "int4", "ternary")])
 def test_c_stores_the_bytes_that_the_machine_counts(name, formats, tmp_path):
@@ -84,6 +86,7 @@ def test_c_stores_the_bytes_that_the_machine_counts(name, formats, tmp_path):
     assert source.table_bytes == expansion.nbytes - 4 * n_single_steps(expansion)
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("name", SHAPES)
 def test_nan_reaches_all_scores_and_other_features_give_finite_ones(name, tmp_path):
@@ -103,6 +106,7 @@ def test_nan_reaches_all_scores_and_other_features_give_finite_ones(name, tmp_pa
 LARGE = (np.nan, np.inf, 3.4e38, 1e30, 1e19, 1e10, 1e-45)
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("exp", ["polynomial", "libm"])
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 37.0, 1e6, 1e9])
@@ -130,6 +134,7 @@ def test_asinh_without_a_library(tmp_path):
     assert_allclose(values, np.arcsinh(x), rtol=3e-7, atol=1e-44)
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("n_outputs", [2, 3, 5, 9, 26, 100, 200, 300, 1000, 2100])
 def test_numbers_of_outputs_of_any_width(n_outputs, tmp_path):
@@ -147,6 +152,7 @@ def test_steps_of_more_than_256_features(tmp_path):
     assert_allclose(values, expected, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 @needs_gcc
 @pytest.mark.parametrize("name", ["steps", "blocks", "everything", "asinh"])
 def test_a_scaler_in_front_is_part_of_the_code(name, tmp_path):

@@ -33,6 +33,7 @@ from support.exportable_models import TRANSFORMERS, classifier, transformer
 INTEGER_AGREEMENT = 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_every_form_predicts_what_python_predicts(runner, name, tmp_path):
@@ -125,10 +126,11 @@ def test_the_command_line_has_all_targets():
     assert {"c", "onnx", *TARGETS} <= set(kind.type.choices)
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "targets.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "boards.md").read_text("utf-8")
 COMMANDS = re.findall(r"^kernlet (export .*)$", PAGE, re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_of_the_page_run(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -231,6 +233,7 @@ def test_a_platformio_library_has_its_manifest(tmp_path):
     assert all({"platform", "board"} <= set(project[name]) for name in environments)
 
 
+@pytest.mark.slow
 def test_a_zephyr_module_builds_and_its_sample_predicts(any_case, tmp_path):
     require("cmake", "gcc")
     package = to_package(any_case.model, tmp_path / "p", "zephyr", X=any_case.rows, name="My Pump")
@@ -266,6 +269,7 @@ def test_the_kconfig_of_a_zephyr_module_is_read(tmp_path):
     assert settings.syms["FPU"].str_value == "y"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_transformers_are_packages_too(name, tmp_path):
     require("cmake", "gcc")
@@ -275,6 +279,7 @@ def test_transformers_are_packages_too(name, tmp_path):
     assert "the same as Python" in esp_idf_output(package, tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_an_esp_idf_component_builds_and_its_example_predicts(any_case, tmp_path):
     require("cmake", "gcc")
     rows = any_case.rows if any_case.table is None else any_case.table

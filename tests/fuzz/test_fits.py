@@ -22,6 +22,7 @@ class Drawn:
         return self.data.draw(st.integers(low, high - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(estimators()))
 @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

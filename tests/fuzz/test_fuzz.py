@@ -8,6 +8,7 @@ from fuzz.mutate import damage
 from support import faulty_cases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(all_targets()))
 def test_first_cases(name):
     target = all_targets()[name]
@@ -15,6 +16,7 @@ def test_first_cases(name):
         assert isinstance(run_case(target, 0, number), str)
 
 
+@pytest.mark.slow
 def test_campaign_notices_every_kind_of_fault():
     cases = ("accept", "raise_error", "sleep", "abort", "allocate")
     targets = [Target(name, "files", getattr(faulty_cases, name)) for name in cases]

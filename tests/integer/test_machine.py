@@ -63,6 +63,7 @@ def test_every_shape_computes_what_floating_point_does(name, formats):
         assert_array_equal(machine.scores(inputs), expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_random_machines_agree_with_their_scalar_form_and_nothing_overflows(seed):

@@ -336,6 +336,7 @@ def _assert_combines(cache, points, *names, kernel=naive.linear):
 calls = st.lists(st.lists(st.integers(0, N_COLUMNS - 1), unique=True), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(calls=calls, max_bytes=st.integers(0, 12 * COLUMN_BYTES), batch=st.integers(1, 5))
 def test_any_calls_under_any_limit_give_the_dense_product(points, calls, max_bytes, batch):
@@ -512,6 +513,7 @@ def test_float32_rows_about_a_point_keep_their_digits_in_float64():
     np.testing.assert_allclose(blocks.block(slice(None), slice(None)), values, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_centers_of_short_texts_become_dense():
     """Ten words of 100,000 per text are ordinary; a far feature number in a small file is not."""
     words = np.tile(np.arange(0, 100_000, 10_000), 200)

@@ -57,6 +57,7 @@ def laplacian(machine, **parameters):
     return machine.set_params(kernel="laplacian", **parameters)
 
 
+@pytest.mark.slow
 @every_classifier
 def test_classifiers_train_with_a_certificate(machine):
     fitted = laplacian(machine).fit(X, Y)
@@ -84,6 +85,7 @@ def test_condensers_leave_rows_to_train_on(condenser):
     assert SVC().fit(few, labels).score(X, Y) > 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["scale", "auto", "mean_distance"])
 def test_rules_for_gamma_are_those_of_rows_in_memory(rule):
     machine = L1KernelClassifier(kernel="laplacian", gamma=rule, candidates=X[:20])
@@ -97,6 +99,7 @@ def test_columns_of_unlike_ranges_are_warned_of():
         L1KernelClassifier(kernel="laplacian").fit(wide, Y)
 
 
+@pytest.mark.slow
 @every_classifier
 def test_machines_are_saved_and_loaded(machine, tmp_path):
     fitted = laplacian(machine).fit(X, Y)
@@ -153,6 +156,7 @@ def test_arrays_of_a_laplacian_svc_become_a_model():
     assert_allclose(model.outputs(X)[:, 0], svm.decision_function(X), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_compression_reaches_the_accuracy_of_the_original():
     svm = SVC(kernel=laplacian_kernel, C=3.0).fit(X, Y)
     small = compress(svm, 12, X, Y, random_state=0)

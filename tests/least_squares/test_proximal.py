@@ -113,6 +113,7 @@ def test_balanced_does_not_depend_on_the_number_of_rows(data):
     np.testing.assert_allclose(outputs(once, X), outputs(twice, X), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 @settings(max_examples=10)
 @given(st.permutations(range(5)), st.integers(0, 4), st.booleans())

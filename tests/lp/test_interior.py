@@ -73,6 +73,7 @@ def test_a_report_can_stop_it(at_once):
     assert solution.status == "stopped"
 
 
+@pytest.mark.slow
 def test_noise_at_a_large_C_takes_few_steps():
     X, y = noise(700, 50)  # the simplex method alone needs 5,000 iterations
     machine = L1KernelClassifier(1e4, random_state=0).fit(X, y)

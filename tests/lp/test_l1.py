@@ -238,6 +238,7 @@ def test_progress_is_printed(capsys, solver, task):
     assert f"[L1KernelClassifier] {task}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_streaming_is_chosen_where_rows_far_outnumber_candidates():
     X, y = make_data()
     assert make_machine().fit(X, y).n_passes_ > 0
@@ -457,6 +458,7 @@ def test_clean_rows_are_all_candidates():
     assert L1KernelClassifier(random_state=0).fit(X, y).n_candidates_ == 2500
 
 
+@pytest.mark.slow
 def test_noisy_rows_get_few_candidates_that_are_rows():
     X, y = noisy_rows()
     machine = L1KernelClassifier(random_state=0).fit(X, y)

@@ -279,6 +279,7 @@ def degenerate_problem(seed):
     return np.vstack([X, X[:, ::-1]]), np.tile(signs, 2), np.array([[2.0, 0], [0, 2.0], [1.0, 1.0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "C"), [(0, 1.0), (4, 0.4), (7, 1.0)])
 def test_proposition_4_1_small_mu_picks_the_sparsest_solution_of_the_linear_program(seed, C):
     X, signs, Z = degenerate_problem(seed)

@@ -221,6 +221,7 @@ def test_duals_of_the_tube():
     np.testing.assert_allclose(np.abs(correlations[machine.center_indices_]), 1.0)
 
 
+@pytest.mark.slow
 @solvers
 @pytest.mark.parametrize("cls", [L1KernelRegressor, MinimalKernelRegressor])
 def test_targets_within_the_tube_give_a_constant(solver, cls):
@@ -232,6 +233,7 @@ def test_targets_within_the_tube_give_a_constant(solver, cls):
         np.testing.assert_array_equal(machine.predict(X), 0.5 * (targets.min() + targets.max()))
 
 
+@pytest.mark.slow
 @solvers
 @pytest.mark.parametrize("cls", [L1KernelRegressor, MinimalKernelRegressor])
 def test_several_targets_are_those_one_by_one(solver, cls):

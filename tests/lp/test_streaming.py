@@ -56,6 +56,7 @@ def test_agrees_with_one_plain_call(kernel, weighted):
     check_certificate(problem, solution)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("C", [1e-3, 0.1, 2.0, 50.0])
 @pytest.mark.parametrize("weighted", [False, True])

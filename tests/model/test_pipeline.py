@@ -562,6 +562,7 @@ def pipelines(draw):
     return make_pipeline(encoder, *later, clone(draw(st.sampled_from(machines))))
 
 
+@pytest.mark.slow
 @given(pipeline=pipelines(), seed=st.integers(0, 99))
 @settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
 def test_random_pipelines_agree_with_their_models(pipeline, seed, tmp_path_factory):

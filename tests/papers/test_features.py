@@ -61,6 +61,7 @@ def test_few_rows_of_a_sorted_set_are_of_all_classes(monkeypatch):
     assert len(np.unique(task.y)) == len(np.unique(task.y_test)) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "options", "counts"),
     [

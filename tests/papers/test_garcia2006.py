@@ -32,7 +32,7 @@ def test_the_rule_stops_where_accuracy_changes_by_more_than_its_deviation():
     assert last_round(rounds(0.99, 0.985, 0.979, 0.975, 0.97), "fall") == 3
 
 
-def test_n_as_the_support_vectors_at_first_is_a_larger_factor():
+def test_n_as_the_support_vectors_at_first_is_a_larger_factor(data_folder):
     path = removal_path("sonar", 60, 0, "exact", SUPPORT_FIRST)
     literal = removal_path("sonar", 60, 0, "exact", LITERAL)
     assert path[0] == literal[0]
@@ -43,7 +43,7 @@ def test_n_as_the_support_vectors_at_first_is_a_larger_factor():
     assert path[1][SUPPORT] <= kept
 
 
-def test_ours_is_the_estimators_removal():
+def test_ours_is_the_estimators_removal(data_folder):
     X, signs, X_test, signs_test = scaled_fold("sonar", 60, 1)
     machine = HullPerceptronClassifier(C, gamma=GAMMA, tol=1e-4, removal=REMOVAL).fit(X, signs)
     path = removal_path("sonar", 60, 1, "exact", OURS)

@@ -334,6 +334,7 @@ def test_without_data_the_loader_says_what_to_do(monkeypatch):
     assert len(make_noisy_digits(10, centers=CENTERS).X) == 10
 
 
+@pytest.mark.slow
 def test_centers_are_ninety_eights_and_ten_of_each_other_digit(data_folder):
     digits = make_noisy_digits(6000, expansion=1e-9, random_state=0)
     assert digits.X.shape == digits.X_test.shape == (6000, 256)

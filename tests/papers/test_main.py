@@ -66,6 +66,7 @@ def test_a_quick_table_of_each_paper(paper, table, tmp_path):
     assert (tmp_path / f"{paper}-{table}.md").read_text() == page
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_data")
 def test_an_interrupted_run_resumes(tmp_path, monkeypatch):
     run, done = Experiment.run, []

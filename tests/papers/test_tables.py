@@ -101,10 +101,10 @@ def test_a_page_shows_rows_settings_and_reasons():
     )
     text = table_markdown(json.loads(json.dumps(facts)))
     assert text.startswith("**A table**")
-    assert "| row | figure | 90 | 80.50 ± 0.707 | 2 | -19.0 | not met |" in text
+    assert "| row | figure | 90 | 80.50 ± 0.707 | 2 | -19.0 | missed |" in text
     assert "(1) C=1; by folds." in text
     assert "(2)" not in text  # both rows were have the same settings
-    assert "- row, figure: it is hard" in text
+    assert "- **It is hard.** row, figure." in text
     assert "| faces | figure | 90 | data not public |" in text
 
 
@@ -124,17 +124,17 @@ def test_the_summary_counts_by_group_and_by_paper():
         Figure("faces", "figure", "accuracy", 90.0, NOT_PUBLIC),
     )
     text = summarize([facts])
-    assert "| own methods: accuracies | 1 | 0 | 1 | 50 % of 2 |" in text
-    assert "| own methods: free sizes | 0 | 1 | 0 | 100 % of 1 |" in text
-    assert "| own methods: sizes fixed by construction | 1 | 0 | 0 | 100 % of 1 |" in text
-    assert "| baselines: accuracies | 0 | 0 | 0 | - |" in text
-    assert "| baselines: free sizes | 1 | 0 | 0 | 100 % of 1 |" in text
-    assert "| descriptions, two-sided | 0 | 0 | 1 | 0 % of 1 |" in text
+    assert "| the paper's method: accuracy | 1 | 0 | 1 | 50 % of 2 |" in text
+    assert "| the paper's method: size | 0 | 1 | 0 | 100 % of 1 |" in text
+    assert "| the paper's method: size fixed by construction | 1 | 0 | 0 | 100 % of 1 |" in text
+    assert "| what it compares with: accuracy | 0 | 0 | 0 | - |" in text
+    assert "| what it compares with: size | 1 | 0 | 0 | 100 % of 1 |" in text
+    assert "| descriptive counts, two-sided | 0 | 0 | 1 | 0 % of 1 |" in text
     cells = "50 % of 2 | 100 % of 1 | - | 100 % of 1 | 0 % of 1 | 1 | 0 |"
     assert f"| garcia2006 | {cells}" in text
     assert "Shown, not judged: a cap (1)." in text
-    assert "would reach 84 %" in text
-    assert "- 1: row, figure (80.5 against 90): it is hard" in text
+    assert "would match or beat 84 %" in text
+    assert "- **It is hard.** table 1: row, figure (80.5 against 90)." in text
 
 
 def test_every_judged_figure_is_in_one_group():
@@ -152,8 +152,9 @@ def test_a_reason_is_given_once_for_all_its_figures():
         for row, reason in [("a", "it is hard"), ("b", "noise"), ("c", "it is hard")]
     ]
     facts = page(*figures)
-    assert "Not met:\n\n- a, size; c, size: it is hard\n- b, size: noise\n" in table_markdown(facts)
-    assert "(80.5 against 90); 1: c, size (80.5 against 90): it is hard\n" in summarize([facts])
+    listed = "- **It is hard.** a, size; c, size.\n- **Noise.** b, size.\n"
+    assert f"Missed, and why:\n\n{listed}" in table_markdown(facts)
+    assert "(80.5 against 90); table 1: c, size (80.5 against 90).\n" in summarize([facts])
 
 
 def test_a_quick_run_is_not_judged():

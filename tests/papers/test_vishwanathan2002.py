@@ -25,6 +25,7 @@ def test_the_largest_level_that_removes_enough(count):
     np.testing.assert_array_equal(rows, _typical_share(1.0, count / 900)(X[:900], Y[:900], 0)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["typical", "boundary"])
 def test_the_smallest_threshold_that_removes_enough(first):
     threshold = _threshold(X[:900], Y[:900], 1.0, 0.5, first)

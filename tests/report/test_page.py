@@ -133,6 +133,7 @@ def dumped(page, folder):
     return ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize("name", ["digits", "moons", "numbers"])
 def test_a_browser_opens_the_page_without_a_complaint(pages, name, tmp_path):

@@ -84,6 +84,7 @@ def used(page, folder, actions):
     return result["seen"]
 
 
+@pytest.mark.slow
 @needs_node
 @pytest.mark.parametrize("name", CASES)
 def test_the_box_predicts_what_python_predicts(name, tmp_path):
@@ -256,6 +257,7 @@ def test_names_from_outside_cannot_end_the_script(tmp_path):
         assert used(text, tmp_path, [])[0][0] == odd[1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize("name", ["steps", "pictures", "table"])
 def test_a_browser_shows_the_prediction(name, tmp_path):

@@ -110,6 +110,7 @@ def test_rules_for_gamma_are_those_of_rows_in_memory(machine, gamma, tmp_path):
     np.testing.assert_allclose(values(other, X), values(memory, X), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("make", [npy, dask_array], ids=lambda f: f.__name__)
 def test_rows_of_no_weight_are_left_out_as_in_memory(machine, make, tmp_path):

@@ -404,6 +404,7 @@ def test_sk_steps_of_the_paper():
     assert machine.n_centers_ < machine.removal_path_[0].n_support
 
 
+@pytest.mark.slow
 def test_steps_cut_short_are_the_same_whatever_the_number_of_processes():
     X, y = load_iris(return_X_y=True)
     machine = HullPerceptronClassifier(solver="sk", max_iter=200, removal=Removal(rounds=2))

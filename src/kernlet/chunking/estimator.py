@@ -112,8 +112,17 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
     C : float or sequence of float, default=(1.5, 5.0, 15.0)
         Weight of the errors; of several, each run takes the one that validates best.
     kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
-        Positive semi-definite, with derivatives.
-    gamma, degree, coef0 : see L1KernelClassifier
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`. It must be positive semi-definite and have derivatives.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Constant of the "poly" kernel.
     two_sets : bool, default=False
         Let step (d) choose from two sets of synthetic points, searched for from two starts:
         the paper's alternate algorithm.
@@ -130,7 +139,8 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         ``"smooth"`` is the smooth SVM [2]_, squared errors by Newton's method. Only the linear
         program selects among its candidates: the others make every candidate a center.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for the rows of a class.
+        Multiplies C for the rows of a class. ``"balanced"`` weighs classes inversely to their
+        numbers of rows.
     validation_fraction : float, default=0.15
         Share of the rows on which choices are made; they join the last stage.
     checkpoint : str, Path or None, default=None
@@ -142,14 +152,18 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         Runs in parallel; the result does not depend on it. The backend is joblib's: loky unless
         ``parallel_config`` says otherwise.
     random_state : int, RandomState instance or None, default=None
+        Draws the samples, the validation part and the starts of the searches.
 
     Attributes
     ----------
     expansion_ : KernelExpansion
+        The fitted decision function: kernel, centers, coefficients and intercepts.
     n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     stages_ : list of tuples of RunRecord
         One tuple per stage, the last stage being the single run on all rows.
     gap_ : float or None
@@ -158,7 +172,10 @@ class ChunkingSyntheticClassifier(ExpansionClassifier):
         A gap above 1e-6, in any stage, is warned of.
     n_iter_ : int
         Stages.
-    n_features_in_, feature_names_in_ : see L1KernelClassifier
+    n_features_in_ : int
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     Notes
     -----

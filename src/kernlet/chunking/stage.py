@@ -50,7 +50,7 @@ class RunRecord:
     n_rows, n_candidates : int
         Rows drawn, and points that step (b) could choose from.
     C : float
-        The one given, or the best on the validation part of several.
+        Weight of the errors: the one given or, of several, the best on the validation part.
     scores : tuple of float
         Accuracy of step (b) on the validation part per C given; empty without such rows.
     n_centers_b, n_centers_d : int
@@ -65,7 +65,7 @@ class RunRecord:
         Relative residual of step (c) in feature space.
     gap : float
         Largest relative gap of steps (b) and (d): the duality gap of the linear programs, or the
-        bound |gradient|^2 / 2 of the smooth problem; None for closed forms.
+        bound ``|gradient|^2 / 2`` of the smooth problem; None for closed forms.
     seconds, seconds_c : float
         CPU time of the run, and of its step (c).
     """

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.svm import SVC
@@ -19,7 +18,7 @@ from kernlet.datasets import Dataset, make_checkerboard
 from kernlet.lp.l1 import L1KernelClassifier
 from kernlet.lp.minimal import MinimalKernelClassifier
 from kernlet.progress import ProgressBar
-from kernlet.report.draw import draw_image_centers, draw_plane
+from kernlet.report.draw import draw_image_centers, draw_plane, save_picture
 from kernlet.report.evaluate import Measurement, markdown_table, measure
 from kernlet.selection import count_centers, fewest_centers
 
@@ -37,11 +36,11 @@ def run(folder: Path) -> None:
     board_machine = _compare(board, BOARD_GRID, {"mu": [10, 100]}, 256, measurements)
     digit_machine = _compare(digits, DIGITS_GRID, {"mu": [10]}, 2000, measurements)
 
-    _save(draw_plane(board_machine, board.X, board.y), folder / "checkerboard.png")
+    save_picture(draw_plane(board_machine, board.X, board.y), folder / "checkerboard.png", dpi=150)
     title = f"The {digit_machine.n_centers_} of {len(digits.X)} digits that make the machine"
     labels = digits.y[digit_machine.center_indices_]
     figure = draw_image_centers(digit_machine.expansion_, labels, (8, 8), title=title)
-    _save(figure, folder / "digits.png")
+    save_picture(figure, folder / "digits.png", dpi=150)
     table = markdown_table(measurements)
     with atomic_write(folder / "table.md") as temporary:
         temporary.write_text(table + "\n", encoding="utf-8")
@@ -102,8 +101,3 @@ def _tuned(machine: Any, grid: Grid, data: Dataset) -> dict[str, Any]:
     results = search.fit(data.X, data.y).cv_results_
     best = fewest_centers(results) if is_minimal else int(results["mean_test_score"].argmax())
     return results["params"][best]
-
-
-def _save(figure: Figure, path: Path) -> None:
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:], dpi=150)

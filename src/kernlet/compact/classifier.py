@@ -56,11 +56,11 @@ _INITIAL_OUTPUT_GAP = 5.0
 
 
 class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
-    """A kernel machine of few centers, trained as a whole and stored in few bytes.
+    """Kernel classifier with few centers, trained as a whole and stored in few bytes.
 
-    f_c(x) = sum_j W[c, j] k(P x, z_j) + b_c with, unless another ``kernel`` is given or chosen, the
-    Gaussian k(u, z) = exp(-gamma |u - z|^2). Centers z, coefficients W, intercepts b, width gamma
-    and, where it pays, a projection P to few dimensions are trained together by Adam on
+    ``f_c(x) = sum_j W[c, j] k(P x, z_j) + b_c`` with, unless another ``kernel`` is given or chosen,
+    the Gaussian ``k(u, z) = exp(-gamma |u - z|^2)``. Centers z, coefficients W, intercepts b, width
+    gamma and, where it pays, a projection P to few dimensions are trained together by Adam on
     mini-batches, from k-means centers; tables of few bits are rounded during training. The
     numbers in X are standardised, together or (see ``scale``) by columns; the machine carries the
     means and deviations.
@@ -79,14 +79,14 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Budget for everything stored, such as 2000, "2k" or "16Ki". Shape, number of centers,
         storage, rank of the projection, smoothing and noise are chosen by validation; a budget that
         is larger than the data support is not filled up. ``choice_`` has the choice and its reason.
+    max_centers : int or callable, default=None
+        The largest number of centers that may be chosen: the kernel evaluations per prediction. A
+        callable such as :meth:`kernlet.export.DeviceLimits.max_centers` is given a storage plan and
+        returns the number for machines of its shape.
     effort : {"quick", "default", "thorough"}, default="default"
         How long ``max_bytes`` searches: with at least 2,000 rows, for at most about 2, 5 or 15
         times a full fit of one machine. With fewer, "quick" leaves out some candidates, and
         "thorough" is the same as "default".
-    max_centers : int or callable, default=None
-        The largest number of centers that may be chosen: the kernel evaluations per prediction. A
-        callable is given a :class:`~kernlet.compact.plan.StoragePlan` and returns the number for
-        machines of its shape, such as :meth:`kernlet.export.DeviceLimits.max_centers`.
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
         Format of centers, coefficients and projection. "auto" is float32 without ``max_bytes``;
         with it 8 or 4 bits are chosen, and for a projection 8, 6 or 4 bits or ternary numbers.
@@ -98,8 +98,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         "auto" does so where their ranges and deviations, or their means, are unlike, unless
         ``init`` is an expansion in the raw columns.
     kernel : {"auto", "rbf", "rational_quadratic"}, default="auto"
-        The Gaussian, or (1 + gamma |u - z|^2 / alpha)^-alpha with a trained alpha, whose tails are
-        longer.
+        The Gaussian, or ``(1 + gamma |u - z|^2 / alpha)^-alpha`` with a trained alpha, whose tails
+        are longer.
     width : {"auto", "shared", "per_center", "per_feature"}, default="auto"
         One gamma, one per center (a byte each), or a trained scale of each feature.
     classes_per_center : "auto", int or None, default="auto"
@@ -122,6 +122,9 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         where ``scale`` standardises them). "auto" chooses between the two by validation, and is
         "error" where no training row has a missing value.
     loss : {"cross_entropy", "squared_hinge"}, default="cross_entropy"
+        What training minimises. ``"cross_entropy"`` is the log loss of the softmax of the outputs.
+        ``"squared_hinge"`` is half the sum over outputs of max(0, 1 - t f)^2 with signs t, as in a
+        one-vs-rest SVM with squared slacks.
     smoothing : float or "auto", default="auto"
         Label smoothing, with cross-entropy. "auto" is 0.1 for fewer than 2,000 rows, else 0.03;
         with ``max_bytes``, 0, 0.03 and 0.1 are tried or, with at least 2,000 rows and fewer than 64
@@ -136,7 +139,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Passes over the rows; by default clip(2.16e6 / n_rows, 10, 120). Training with rounding
         takes as many again, and fine-tuning on all rows a quarter.
     batch_size : int, default=None
-        By default 256, 512 with at least 50,000 rows, and an eighth of fewer than 2,048 rows.
+        Rows of a mini-batch; by default 256, 512 with at least 50,000 rows, and an eighth of fewer
+        than 2,048 rows.
     init : "kmeans", array-like or a fitted classifier, default="kmeans"
         The start: k-means in every class, given centers, or a model to refine: a kernlet
         classifier, an SVC or another fitted classifier that :func:`kernlet.compress` takes. With a
@@ -144,6 +148,8 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         and widths. Inside a grid search wrap it in a ``FrozenEstimator``, since scikit-learn clones
         parameters.
     class_weight : dict, "balanced" or None, default=None
+        Multiplies the loss of the rows of a class. ``"balanced"`` weighs classes inversely to their
+        numbers of rows.
     scoring : str, callable or None, default=None
         What is chosen by: "accuracy", "balanced_accuracy", "f1_macro" or another scorer of
         scikit-learn. A callable ``(estimator, X, y)`` is given row numbers as X. None is the log
@@ -159,6 +165,7 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
         Whether the first stage ends when the validated score has not risen for
         ``n_iter_no_change`` epochs, with the best network so far. Not in a search.
     n_iter_no_change : int, default=10
+        Epochs without improvement after which ``early_stopping`` ends the first stage.
     warm_start : bool, default=False
         Whether to continue the last fit, with its size. That fit has seen all its rows: on the
         same rows again, scores and probabilities are validated on rows seen before.
@@ -174,14 +181,18 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     verbose : int, default=0
         Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
+        Draws the held-out rows, the initial centers, the mini-batches and the noise.
 
     Attributes
     ----------
     expansion_ : QuantizedExpansion
+        The fitted machine in its packed tables.
     n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything stored; ``predict_proba`` needs the temperature in addition.
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     choice_ : str
         What was chosen, and why.
     path_ : tuple of PathPoint
@@ -197,7 +208,9 @@ class CompactKernelClassifier(CompactMachine, ExpansionClassifier):
     n_iter_ : int
         Epochs.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

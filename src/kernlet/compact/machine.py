@@ -11,7 +11,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -80,7 +79,7 @@ from kernlet.model.scoring import SCORING_CONSTRAINTS
 from kernlet.progress import CallbackSupportMixin, Progress
 from kernlet.quantization import PackedArray, QuantizedExpansion
 from kernlet.sampling import derive_seed, hold_out, subsample
-from kernlet.sklearn_base import TrainingData, warn_user
+from kernlet.sklearn_base import KernletEstimator, TrainingData, warn_user
 from kernlet.threads import single_thread
 from kernlet.units import parse_bytes
 
@@ -92,7 +91,7 @@ _IMAGE_ROWS = 1000  # that are looked at
 _MAX_ROWS_TO_CHOOSE = 10_000  # a number of centers; it is then trained on all rows
 
 
-class CompactMachine(PathMixin, CallbackSupportMixin, BaseEstimator, ABC):
+class CompactMachine(PathMixin, CallbackSupportMixin, KernletEstimator, ABC):
     """A Gaussian machine of few centers, trained as a whole and stored in few bytes."""
 
     expansion_: Any

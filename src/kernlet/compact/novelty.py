@@ -67,11 +67,11 @@ class _Layout:
 
 
 class CompactNoveltyDetector(PathMixin, ExpansionDetector):
-    """A detector of novelties with few centers, stored in few bytes.
+    """Novelty detector with few centers, stored in few bytes.
 
-    Trained on normal rows, it scores how much a row is like them:
-    f(x) = sum_j a_j exp(-gamma_j sum_c w_jc (u_c - z_jc)^2), where u are the scaled features. This
-    is a mixture of Gaussians with diagonal covariances, each to the power 1/T so that the scores
+    Trained on normal rows, it scores how much a row is like them by
+    ``f(x) = sum_j a_j exp(-gamma_j sum_c w_jc (u_c - z_jc)^2)`` of the scaled features u. This is
+    a mixture of Gaussians with diagonal covariances, each to the power 1/T so that the scores
     stay within a few powers of 10. It is trained by EM (expectation maximisation), with the
     rounding of what is stored; its size is chosen by the likelihood of held-out rows.
 
@@ -83,7 +83,9 @@ class CompactNoveltyDetector(PathMixin, ExpansionDetector):
         Bytes that the machine may take, such as 1024 or "1k". Formats and the number of centers
         are then chosen.
     max_centers : int or callable, default=None
-        The largest number of centers that may be chosen: see :class:`CompactKernelClassifier`.
+        The largest number of centers that may be chosen: the kernel evaluations per prediction. A
+        callable such as :meth:`kernlet.export.DeviceLimits.max_centers` is given a storage plan and
+        returns the number for machines of its shape.
     contamination : float, default=0.05
         The share of new normal rows that is taken for novelties: the rate of false alarms. It sets
         ``offset_``, by held-out scores.
@@ -100,13 +102,16 @@ class CompactNoveltyDetector(PathMixin, ExpansionDetector):
     verbose : int, default=0
         Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
+        Draws the held-out rows and the initial centers.
 
     Attributes
     ----------
     expansion_ : QuantizedExpansion
+        The fitted machine in its packed tables.
     offset_ : float
         Rows that score below it are novelties.
     n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything stored.
     choice_ : str
@@ -116,7 +121,9 @@ class CompactNoveltyDetector(PathMixin, ExpansionDetector):
     validation_score_ : float
         The mean log-likelihood of held-out rows, but for a constant, of the chosen layout.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

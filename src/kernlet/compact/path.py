@@ -23,19 +23,20 @@ MISSING = ("error", "median", "distance")
 
 @dataclass(frozen=True)
 class PathPoint:
-    """A machine that was tried.
+    """A machine that was tried while the size was chosen: an entry of ``path_``.
 
     Parameters
     ----------
     n_centers : int
+        Number of centers.
     nbytes : int
-        Everything stored.
+        Bytes of everything stored.
     score : float
-        Of rows that were not trained on.
+        Score on rows that were not trained on.
     standard_error : float
-        Of the score.
+        Standard error of the score.
     rank : int or None
-        Of the projection.
+        Rank of the projection; None without one.
     storage : tuple of str
         Formats of centers, coefficients and projection.
     is_full : bool
@@ -46,11 +47,13 @@ class PathPoint:
     smoothing : float or None
         Label smoothing; None where it was not chosen.
     kernel : str
+        "rbf" or "rational_quadratic".
     width : str
+        "shared", "per_center", "per_feature" or "diagonal".
     classes_per_center : int or None
         Coefficients stored per center; None for all.
     n_steps : int
-        Of the step map.
+        Steps of the step map.
     is_asinh : bool
         Whether inputs were replaced by their asinh.
     block : int
@@ -167,6 +170,7 @@ class CompactPathDisplay:
     Parameters
     ----------
     sizes, scores, standard_errors : ndarray of shape (n_sizes,)
+        The sizes that were tried, their validated scores and the standard errors of these.
     chosen : float
         The size of the fitted machine.
     size_name, score_name : str
@@ -175,8 +179,11 @@ class CompactPathDisplay:
     Attributes
     ----------
     ax_ : matplotlib axes
+        The axes that were drawn on.
     figure_ : matplotlib figure
+        The figure of these axes.
     errorbar_ : matplotlib container
+        The scores with their standard errors.
     line_ : matplotlib artist
         The line at the chosen size.
 

@@ -30,10 +30,10 @@ _CONSTANT_UNIT = 1e-6
 
 
 class CompactKernelRegressor(QuantileScoreMixin, RegressorMixin, CompactMachine):
-    """A kernel machine of few centers for regression, stored in few bytes.
+    """Kernel regressor with few centers, trained as a whole and stored in few bytes.
 
-    f(x) = sum_j w_j k(P x, z_j) + b, with everything trained together as in
-    :class:`CompactKernelClassifier`, whose parameters mean the same here. Targets are shifted
+    ``f(x) = sum_j w_j k(P x, z_j) + b``, with everything trained together as in
+    :class:`CompactKernelClassifier`. Targets are shifted
     and scaled inside, several by one scale: bring targets of different units to like ones before
     the fit and undo it after ``predict``, or train with ``kernlet fit``, which does so.
 
@@ -44,49 +44,107 @@ class CompactKernelRegressor(QuantileScoreMixin, RegressorMixin, CompactMachine)
     Parameters
     ----------
     n_centers : int or "auto", default="auto"
+        Number of centers. "auto" is chosen by validation: the smallest machine within one standard
+        error of the best or, with ``max_bytes``, the best one within the budget; with ``init`` it
+        is the size of that. Never more than there are rows or points to start from.
     max_bytes : int or str, default=None
+        Budget for everything stored, such as 2000, "2k" or "16Ki". Shape, number of centers,
+        storage, rank of the projection and noise are chosen by validation; a budget that is larger
+        than the data support is not filled up. ``choice_`` has the choice and its reason.
     max_centers : int or callable, default=None
+        The largest number of centers that may be chosen: the kernel evaluations per prediction. A
+        callable such as :meth:`kernlet.export.DeviceLimits.max_centers` is given a storage plan and
+        returns the number for machines of its shape.
     effort : {"quick", "default", "thorough"}, default="default"
+        How long ``max_bytes`` searches: with at least 2,000 rows, for at most about 2, 5 or 15
+        times a full fit of one machine. With fewer, "quick" leaves out some candidates, and
+        "thorough" is the same as "default".
     storage : {"auto", "float32", "float16", "int8", "int4"}, default="auto"
+        Format of centers, coefficients and projection. "auto" is float32 without ``max_bytes``;
+        with it 8 or 4 bits are chosen, and for a projection 8, 6 or 4 bits or ternary numbers.
     projection : "auto", int or None, default="auto"
+        Rank of the projection. "auto" is chosen by validation where a size is chosen; otherwise
+        there is none.
     scale : {"auto", True, False}, default="auto"
+        Whether each column is standardised by itself (4 to 8 bytes per column) or all together.
+        "auto" does so where their ranges and deviations, or their means, are unlike, unless
+        ``init`` is an expansion in the raw columns.
     kernel : {"auto", "rbf", "rational_quadratic"}, default="auto"
+        The Gaussian, or ``(1 + gamma |u - z|^2 / alpha)^-alpha`` with a trained alpha, whose tails
+        are longer.
     width : {"auto", "shared", "per_center", "per_feature"}, default="auto"
+        One gamma, one per center (a byte each), or a trained scale of each feature.
     n_steps : "auto" or int, default="auto"
+        Steps in front of the kernel: u + v where u exceeds a threshold t. Thresholds come from a
+        decision tree, jumps v are trained; about 4 bytes each.
     block_means : "auto" or bool, default="auto"
+        Whether the means of 2 x 2 pixels replace the pixels of square images. "auto" tries it with
+        ``max_bytes`` and at least 2,000 rows of at least 14 x 14 pixels.
     augment : {"shift", "affine"} or None, default=None
+        Train square images with random shifts, or with small rotations and scalings too.
     missing : {"error", "median", "distance", "auto"}, default="error"
-        What becomes of missing values (NaN): see :class:`CompactKernelClassifier`.
+        What becomes of missing values (NaN) in dense rows. "median" stores the median of each
+        column (2 or 4 bytes) and fills it in. "distance" leaves missing features out: a squared
+        distance is the sum over the present features, times the number of features over that of
+        the present ones; nothing is stored, but there can be no projection and no block means. A
+        row without any present feature then counts as one of the features' shifts (their means,
+        where ``scale`` standardises them). "auto" chooses between the two by validation, and is
+        "error" where no training row has a missing value.
     loss : {"squared_error", "huber", "pinball"}, default="squared_error"
-        "huber" is the squared error up to ``delta`` and linear beyond: outliers in y count less.
-        "pinball" is that of the quantiles of one target.
+        What training minimises. ``"huber"`` is the squared error up to ``delta`` and linear beyond,
+        so that outliers in y count less. ``"pinball"`` is the loss whose minimum is a quantile; it
+        takes one target.
     delta : float, default=1.0
-        In deviations of y.
+        Where the Huber loss becomes linear, in standard deviations of y.
     quantile : float or sequence of float, default=0.5
-        Of ``loss="pinball"``: between 0 and 1, several in ascending order.
+        What ``loss="pinball"`` predicts: numbers between 0 and 1, several in ascending order.
     noise : float, default=0.02
+        Deviation of the noise on the inputs in training, relative to that of the inputs. Where a
+        machine is chosen, multiples of it are tried too.
     learning_rate : float, default=1.0
         Multiplies the learning rates (.1 for centers, .2 for coefficients, .01 for log gamma).
     n_epochs : int, default=None
+        Passes over the rows; by default clip(2.16e6 / n_rows, 10, 120). Training with rounding
+        takes as many again, and fine-tuning on all rows a quarter.
     batch_size : int, default=None
+        Rows of a mini-batch; by default 256, 512 with at least 50,000 rows, and an eighth of fewer
+        than 2,048 rows.
     init : "kmeans", array-like or a fitted regressor, default="kmeans"
-        Also a fitted SVR or NuSVR, whose support vectors become centers.
+        The start: k-means, given centers, or a model to refine: a kernlet regressor, or a fitted
+        SVR or NuSVR, whose support vectors become centers. Inside a grid search wrap it in a
+        ``FrozenEstimator``, since scikit-learn clones parameters.
     scoring : str, callable or None, default=None
-        What is chosen by; None is R2, over all outputs, or D2 of the pinball loss.
+        What is chosen by: a scorer of scikit-learn, or a callable ``(estimator, X, y)`` that is
+        given row numbers as X. None is R2 over all outputs, or D2 of the pinball loss.
     validation_fraction : float or None, default=0.2
+        Share of the rows that is held out for choices; fine-tuning sees all rows. Where a machine
+        is chosen for fewer than 2,000 rows, it is the share of a fold: 0.2 is cross-validation with
+        five folds. None trains on all rows from the beginning; nothing can be chosen then.
     early_stopping : bool, default=False
+        Whether the first stage ends when the validated score has not risen for
+        ``n_iter_no_change`` epochs, with the best network so far. Not in a search.
     n_iter_no_change : int, default=10
+        Epochs without improvement after which ``early_stopping`` ends the first stage.
     warm_start : bool, default=False
+        Whether to continue the last fit, with its size. That fit has seen all its rows: on the
+        same rows again, the score is validated on rows seen before.
     keep_history : bool, default=False
+        Whether to keep ``history_``, which makes a pickled machine larger.
     device : str, default=None
+        "cuda" trains on a GPU, through torch; None and "cpu" with numpy.
     n_jobs : int, default=None
+        Trials in parallel, where a size is chosen.
     verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
+        Draws the held-out rows, the initial centers, the mini-batches and the noise.
 
     Attributes
     ----------
     expansion_ : QuantizedExpansion
+        The fitted machine in its packed tables.
     n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything stored.
     choice_ : str
@@ -96,13 +154,15 @@ class CompactKernelRegressor(QuantileScoreMixin, RegressorMixin, CompactMachine)
     validation_score_ : float
         R2 or D2, or the score of ``scoring``, on rows not trained on.
     quantiles_ : tuple of float or None
-        Those that are predicted, with ``loss="pinball"``.
+        The quantiles that are predicted, with ``loss="pinball"``; else None.
     history_ : list of dict
         With ``keep_history``: loss and validated score of every epoch.
     n_iter_ : int
         Epochs.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     Notes
     -----

@@ -102,7 +102,7 @@ class StreamRows:
         return StreamRows(*(np.concatenate(pair) for pair in pairs))
 
     def sample(self, n_rows: int, random: np.random.RandomState) -> StreamRows:
-        """At most so many rows, drawn at random."""
+        """At most ``n_rows`` of these rows, drawn at random."""
         if len(self) <= n_rows:
             return self
         return self.subset(np.sort(random.choice(len(self), n_rows, replace=False)))

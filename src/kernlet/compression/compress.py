@@ -72,8 +72,20 @@ def compress(
         loss is measured on. A novelty detector takes none.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights that the model was trained with.
-    n_starts, max_iter, validation_fraction, scoring, verbose, random_state : see
-        CompressedClassifier
+    n_starts : int, default=1
+        Searches for centers, of which the best is kept.
+    max_iter : int, default=200
+        Steps of a search.
+    validation_fraction : float, default=0.2
+        Share of the rows of X on which choices are made, and probabilities calibrated.
+    scoring : str, callable or None, default=None
+        The score by which coefficients and numbers of centers are chosen: accuracy or R2, or a
+        scorer of scikit-learn such as "balanced_accuracy". A callable ``(estimator, X, y)`` is
+        given row numbers as X. None for a novelty detector.
+    verbose : int, default=0
+        Print progress: 1 for each task, 2 for the steps below them.
+    random_state : int, RandomState instance or None, default=None
+        Draws the validation part and the starts of the search.
 
     Returns
     -------

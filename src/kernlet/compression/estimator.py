@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import (
-    BaseEstimator,
     ClassifierMixin,
     MetaEstimatorMixin,
     OutlierMixin,
@@ -36,12 +35,15 @@ from kernlet.input_errors import explained, numeric_targets
 from kernlet.model.convert import summary_of, unwrapped
 from kernlet.model.model import Kind, Model, as_classifier, probability_method
 from kernlet.model.scoring import SCORING_CONSTRAINTS, QuantileScoreMixin
+from kernlet.notebook import input_and_output
 from kernlet.progress import Progress
 from kernlet.sampling import hold_out
 from kernlet.sklearn_base import (
+    KernletEstimator,
     check_label_types,
     check_weights,
     checked_method,
+    documentation_page,
     is_source,
     values_of_rows,
     warn_user,
@@ -123,7 +125,7 @@ _OTHERS = dict.fromkeys(("c_svc", "nu_svc"), "CompactKernelClassifier")
 _OTHERS |= dict.fromkeys(("epsilon_svr", "nu_svr"), "CompactKernelRegressor")
 
 
-class Compressed(MetaEstimatorMixin, BaseEstimator):
+class Compressed(MetaEstimatorMixin, KernletEstimator):
     """What the estimators below share: their parameters, the compression, and its result."""
 
     model_: Model
@@ -288,6 +290,14 @@ class Compressed(MetaEstimatorMixin, BaseEstimator):
         self.model_ = replace(model, summary=summary_of(self))
         return self
 
+    def _facts(self) -> list[tuple[str, str]]:
+        if not hasattr(self, "compression_"):
+            return []
+        facts = [*self.compression_._facts(), *input_and_output(self).items()]
+        if self.nbytes_ != self.compression_.bytes_after:
+            facts.append(("bytes stored", f"{self.nbytes_:,}, preprocessing included"))
+        return facts
+
     @property
     def expansion_(self) -> KernelExpansion:
         """The smaller machine."""
@@ -332,7 +342,9 @@ class CompressedClassifier(ClassifierMixin, Compressed):
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, a OneVsRestClassifier or Pipeline of them, or a kernlet classifier
+    estimator : classifier
+        What is fitted and compressed: an SVC or NuSVC, a OneVsRestClassifier or Pipeline of them,
+        or a kernlet classifier.
     n_centers : int, float or "auto", default=100
         Centers to keep: a number, a fraction of those of the estimator, or the smallest number
         on a geometric path whose loss in accuracy, on rows that neither a trial estimator nor
@@ -352,6 +364,7 @@ class CompressedClassifier(ClassifierMixin, Compressed):
     verbose : int, default=0
         Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
+        Draws the validation part and the starts of the search.
 
     Attributes
     ----------
@@ -362,16 +375,19 @@ class CompressedClassifier(ClassifierMixin, Compressed):
     expansion_ : KernelExpansion
         The smaller machine, behind the preprocessing of a Pipeline.
     n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything that :func:`kernlet.save` stores, steps of a Pipeline included.
     compression_ : Compression
         Centers, bytes and accuracy before and after.
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     n_iter_ : int
         Steps of the search for centers.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where the estimator has them.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     Notes
     -----
@@ -506,8 +522,9 @@ class CompressedRegressor(QuantileScoreMixin, RegressorMixin, Compressed):
 
     Parameters
     ----------
-    estimator : SVR, NuSVR, KernelRidge, GaussianProcessRegressor, a Pipeline of one of them, or a \
-            kernlet regressor
+    estimator : regressor
+        What is fitted and compressed: an SVR, NuSVR, KernelRidge or GaussianProcessRegressor, a
+        Pipeline of one of them, or a kernlet regressor.
     n_centers : int, float or "auto", default=100
         Centers to keep: a number, a fraction of those of the estimator, or the smallest number
         on a geometric path whose loss in R2, on rows that neither a trial estimator nor its
@@ -527,6 +544,7 @@ class CompressedRegressor(QuantileScoreMixin, RegressorMixin, Compressed):
     verbose : int, default=0
         Print progress: 1 for each task of the fit, 2 for the steps below them.
     random_state : int, RandomState instance or None, default=None
+        Draws the validation part and the starts of the search.
 
     Attributes
     ----------
@@ -537,17 +555,19 @@ class CompressedRegressor(QuantileScoreMixin, RegressorMixin, Compressed):
     expansion_ : KernelExpansion
         The smaller machine, behind the preprocessing of a Pipeline.
     n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything that :func:`kernlet.save` stores, steps of a Pipeline included.
     compression_ : Compression
         Centers, bytes and R2 before and after.
     quantiles_ : tuple of float or None
-        Those that the estimator predicts.
+        The quantiles that the estimator predicts, or None.
     n_iter_ : int
         Steps of the search for centers.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where the estimator has them.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     Notes
     -----
@@ -620,12 +640,45 @@ class CompressedRegressor(QuantileScoreMixin, RegressorMixin, Compressed):
 
 
 class CompressedNoveltyDetector(OutlierMixin, Compressed):
-    """A OneClassSVM rebuilt from few synthetic centers: what :func:`compress` makes of one.
+    """A OneClassSVM rebuilt from few synthetic centers: what :func:`kernlet.compress` makes of one.
 
-    Parameters are those of :class:`CompressedRegressor`; ``scoring`` has to be None.
+    Parameters
+    ----------
+    estimator : novelty detector
+        What is fitted and compressed: a OneClassSVM, a Pipeline of one, or a kernlet detector.
+    n_centers : int, float or "auto", default=100
+        Centers to keep: a number, a fraction of those of the estimator, or the smallest number
+        whose labels differ from those of the estimator by at most 0.01 of held-out rows.
+    n_starts : int, default=1
+        Searches for centers, of which the best is kept.
+    max_iter : int, default=200
+        Steps of a search.
+    validation_fraction : float, default=0.2
+        Share of the rows on which choices are made.
+    scoring : None, default=None
+        Not used: a novelty detector is compared with the labels of the estimator.
+    keep_estimator : bool, default=False
+        Whether to keep the fitted original as ``estimator_``, with all its centers.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
+    random_state : int, RandomState instance or None, default=None
+        Draws the validation part and the starts of the search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import OneClassSVM
+    >>> from kernlet import compress
+    >>> X = np.random.RandomState(0).randn(500, 2)
+    >>> small = compress(OneClassSVM(nu=0.1).fit(X), 20, X, random_state=0)
+    >>> type(small).__name__, small.n_centers_
+    ('CompressedNoveltyDetector', 20)
+    >>> small.predict([[0.0, 0.0], [6.0, 6.0]])
+    array([ 1, -1])
     """
 
     _kind = "novelty"
+    _doc_link_template = documentation_page("compress")
 
     @partial(checked_method, skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, **params: Any) -> CompressedNoveltyDetector:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Literal
+
+from kernlet.notebook import facts_table
 
 Coefficients = Literal["projected", "matched", "refit"]
 
@@ -22,12 +23,14 @@ class TriedSize:
     Parameters
     ----------
     n_centers : int
+        Number of centers.
     score : float
+        Score on held-out rows.
     loss : float
         What it lost against the original on the same rows.
     standard_error : float
-        Of the loss. A size is accepted if its loss is not larger or, where the original itself
-        is what the rows are compared with, at most 0.01.
+        Standard error of the loss. A size is accepted if its loss is not larger or, where the
+        original itself is what the rows are compared with, at most 0.01.
     """
 
     n_centers: int
@@ -43,9 +46,10 @@ class Compression:
     Parameters
     ----------
     centers_before, centers_after : int
+        Number of centers.
     bytes_before, bytes_after : int
-        Of centers, coefficients and intercepts in the precision they are held in; before, with
-        the coefficients as LIBSVM stores them.
+        Bytes of centers, coefficients and intercepts in the precision they are held in; before,
+        with the coefficients as LIBSVM stores them.
     residual : float
         Relative distance of the projected machine in feature space, from 0 to 1. It need not be
         small: decisions survive much better than the function.
@@ -65,15 +69,16 @@ class Compression:
         Share of these rows on which both predict the same; of regressors, R2 of the smaller one
         with the predictions of the original as targets.
     accuracy_before, accuracy_after : float or None
-        Where y was given.
+        Accuracy on these rows, where y was given.
     scoring : str or None
         Name of the scorer, where ``scoring`` was given; "r2" of regressors where y was, or "D2", of
         the pinball loss, where they predict quantiles.
     score_before, score_after : float or None
-        By this scorer.
+        Scores by this scorer.
     path : tuple of TriedSize
         The numbers of centers tried by ``n_centers="auto"``.
     kind : {"classifier", "regressor", "novelty"}
+        What was compressed.
     """
 
     centers_before: int
@@ -96,18 +101,13 @@ class Compression:
     kind: str = "classifier"
 
     def __repr__(self) -> str:
-        lines = [f"  {name:<12} {value}" for name, value in self._lines()]
+        lines = [f"  {name:<12} {value}" for name, value in self._facts()]
         return "\n".join(["Compression", *lines])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<tr><th style="text-align: left">{escape(name)}</th>'
-            f'<td style="text-align: left">{escape(value)}</td></tr>'
-            for name, value in self._lines()
-        )
-        return f"<table>{rows}</table>"
+        return facts_table(self._facts())
 
-    def _lines(self) -> list[tuple[str, str]]:
+    def _facts(self) -> list[tuple[str, str]]:
         """Names and values, rounded for reading."""
         lines = [
             ("centers", f"{self.centers_before:,} before, {self.centers_after:,} after"),
@@ -125,7 +125,7 @@ class Compression:
                 f"R2 {self.agreement:.4f} with the original" if self.kind == "regressor" else same
             )
             lines.append(("agreement", same))
-            lines.append(("rows", f"{self.n_rows:,}: {self.rows}"))
+            lines.append(("measured on", f"{self.n_rows:,} rows: {self.rows}"))
         lines.append(("coefficients", _ORIGINS[self.coefficients]))
         ended = "converged" if self.converged else "stopped at max_iter"
         lines.append(("steps", f"{self.n_steps} ({ended})"))

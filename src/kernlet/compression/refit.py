@@ -83,8 +83,37 @@ def refit(
 ) -> KernelExpansion:
     """The squared-hinge machine over given centers, one output per row of signs.
 
-    It minimises 1/2 |f|^2 + 1/2 C sum_i weights_i slack_i^2. Time is n_rows * n_centers^2 per
+    It minimises ``1/2 |f|^2 + 1/2 C sum_i weights_i slack_i^2``. Time is n_rows * n_centers^2 per
     Newton step; the kernel block of n_rows x n_centers is held in memory.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive semi-definite.
+    centers : array-like of shape (n_centers, n_features)
+        The points of the new machine, which stay as they are.
+    X : array-like of shape (n_samples, n_features)
+        Training rows.
+    signs : ndarray of shape (n_outputs, n_samples)
+        -1 or 1 for each row: one line per output.
+    C : float, default=10.0
+        Weight of the squared slacks.
+    weights : array-like of shape (n_samples,), default=None
+        Weights of the rows; None weighs all by 1.
+
+    Returns
+    -------
+    KernelExpansion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.compression.refit import refit
+    >>> from kernlet.kernels import RBF
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> machine = refit(RBF(1.0), X[[0, 3]], X, np.array([[-1, -1, 1, 1]]))
+    >>> machine.decision_values(X)[:, 0] > 0
+    array([False, False,  True,  True])
     """
     require_mercer(kernel, "A machine with a norm in feature space")
     signs = np.atleast_2d(signs)
@@ -202,6 +231,35 @@ def remove(
 
     The largest coefficients of an SVM belong to its outliers, so that centers drawn at random
     or by k-means are often the better choice for :func:`~kernlet.compression.refit.refit`.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The machine to make smaller.
+    n_centers : int
+        Centers to keep.
+    X, signs : default=None
+        Training rows, and -1 or 1 for each of them: as in ``refit``.
+    n_rounds : int, default=1
+        Rounds of dropping and refitting.
+    C : float, default=10.0
+        Weight of the squared slacks.
+    weights : array-like of shape (n_samples,), default=None
+        Weights of the rows; None weighs all by 1.
+
+    Returns
+    -------
+    KernelExpansion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernlet.compression.refit import refit, remove
+    >>> from kernlet.kernels import RBF
+    >>> X, signs = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([[-1, -1, 1, 1]])
+    >>> machine = refit(RBF(1.0), X, X, signs)
+    >>> remove(machine, 2, X, signs).n_centers
+    2
     """
     expansion = expansion.unfolded()
     if not 1 <= n_centers <= expansion.n_centers:

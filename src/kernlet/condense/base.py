@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import (
     InputTags,
     Tags,
@@ -36,10 +36,12 @@ from kernlet.least_squares.normal_equations import (
     one_against_rest,
     solve_normal_equations,
 )
+from kernlet.notebook import count_of_labels
 from kernlet.progress import Progress
 from kernlet.sampling import LANDMARK_CONSTRAINTS, choose_landmarks
 from kernlet.sklearn_base import (
     KERNEL_CONSTRAINTS,
+    KernletEstimator,
     check_classes,
     check_label_types,
     check_training_data,
@@ -51,16 +53,38 @@ from kernlet.sklearn_base import (
 
 @dataclass(frozen=True, eq=False)
 class Elimination:
-    """One round for one class."""
+    """One round of a condenser for one class.
 
-    label: Any  # the class that was set against the rest
-    round: int  # counted from 1
-    n_rows: int  # rows that the classifier was trained on
-    weights: Floats  # w of the classifier, over the columns or, with a kernel, over the landmarks
-    gamma: float  # the decision value of a row is w.x - gamma
-    gap: float  # bound on the relative distance of the objective from its optimum
-    inside: int = 0  # rows that met the criterion of the round
-    # Rows deleted in this round, ascending, and their decision values.
+    Parameters
+    ----------
+    label : object
+        The class that was set against the rest.
+    round : int
+        Number of the round, from 1.
+    n_rows : int
+        Rows that the classifier was trained on.
+    weights : ndarray
+        w of the classifier, over the columns or, with a kernel, over the landmarks.
+    gamma : float
+        The decision value of a row is w.x - gamma.
+    gap : float
+        Bound on the relative distance of the objective from its optimum.
+    inside : int
+        Rows that met the criterion of the round.
+    deleted : ndarray
+        Rows deleted in this round, ascending.
+    values : ndarray
+        Decision values of these rows.
+    """
+
+    label: Any
+    round: int
+    n_rows: int
+    weights: Floats
+    gamma: float
+    gap: float
+    inside: int = 0
+
     deleted: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     values: Floats = field(default_factory=lambda: np.empty(0))
 
@@ -75,6 +99,17 @@ class Elimination:
 class Condensation:
     """Which rows were kept, and why the others were not.
 
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    codes : ndarray of shape (n_rows,)
+        The number of the class of each row, before condensing.
+    kept : ndarray of shape (n_kept,)
+        Rows kept, ascending.
+    rounds : list of Elimination
+        Rounds in the order in which they were done.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -86,9 +121,9 @@ class Condensation:
     """
 
     classes: Any
-    codes: Indices  # the class of each row before
-    kept: Indices  # rows kept, ascending
-    rounds: list[Elimination]  # in the order in which they were done
+    codes: Indices
+    kept: Indices
+    rounds: list[Elimination]
 
     @property
     def deleted(self) -> Indices:
@@ -201,11 +236,20 @@ class DeletedImagesDisplay:
     """Images that a condenser deleted, one line per class.
 
     Use :meth:`from_estimator`. The first in a line are the clearest cases: the largest
-    w.x - gamma of a :class:`~kernlet.TypicalCondenser`, the smallest |w.x - gamma| of a
+    w.x - gamma of a :class:`~kernlet.TypicalCondenser`, the smallest ``|w.x - gamma|`` of a
     :class:`~kernlet.BoundaryCondenser`.
 
-    ``lines`` has the images of each class and ``labels`` their titles. :meth:`plot` sets ``ax_``,
-    ``figure_`` and ``image_``.
+    Parameters
+    ----------
+    lines : list of ndarray
+        The images of each class.
+    labels : list of str
+        Titles of the lines.
+
+    Attributes
+    ----------
+    ax_, figure_, image_ : matplotlib axes, figure and image
+        What :meth:`plot` has drawn.
 
     Examples
     --------
@@ -290,13 +334,25 @@ def draw_image_rows(
     return artist
 
 
-class Condenser(OneToOneFeatureMixin, BaseEstimator, ABC):
+class Condenser(OneToOneFeatureMixin, KernletEstimator, ABC):
     """Reduces the rows of a training set class by class."""
 
     _gives_indices: ClassVar[bool] = True
     _takes_sources: ClassVar[bool] = False
     classes_: Any
     condensation_: Any
+
+    def _facts(self) -> list[tuple[str, str]]:
+        if not hasattr(self, "condensation_"):
+            return []
+        kept, deleted = self.condensation_.kept_per_class, self.condensation_.deleted_per_class
+        n_kept = sum(kept.values())
+        counts = [f"{label}: {n:,}" for label, n in kept.items()]
+        return [
+            ("rows", f"{n_kept + sum(deleted.values()):,} before, {n_kept:,} after"),
+            ("classes", count_of_labels(counts)),
+            ("features", f"{self.n_features_in_:,}"),
+        ]
 
     @property
     def sampling_strategy_(self) -> dict[Any, int]:

@@ -15,11 +15,11 @@ from kernlet.kernels.base import Kernel
 
 
 class BoundaryCondenser(EliminationCondenser):
-    """Deletes rows near the boundary between a class and the rest (EliminateBoundary [1]_).
+    """Deletes rows near the boundary between a class and the rest.
 
-    For each class a proximal classifier is trained on the candidates, at first all rows; those
-    with w.x - gamma in (-1, 1) are the next candidates. Once fewer than ``threshold`` are left,
-    these are deleted.
+    This is EliminateBoundary of [1]_. For each class a proximal classifier is trained on the
+    candidates, at first all rows; those with w.x - gamma in (-1, 1) are the next candidates. Once
+    fewer than ``threshold`` are left, these are deleted.
 
     Parameters
     ----------
@@ -29,10 +29,20 @@ class BoundaryCondenser(EliminationCondenser):
     C : float, default=1.0
         Weight of the errors of the classifiers; the paper's nu.
     kernel : {"linear", "rbf", "laplacian", "poly", "sigmoid"} or Kernel, default="linear"
-        Kernels other than ``"linear"`` use kernel values with ``landmarks``.
-    gamma, degree, coef0 : see ProximalClassifier
+        Kernel of the classifiers. Kernels other than ``"linear"`` use kernel values with
+        ``landmarks``.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Constant of the "poly" and "sigmoid" kernels.
     landmarks : int, float, array-like or None, default=500
-        See ProximalClassifier; not used by ``"linear"``.
+        Points with which kernel values are computed: a number of random rows, a fraction of the
+        rows, given points, or None for all rows. Not used by ``"linear"``.
     max_rounds : int, default=20
         The paper's M, which it does not state: at most this number of trainings per class.
     form : {"repaired", "literal"}, default="repaired"
@@ -41,7 +51,9 @@ class BoundaryCondenser(EliminationCondenser):
         ``"repaired"`` takes them from the previous candidates, and deletes nothing if
         ``threshold`` is not reached.
     class_weight : {"balanced", "normalized"}, default="balanced"
-        See TypicalCondenser.
+        Weights of the p rows of a class and of the m - p others: m / (2 p) and m / (2 (m - p)), or
+        the paper's 1 / p and 1 / (m - p), with which the result depends on the scale of the
+        features and on C.
     min_per_class : int, default=1
         Rows that each class keeps, if it has them: those farthest from the plane.
     verbose : int, default=0
@@ -58,9 +70,11 @@ class BoundaryCondenser(EliminationCondenser):
     sampling_strategy_ : dict
         Rows kept of each class.
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

@@ -34,13 +34,28 @@ _CONVERGED = 1e-4  # relative decrease of the squared distances at which Lloyd's
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """Means of clusters of each class."""
+    """Means of clusters of each class.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    rows : ndarray of shape (n_means, n_features)
+        The means, class by class.
+    codes : ndarray of shape (n_means,)
+        The number of the class of each mean.
+    sizes : ndarray of shape (n_means,)
+        Rows that each mean stands for.
+    inertia : ndarray of shape (n_classes,)
+        Sum of squared distances of the rows of each class from their means; infinite where it
+        overflows.
+    """
 
     classes: Any
-    rows: Floats  # the means, class by class
-    codes: Indices  # the class of each mean
-    sizes: Indices  # rows that each stands for
-    inertia: Floats  # squared distances of the rows from their mean, by class; inf on overflow
+    rows: Floats
+    codes: Indices
+    sizes: Indices
+    inertia: Floats
 
     @property
     def fraction_kept(self) -> float:
@@ -154,9 +169,11 @@ class CentroidCondenser(Condenser):
     sampling_strategy_ : dict
         Means of each class.
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

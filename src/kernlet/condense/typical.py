@@ -14,10 +14,10 @@ from kernlet.kernels.base import Kernel
 
 
 class TypicalCondenser(EliminationCondenser):
-    """Deletes the rows that lie far on the side of their class (EliminateTypical [1]_).
+    """Deletes the rows that lie far on the side of their class.
 
-    For each class a proximal classifier is trained against the rest, and rows with
-    w.x - gamma > level are deleted: nearest neighbours do not need them.
+    This is EliminateTypical of [1]_. For each class a proximal classifier is trained against the
+    rest, and rows with w.x - gamma > level are deleted: nearest neighbours do not need them.
 
     Parameters
     ----------
@@ -27,16 +27,27 @@ class TypicalCondenser(EliminationCondenser):
         Rows beyond the plane w.x - gamma = level are deleted. The paper's plane is 1, the target
         of the rows of the class; lower levels delete more, and 0 is the boundary itself.
     kernel : {"linear", "rbf", "laplacian", "poly", "sigmoid"} or Kernel, default="linear"
-        Kernels other than ``"linear"`` use kernel values with ``landmarks``.
-    gamma, degree, coef0 : see ProximalClassifier
+        Kernel of the classifiers. Kernels other than ``"linear"`` use kernel values with
+        ``landmarks``.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Constant of the "poly" and "sigmoid" kernels.
     landmarks : int, float, array-like or None, default=500
-        See ProximalClassifier; not used by ``"linear"``.
+        Points with which kernel values are computed: a number of random rows, a fraction of the
+        rows, given points, or None for all rows. Not used by ``"linear"``.
     form : {"repaired", "literal"}, default="repaired"
         ``"literal"`` deletes such rows of any class, as Algorithm 2 of the paper is written:
         misclassified ones, too. ``"repaired"`` deletes rows of the class itself only.
     class_weight : {"balanced", "normalized"}, default="balanced"
-        Weights m / (2 p) and m / (2 (m - p)), or the paper's 1 / p and 1 / (m - p), with
-        which the result depends on the scale of the features and on C.
+        Weights of the p rows of a class and of the m - p others: m / (2 p) and m / (2 (m - p)), or
+        the paper's 1 / p and 1 / (m - p), with which the result depends on the scale of the
+        features and on C.
     min_per_class : int, default=1
         Rows that each class keeps, if it has them: the least typical.
     verbose : int, default=0
@@ -53,9 +64,11 @@ class TypicalCondenser(EliminationCondenser):
     sampling_strategy_ : dict
         Rows kept of each class.
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

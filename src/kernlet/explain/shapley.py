@@ -44,6 +44,7 @@ class Explanation:
     Parameters
     ----------
     values : ndarray of shape (n_rows, n_players, n_outputs)
+        The Shapley values.
     base_values : ndarray of shape (n_outputs,)
         Mean outputs of the background rows.
     data : ndarray of shape (n_rows, n_players)
@@ -53,6 +54,7 @@ class Explanation:
     output_names : tuple of str
         Classes, or names of what a regressor predicts.
     error : ndarray of shape (n_rows, n_players, n_outputs)
+        How far each value may be off.
     error_kind : {"bound", "standard error"}
         Whether no value is off by more than ``error``, or values are estimates from random
         permutations, and ``error`` is their standard error.
@@ -257,7 +259,7 @@ def explain_rows(
 def refuse_missing(model: Model, rows: Floats, what: str) -> None:
     """Refuse missing features of encoded rows where distances leave them out.
 
-    Distances are rescaled by how many features are present: the kernel is no product then.
+    Distances are rescaled by how many features are present: the kernel is not a product then.
     """
     if not model.expansion.skips_missing:
         return

@@ -70,11 +70,13 @@ class CSource:
     Parameters
     ----------
     folder : Path
+        Where the files are.
     name : str
-        Of the files and the prefix of all names in them.
+        Name of the files and prefix of all names in them.
     storage : str
         The format of the tables, also where "auto" chose it.
     exp : str
+        The exponential: "polynomial" or "libm".
     table_bytes : int
         Bytes of all tables.
     rounding : Rounding
@@ -83,9 +85,11 @@ class CSource:
         How far a score of the test program may be from Python's: a few times the largest error
         of float arithmetic that was measured.
     arithmetic : {"float", "integer"}
+        Arithmetic of the code.
     bounds : tuple
-        Of integer arithmetic: what can occur at most, and what its type holds.
+        With integer arithmetic: what can occur at most, and what its type holds.
     single_header : bool
+        Whether the header holds the source.
     """
 
     folder: Path

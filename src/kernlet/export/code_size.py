@@ -45,7 +45,9 @@ class CodeSize:
     Parameters
     ----------
     target : str
+        The processor.
     compiler : str
+        The compiler that was used.
     code : int or None
         Bytes of the machine's functions; None where it does not compile.
     tables : int or None
@@ -101,6 +103,7 @@ def size_report(
     emulate : bool, default=True
         Whether to run predictions of some rows of the test program, which counts instructions.
     targets : sequence of {"host", "Cortex-M0", "Cortex-M4F", "ATmega328P"}, default=all
+        Processors to compile for.
 
     Returns
     -------
@@ -132,7 +135,25 @@ def size_report(
 
 
 def size_lines(sizes: Sequence[CodeSize]) -> list[str]:
-    """An aligned table of sizes, and what they lack."""
+    """An aligned table of sizes, and what they lack.
+
+    Parameters
+    ----------
+    sizes : sequence of CodeSize
+        What ``CSource.size_report`` returns.
+
+    Returns
+    -------
+    list of str
+        Lines to print.
+
+    Examples
+    --------
+    >>> from kernlet.export import CodeSize
+    >>> from kernlet.export.code_size import size_lines
+    >>> size_lines([])
+    ['target  code  tables  library  flash  ram  stack  instructions  cycles']
+    """
     names = ("code", "tables", "library", "flash", "ram", "stack", "instructions", "cycles")
     lines = [["target", *names]]
     for size in sizes:

@@ -111,6 +111,7 @@ def instructions(
     main : str
         C source with a global array ``inputs`` and ``int measured(void)``, which makes the call.
     target : {"Cortex-M0", "Cortex-M4F", "ATmega328P"}
+        The processor that is emulated.
     rows : sequence of bytes
         Written to ``inputs`` before each call, little-endian as these processors are.
     function : str, default="measured"

@@ -71,6 +71,7 @@ def save(model: Any, path: str | PathLike[str], X: Any = None, y: Any = None) ->
         scalers, selectors and linear maps such as PCA are saved too, also from a
         ColumnTransformer.
     path : str or path
+        File to write; an existing one is replaced.
     X, y : array-like, default=None
         Rows as the machine takes them, preferably not those of the training, and their classes.
         A classifier gets probabilities from them, which the loaded machine and its C and ONNX
@@ -286,14 +287,16 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
     Parameters
     ----------
     path : str or path
+        File to read.
     max_bytes : int, default=1 GiB
         Larger files are refused, and packed arrays that are larger when they are unpacked.
 
     Returns
     -------
-    machine : LoadedClassifier, LoadedRegressor, LoadedNoveltyDetector, LoadedTransformer or \
-            KernelExpansion
-        A fitted predictor; a bare expansion is returned as one.
+    machine : estimator or KernelExpansion
+        A fitted predictor of its kind: :class:`~kernlet.export.LoadedClassifier`,
+        :class:`~kernlet.export.LoadedRegressor`, :class:`~kernlet.export.LoadedNoveltyDetector` or
+        :class:`~kernlet.export.LoadedTransformer`. A bare expansion is returned as one.
 
     Raises
     ------
@@ -301,6 +304,24 @@ def load(path: str | PathLike[str], *, max_bytes: int = 1 << 30) -> Any:
         A ValueError that says in one sentence what is wrong with the file.
     OSError
         Where it cannot be read at all.
+
+    See Also
+    --------
+    kernlet.save : Writes it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_diabetes
+    >>> import kernlet
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = kernlet.CompactKernelRegressor(5, n_epochs=10, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kernlet.save(model, Path(folder) / "diabetes.kernlet")
+    ...     loaded = kernlet.load(Path(folder) / "diabetes.kernlet")
+    >>> loaded.n_centers_, bool((loaded.predict(X) == model.predict(X)).all())
+    (5, True)
     """
     from kernlet.export.predictors import PREDICTORS
 

@@ -90,6 +90,7 @@ class DeviceLimits:
     Parameters
     ----------
     processor : {"cortex-m0", "cortex-m4f", "atmega328p"}
+        The processor.
     flash, ram : int or str, default=None
         Bytes, such as 8000, "8k" or "8Ki". Of an ATmega328P by default all it has. Flash holds
         code, tables and the run-time library that the code needs; RAM the row, the scores and the

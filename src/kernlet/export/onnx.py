@@ -270,7 +270,8 @@ def add_outputs(graph: Graph, model: Model, x: str) -> str:
         coef, intercept = graph.floats(expansion.coef.T), graph.floats(expansion.intercept)
         return graph.node("Gemm", values, coef, intercept)
     if expansion.kernel.is_translation_invariant:
-        last, mean = maps.pop(), centers.mean(axis=0)
+        last = maps.pop()
+        mean = centers.mean(axis=0) if len(centers) else np.zeros(centers.shape[1])
         if isinstance(last, CurvedMap) or (last is not None and last.matrix is not None):
             maps.append(last)
             last = None

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import (
-    BaseEstimator,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     OutlierMixin,
@@ -18,33 +17,19 @@ from kernlet._typing import Floats
 from kernlet.export.rounding import feature_rows
 from kernlet.model.model import Model, probability_method
 from kernlet.model.scoring import QuantileScoreMixin
-from kernlet.sklearn_base import is_source, rows_to_predict, values_of_rows
+from kernlet.sklearn_base import (
+    KernletEstimator,
+    documentation_page,
+    is_source,
+    rows_to_predict,
+    values_of_rows,
+)
 
 
-class LoadedPredictor(BaseEstimator):
-    """A model from a file.
+class LoadedPredictor(KernletEstimator):
+    """A model from a file: what the four kinds below share."""
 
-    Its methods take rows of features, dense or sparse, or, for a model with an encoding, a table
-    with its columns. It is frozen: ``fit`` changes nothing and a clone is the same object, as with
-    scikit-learn's FrozenEstimator. To continue training, start from it:
-    ``CompactKernelClassifier(init=...)``.
-
-    Parameters
-    ----------
-    model : Model
-
-    Attributes
-    ----------
-    model_ : Model
-    expansion_ : KernelExpansion
-        Applied after encoding and scaler.
-    n_centers_ : int
-        Kernel evaluations per prediction.
-    nbytes_ : int
-        Bytes of everything stored.
-    summary_ : dict
-        How the model was trained.
-    """
+    _doc_link_template = documentation_page("load")
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -116,7 +101,35 @@ class LoadedPredictor(BaseEstimator):
 
 
 class LoadedClassifier(ClassifierMixin, LoadedPredictor):
-    """A classifier from a file; see :class:`LoadedPredictor`."""
+    """A classifier from a file, as :func:`kernlet.load` returns it.
+
+    It is fitted and frozen: ``fit`` changes nothing and a clone is the same object. Its methods
+    take rows of features, dense or sparse, or, for a model with an encoding, a table with its
+    columns.
+    It has ``classes_`` and, where the file has a temperature, ``predict_proba``.
+
+    Parameters
+    ----------
+    model : Model
+        What was read.
+
+    Attributes
+    ----------
+    model_ : Model
+        What was read.
+    expansion_ : KernelExpansion
+        Kernel, centers, coefficients and intercepts, applied after encoding and scaler.
+    n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
+    nbytes_ : int
+        Bytes of everything stored.
+    summary_ : dict
+        How the model was trained.
+    n_features_in_ : int
+        Features per row, or columns of a table.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of these, where they are known.
+    """
 
     @property
     def classes_(self) -> Any:
@@ -143,7 +156,35 @@ class LoadedClassifier(ClassifierMixin, LoadedPredictor):
 
 
 class LoadedRegressor(QuantileScoreMixin, RegressorMixin, LoadedPredictor):
-    """A regressor from a file; see :class:`LoadedPredictor`."""
+    """A regressor from a file, as :func:`kernlet.load` returns it.
+
+    It is fitted and frozen: ``fit`` changes nothing and a clone is the same object. Its methods
+    take rows of features, dense or sparse, or, for a model with an encoding, a table with its
+    columns.
+    ``quantiles_`` are the levels of the quantiles that it predicts, or None.
+
+    Parameters
+    ----------
+    model : Model
+        What was read.
+
+    Attributes
+    ----------
+    model_ : Model
+        What was read.
+    expansion_ : KernelExpansion
+        Kernel, centers, coefficients and intercepts, applied after encoding and scaler.
+    n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
+    nbytes_ : int
+        Bytes of everything stored.
+    summary_ : dict
+        How the model was trained.
+    n_features_in_ : int
+        Features per row, or columns of a table.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of these, where they are known.
+    """
 
     @property
     def quantiles_(self) -> tuple[float, ...] | None:
@@ -156,7 +197,35 @@ class LoadedRegressor(QuantileScoreMixin, RegressorMixin, LoadedPredictor):
 
 
 class LoadedNoveltyDetector(OutlierMixin, LoadedPredictor):
-    """A novelty detector from a file; see :class:`LoadedPredictor`."""
+    """A novelty detector from a file, as :func:`kernlet.load` returns it.
+
+    It is fitted and frozen: ``fit`` changes nothing and a clone is the same object. Its methods
+    take rows of features, dense or sparse, or, for a model with an encoding, a table with its
+    columns.
+    It predicts 1 for inliers and -1 for outliers.
+
+    Parameters
+    ----------
+    model : Model
+        What was read.
+
+    Attributes
+    ----------
+    model_ : Model
+        What was read.
+    expansion_ : KernelExpansion
+        Kernel, centers, coefficients and intercepts, applied after encoding and scaler.
+    n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
+    nbytes_ : int
+        Bytes of everything stored.
+    summary_ : dict
+        How the model was trained.
+    n_features_in_ : int
+        Features per row, or columns of a table.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of these, where they are known.
+    """
 
     @property
     def offset_(self) -> float:
@@ -177,7 +246,35 @@ class LoadedNoveltyDetector(OutlierMixin, LoadedPredictor):
 
 
 class LoadedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadedPredictor):
-    """A transformer from a file; see :class:`LoadedPredictor`."""
+    """A transformer from a file, as :func:`kernlet.load` returns it.
+
+    It is fitted and frozen: ``fit`` changes nothing and a clone is the same object. Its methods
+    take rows of features, dense or sparse, or, for a model with an encoding, a table with its
+    columns.
+    ``transform`` returns the features.
+
+    Parameters
+    ----------
+    model : Model
+        What was read.
+
+    Attributes
+    ----------
+    model_ : Model
+        What was read.
+    expansion_ : KernelExpansion
+        Kernel, centers, coefficients and intercepts, applied after encoding and scaler.
+    n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
+    nbytes_ : int
+        Bytes of everything stored.
+    summary_ : dict
+        How the model was trained.
+    n_features_in_ : int
+        Features per row, or columns of a table.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of these, where they are known.
+    """
 
     @property
     def _n_features_out(self) -> int:

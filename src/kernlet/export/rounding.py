@@ -35,9 +35,9 @@ class Rounding:
     rows : str
         What these are.
     largest_score_error : float
-        Of the outputs of the expansion.
+        Largest error of an output of the expansion.
     largest_score : float
-        Of these outputs, for comparison.
+        Largest absolute value of these outputs, for comparison.
     agreement : float or None
         Fraction of the rows for which both predict the same class.
     accuracy_before, accuracy_after : float or None

@@ -78,10 +78,13 @@ class Package:
     Parameters
     ----------
     folder : Path
+        The folder of the package.
     target : str
+        The system that it is for.
     name : str
         The prefix of all names in the code, made from the name that was given.
     arithmetic : {"float", "integer"}
+        Arithmetic of the code.
     files : tuple of Path
         What was written.
     notes : tuple of str

@@ -1,7 +1,7 @@
 """Kernels k(x, z), one file each, and the blocks of their values."""
 
 from kernlet.kernels.bandwidth import KERNEL_NAMES, make_kernel, resolve_gamma
-from kernlet.kernels.base import Kernel
+from kernlet.kernels.base import Derivatives, Kernel
 from kernlet.kernels.diagonal import DiagonalRBF
 from kernlet.kernels.gram import Gram, kernel_matrix
 from kernlet.kernels.laplacian import Laplacian
@@ -14,6 +14,7 @@ from kernlet.kernels.sigmoid import Sigmoid
 __all__ = [
     "KERNEL_NAMES",
     "RBF",
+    "Derivatives",
     "DiagonalRBF",
     "Gram",
     "Kernel",

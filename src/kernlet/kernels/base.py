@@ -24,7 +24,17 @@ KERNELS: dict[str, type[Kernel]] = {}
 
 
 class Derivatives(NamedTuple):
-    """Values k of a kernel, dk / d(x.z) and dk / d(|x|^2), each of shape (n_x, n_z)."""
+    """Values of a kernel and its two partial derivatives, each of shape (n_x, n_z).
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_x, n_z)
+        k(x, z).
+    by_product : ndarray of shape (n_x, n_z)
+        The derivative by the inner product x.z.
+    by_norm : ndarray of shape (n_x, n_z), or float
+        The derivative by the squared norm of x.
+    """
 
     values: Floats
     by_product: Floats
@@ -35,7 +45,7 @@ class Kernel:
     """A kernel k(x, z), as a frozen dataclass whose fields are its parameters.
 
     A subclass states its formula once, in :meth:`of_products`, in terms of the inner
-    products x.z and the squared norms |x|^2 and |z|^2. A kernel that is not a function
+    products x.z and the squared norms of x and z. A kernel that is not a function
     of these (the Laplacian kernel, say) overrides :meth:`evaluate` instead. That is enough to
     train with it. The rest is optional, each method for one purpose:
 
@@ -109,9 +119,9 @@ class Kernel:
         return self.of_products(inner_products(X, Z), x_norms, z_norms)
 
     def derivatives(self, products: Floats, x_norms: Floats, z_norms: Floats) -> Derivatives:
-        """Kernel values with their derivatives by x.z and by |x|^2; the arguments are kept.
+        """Kernel values with their derivatives by x.z and by the squared norm of x.
 
-        The gradient of k(x, z) by x is by_product z + 2 by_norm x.
+        The arguments are kept. The gradient of k(x, z) by x is by_product z + 2 by_norm x.
         """
         raise TypeError(f"{type(self).__name__} has no derivatives: define derivatives.")
 

@@ -21,7 +21,7 @@ from kernlet.kernels.rbf import (
 
 @dataclass(frozen=True, repr=False)
 class DiagonalRBF(Kernel):
-    """k(x, z_j) = exp(-gamma_j sum_c weights[j, c] (x_c - z_jc)^2).
+    """Gaussians of diagonal covariance, ``exp(-gamma_j sum_c weights[j, c] (x_c - z_jc)^2)``.
 
     Each center is a Gaussian with a diagonal covariance matrix, as in a mixture of them. It is not
     a kernel in the strict sense, for it depends on the number of the center: the centers have a
@@ -30,8 +30,9 @@ class DiagonalRBF(Kernel):
     Parameters
     ----------
     gamma : float or ndarray of shape (n_centers,)
+        One width, or one for each center.
     weights : ndarray of shape (n_centers, n_features)
-        From 1e-30 to 1e30.
+        Weights of the features of each center, from 1e-30 to 1e30.
 
     Examples
     --------

@@ -22,11 +22,12 @@ _ONNX_DIFFERENCES = 4096
 
 @dataclass(frozen=True)
 class Laplacian(Kernel):
-    """k(x, z) = exp(-gamma |x - z|_1), with the sum of absolute differences as the distance.
+    """Laplacian kernel, ``k(x, z) = exp(-gamma sum_i |x_i - z_i|)``.
 
     Parameters
     ----------
     gamma : float
+        Inverse of the width.
 
     Notes
     -----

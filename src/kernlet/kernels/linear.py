@@ -13,7 +13,7 @@ from kernlet.kernels.base import FLOAT32_LARGEST, Derivatives, Kernel
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """k(x, z) = x.z.
+    """Linear kernel, ``k(x, z) = x.z``.
 
     Examples
     --------

@@ -13,10 +13,19 @@ from kernlet.kernels.base import FLOAT32_LARGEST, LARGEST_PARAMETER, Derivatives
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """k(x, z) = (gamma x.z + coef0)^degree.
+    """Polynomial kernel, ``k(x, z) = (gamma x.z + coef0)^degree``.
 
     A Mercer kernel for coef0 >= 0 and whole degrees. The degree is at most 1000, because C computes
     the power by repeated multiplication.
+
+    Parameters
+    ----------
+    gamma : float
+        Factor of the inner product.
+    degree : int, default=3
+        The power.
+    coef0 : float, default=0.0
+        What is added to the inner product.
 
     Examples
     --------

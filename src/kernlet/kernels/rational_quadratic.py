@@ -35,16 +35,17 @@ _MOST_GAUSSIANS, _MOST_GRID_POINTS = 400, 100_000
 
 @dataclass(frozen=True, repr=False)
 class RationalQuadratic(Kernel):
-    """k(x, z) = (1 + gamma |x - z|^2 / alpha)^-alpha.
+    """Rational quadratic kernel, ``k(x, z) = (1 + gamma |x - z|^2 / alpha)^-alpha``.
 
-    A mixture of Gaussians of all widths: near z like exp(-gamma |x - z|^2), far from it a power of
-    the distance. For large alpha it is the Gaussian.
+    A mixture of Gaussians of all widths: near z like ``exp(-gamma |x - z|^2)``, far from it a power
+    of the distance. For large alpha it is the Gaussian.
 
     Parameters
     ----------
     gamma : float or ndarray of shape (n_centers,)
         One width, or one for each center, as in :class:`kernlet.kernels.rbf.RBF`.
-    alpha : float
+    alpha : float, default=1.0
+        Half the power of the distance with which the tails fall; large values give the Gaussian.
 
     Examples
     --------

@@ -30,7 +30,7 @@ LEAST_GAMMA_C = 3e-37
 
 @dataclass(frozen=True, repr=False)
 class RBF(Kernel):
-    """k(x, z) = exp(-gamma |x - z|^2).
+    """Gaussian kernel, ``k(x, z) = exp(-gamma |x - z|^2)``.
 
     Parameters
     ----------

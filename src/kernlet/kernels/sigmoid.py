@@ -13,10 +13,17 @@ from kernlet.kernels.base import FLOAT32_LARGEST, LARGEST_PARAMETER, Derivatives
 
 @dataclass(frozen=True)
 class Sigmoid(Kernel):
-    """k(x, z) = tanh(gamma x.z + coef0).
+    """Sigmoid kernel, ``k(x, z) = tanh(gamma x.z + coef0)``.
 
     Its Gram matrix is not positive semi-definite in general. Methods that need a feature space
     refuse it; the linear-programming machines, which need none, accept it.
+
+    Parameters
+    ----------
+    gamma : float
+        Factor of the inner product.
+    coef0 : float, default=0.0
+        What is added to the inner product.
 
     Examples
     --------

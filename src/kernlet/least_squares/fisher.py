@@ -170,12 +170,18 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         linear in the number of rows, and memory is one block. ``"auto"`` is None for up to
         5,000 rows and 1,000 for more.
     kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
-        Must be positive semi-definite, which the sigmoid is not.
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`. It must be positive semi-definite, which the sigmoid is
+        not.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features.
     degree : int, default=3
-        Of the "poly" kernel.
+        Degree of the "poly" kernel.
     coef0 : float, default=0.0
-        Of the "poly" kernel.
+        Constant of the "poly" kernel.
     cache_size : float, default=2000
         Memory in MB that the kernel matrix of all rows may take.
     verbose : int, default=0
@@ -190,7 +196,7 @@ class KernelFisherDiscriminant(ExpansionTransformer):
     components_ : ndarray of shape (n_components, n_points)
         Coefficients of the points ``expansion_.centers``.
     n_centers_ : int
-        Number of points.
+        Number of centers: kernel evaluations per prediction.
     point_indices_ : ndarray of shape (n_points,)
         Training rows that are the points.
     shares_ : ndarray of shape (n_components,)
@@ -200,9 +206,11 @@ class KernelFisherDiscriminant(ExpansionTransformer):
         of the kernel values over alpha. With landmarks it contains the directions that are left
         out because round-off hides them. Above 1e-6, or 1e-3 with landmarks, there is a warning.
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

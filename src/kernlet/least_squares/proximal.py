@@ -181,10 +181,10 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 class ProximalClassifier(ExpansionClassifier):
-    """Proximal SVM: least squares on the signs, in one pass and closed form ([1]_, [2]_).
+    """Proximal SVM: least squares on the signs of the classes, in one pass and closed form.
 
-    Each output minimises, with the features h of a row (the row itself, or its kernel values with
-    a few landmarks)::
+    The method is that of [1]_ and [2]_. Each output minimises, with the features h of a row (the
+    row itself, or its kernel values with a few landmarks)::
 
         1/2 (|w|^2 + b^2) + C/2 sum_i n_i (d_i - h_i.w - b)^2
 
@@ -199,14 +199,18 @@ class ProximalClassifier(ExpansionClassifier):
     C : float, default=1.0
         Weight of the errors; the papers' nu.
     kernel : {"rbf", "laplacian", "poly", "linear", "sigmoid"} or Kernel, default="rbf"
-        ``"linear"`` works on the columns themselves, without landmarks.
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`. ``"linear"`` works on the columns themselves, without
+        landmarks.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of all kernels but "linear", as in L1KernelClassifier. A rule uses the first block
-        only.
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features. A rule uses the first block only.
     degree : int, default=3
-        Of the "poly" kernel.
+        Degree of the "poly" kernel.
     coef0 : float, default=0.0
-        Of the "poly" and "sigmoid" kernels.
+        Constant of the "poly" and "sigmoid" kernels.
     landmarks : int, float, array-like or None, default=500
         Points with which kernel values are computed: a number of rows drawn at random from the
         first block (all of them if it has fewer), a fraction of them, given points, or None
@@ -223,15 +227,18 @@ class ProximalClassifier(ExpansionClassifier):
     Attributes
     ----------
     expansion_ : KernelExpansion
-        Its centers are the landmarks, or for ``"linear"`` the weight vectors.
+        The decision function: its centers are the landmarks, or for ``"linear"`` the weight
+        vectors.
     n_centers_ : int
-        Distinct centers.
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (n_outputs, n_features_in_)
-        Weight vectors; of ``kernel="linear"`` only.
+        Class labels, sorted.
+    coef_ : ndarray of shape (n_outputs, n_features)
+        Weight vectors, with ``kernel="linear"`` only.
     intercept_ : ndarray of shape (n_outputs,)
+        Intercepts.
     objective_ : ndarray of shape (n_outputs,)
         The minimum of each output, as stated above, up to a relative error of ``gap_``.
     gap_ : float
@@ -250,8 +257,9 @@ class ProximalClassifier(ExpansionClassifier):
         Factorisations: one per output, or one for all if ``class_weight`` is None or a dict and
         the problem is not ill-conditioned.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

@@ -29,7 +29,7 @@ from kernlet._typing import Floats
 #
 #     (E' Theta^-1 E + Phi) dz = right side,    Theta, Phi diagonal.
 #
-# - Distances from bounds are variables of their own. Computed as nu - t they would lose their
+# - Distances from bounds are separate variables. Computed as nu - t they would lose their
 #   digits near the bound, where they matter.
 # - The end is a partition, not a point: rows at 0, at nu or between, centers in use or not. From
 #   it the vertex is computed by an LU factorisation (RestrictedLP.vertex) and certified in

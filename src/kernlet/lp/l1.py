@@ -103,23 +103,26 @@ class L1KernelClassifier(L1Machine, ExpansionClassifier):
     C : float, default=3.0
         Weight of the errors; the paper's nu.
     kernel : {"rbf", "laplacian", "poly", "linear", "sigmoid"} or Kernel, default="rbf"
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of all kernels but "linear"; ``"scale"`` and ``"auto"`` as in scikit-learn,
-        ``"mean_distance"`` one over the mean squared distance of two rows. For "laplacian" a rule
-        is the square root of these divided by n_features: ``"scale"`` is
-        1 / (n_features X.std()) and ``"auto"`` again 1 / n_features.
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features.
     degree : int, default=3
-        Of the "poly" kernel.
+        Degree of the "poly" kernel.
     coef0 : float, default=0.0
-        Of the "poly" and "sigmoid" kernels.
-    candidates : "auto", None, int, float, "union" or array-like of shape (n_candidates, \
-            n_features), default="auto"
-        Points that may become centers: all rows (None), a number or a fraction of rows drawn at
-        random (the reduced kernel), the union of the centers that machines on a sample of
-        each tenth of the rows choose, or the given points. ``"auto"`` takes all rows where that
-        is quick, and otherwise 100 to 500 rows that cover the data: see Notes.
+        Constant of the "poly" and "sigmoid" kernels.
+    candidates : "auto", "union", None, int, float or array-like, default="auto"
+        Points that may become centers. None takes all rows; a number or a fraction draws rows at
+        random (the reduced kernel); ``"union"`` takes the centers that machines on a sample of each
+        tenth of the rows choose; an array of shape (n_candidates, n_features) holds the points
+        themselves. ``"auto"`` takes all rows where that is quick, and otherwise 100 to 500 rows
+        that cover the data: see Notes.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for the rows of a class.
+        Multiplies C for the rows of a class. ``"balanced"`` weighs classes inversely to their
+        numbers of rows.
     solver : {"auto", "generation", "streaming"}, default="auto"
         Column and row ``"generation"``, or ``"streaming"`` for many more rows than candidates:
         ten to twenty passes over all rows. ``"auto"`` takes the latter with at least 5,000 rows
@@ -150,21 +153,22 @@ class L1KernelClassifier(L1Machine, ExpansionClassifier):
     Attributes
     ----------
     expansion_ : KernelExpansion
-        The machine.
+        The fitted decision function: kernel, centers, coefficients and intercepts.
     n_centers_ : int
-        Distinct centers.
+        Number of centers: kernel evaluations per prediction.
     n_candidates_ : int
         Points that could become centers.
     nbytes_ : int
         Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
-    center_indices_ : ndarray of shape (n_centers_,)
+        Class labels, sorted.
+    center_indices_ : ndarray of shape (n_centers,)
         Training rows that are the centers (the paper's m2 rows); with given points as
         candidates, the numbers of those points.
     margin_indices_ : ndarray of shape (n_margin_rows,)
         Training rows with a positive dual in at least one output (the paper's m1 rows).
     duals_ : ndarray of shape (n_outputs, n_margin_rows)
-        The duals of these rows.
+        Dual variables of these rows.
     objective_ : ndarray of shape (n_outputs,)
         Value of the linear program of each output.
     duality_gap_ : ndarray of shape (n_outputs,)
@@ -182,8 +186,9 @@ class L1KernelClassifier(L1Machine, ExpansionClassifier):
         Passes of streaming over the rows, those over samples counted as their share; 0 where
         generation alone was used.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

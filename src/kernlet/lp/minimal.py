@@ -37,6 +37,7 @@ class RetainedRows:
     X : {ndarray, sparse matrix} of shape (n_rows, n_features)
         Centers of the machine and rows with a positive dual.
     y, sample_weight : ndarray of shape (n_rows,)
+        Their labels and weights.
     blocks : ndarray of shape (n_rows,)
         The block that each row came with, counted from 0.
     n_blocks : int
@@ -94,11 +95,15 @@ class RetainedRows:
 
 
 class MinimalKernelClassifier(L1KernelClassifier):
-    """Kernel classifier that pays for every center and every error it has, however small.
+    """Kernel classifier that pays a fixed price for each center and each error: very few centers.
 
-    Replaces each |x| in the objective of :class:`L1KernelClassifier` by the pound loss
-    |x| + mu (1 - exp(-alpha |x|)) and goes to a stationary vertex by a few linear programs,
-    each started warm from the last (Algorithm 4.2 of [1]_). It uses a fraction of the centers
+    Replaces each absolute value in the objective of :class:`L1KernelClassifier` by the pound
+    loss::
+
+        |x| + mu (1 - exp(-alpha |x|))
+
+    and reaches a stationary vertex by a few linear programs, each started from the solution of
+    the last (Algorithm 4.2 of [1]_). It uses a fraction of the centers
     of the 1-norm machine and fewer rows with a positive dual.
 
     Parameters
@@ -116,17 +121,57 @@ class MinimalKernelClassifier(L1KernelClassifier):
         What :meth:`partial_fit` keeps of a block: the rows with a positive dual and the centers
         of the ``"last"`` linear program, as [1]_ proposes, or those of the first one as well,
         the 1-norm machine. The last one depends on so few rows that later blocks undo what it
-        learned: see the page on many rows for figures.
+        learned: see the how-to guide on many rows for figures.
     max_age : int or None, default=None
         With :meth:`partial_fit`, blocks that a kept row may be behind the newest one before
         it is forgotten. None forgets no row for its age.
-    kernel, gamma, degree, coef0, candidates, class_weight, solver : see L1KernelClassifier
+    kernel : {"rbf", "laplacian", "poly", "linear", "sigmoid"} or Kernel, default="rbf"
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Constant of the "poly" and "sigmoid" kernels.
+    candidates : "auto", "union", None, int, float or array-like, default="auto"
+        Points that may become centers. None takes all rows; a number or a fraction draws rows at
+        random (the reduced kernel); ``"union"`` takes the centers that machines on a sample of each
+        tenth of the rows choose; an array of shape (n_candidates, n_features) holds the points
+        themselves. ``"auto"`` takes all rows where that is quick, and otherwise 100 to 500 rows
+        that cover the data.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for the rows of a class. ``"balanced"`` weighs classes inversely to their
+        numbers of rows.
+    solver : {"auto", "generation", "streaming"}, default="auto"
+        Column and row ``"generation"``, or ``"streaming"`` for many more rows than candidates:
+        ten to twenty passes over all rows. ``"auto"`` takes the latter with at least 5,000 rows
+        and at least 20 rows per candidate, and for rows that are not in memory. Both end at the
+        same optimum with the same certificate; where streaming ends without one (many rows that
+        are nearly equal), ``"auto"`` continues by generation if at most 100,000 rows are in
+        memory. ``"tall"`` is another name of ``"streaming"``.
     tol : float, default=1e-9
         Relative duality gap of the last linear program.
-    max_iter, cache_size, verbose, n_jobs, random_state : see L1KernelClassifier
+    max_iter : int, default=-1
+        Simplex iterations allowed for each linear program; -1 for no limit. A fit that stops
+        at the limit warns with the gap that it reached.
+    cache_size : float, default=2000
+        Memory in MB for kernel columns, for each linear program under way; for kernel blocks
+        with streaming, shared by the workers of a cluster.
     checkpoint : str, Path or None, default=None
-        As for :class:`L1KernelClassifier`, of the first linear program: a later fit starts from
-        the 1-norm machine and goes through the other programs again.
+        Folder to which streaming writes the machine of the first linear program after every pass
+        over all rows. A fit with the same parameters and data starts from it and solves the
+        other programs again; ``random_state`` must be a number. Generation writes nothing.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
+    n_jobs : int or None, default=None
+        Classes solved at the same time; with streaming they share their passes instead.
+    random_state : int, RandomState instance or None, default=None
+        Draws random candidates and the solver's first working set. The optimum does not
+        depend on the latter.
 
     Attributes
     ----------
@@ -142,14 +187,41 @@ class MinimalKernelClassifier(L1KernelClassifier):
     retained_ : RetainedRows
         After :meth:`partial_fit`: the rows that are kept, the block each came with, and how
         many rows were seen and dropped.
-    expansion_, n_centers_, n_candidates_, nbytes_, classes_ : see L1KernelClassifier
-    center_indices_, margin_indices_, duals_ : see L1KernelClassifier
-    objective_, duality_gap_ : ndarray of shape (n_outputs,)
-        Of the last linear program of each output, with its costs.
+    expansion_ : KernelExpansion
+        The fitted decision function: kernel, centers, coefficients and intercepts.
+    n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
+    n_candidates_ : int
+        Points that could become centers.
+    nbytes_ : int
+        Bytes of everything that a prediction needs.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    center_indices_ : ndarray of shape (n_centers,)
+        Training rows that are the centers (the paper's m2 rows); with given points as
+        candidates, the numbers of those points.
+    margin_indices_ : ndarray of shape (n_margin_rows,)
+        Training rows with a positive dual in at least one output (the paper's m1 rows).
+    duals_ : ndarray of shape (n_outputs, n_margin_rows)
+        Dual variables of these rows.
+    objective_ : ndarray of shape (n_outputs,)
+        Value of the last linear program of each output, with its costs.
+    duality_gap_ : ndarray of shape (n_outputs,)
+        Relative duality gap of that linear program, all rows and all candidates priced in
+        float64: the certificate.
     loo_error_bound_ : float
         The bound of :class:`L1KernelClassifier` for the last linear programs with their
         costs held fixed. It is not a bound for leaving a row out of the whole procedure.
-    n_iter_, n_passes_, n_features_in_, feature_names_in_ : see L1KernelClassifier
+    n_iter_ : int
+        Simplex iterations, and steps of the interior point method that takes over where noisy
+        rows need very many of these.
+    n_passes_ : float
+        Passes of streaming over the rows, those over samples counted as their share; 0 where
+        generation alone was used.
+    n_features_in_ : int
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------
@@ -265,10 +337,10 @@ class MinimalKernelClassifier(L1KernelClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Fit the machine to a new block of rows and the few that stand for those before.
 
-        Only centers and rows with a positive dual are kept from a block, see ``retain``; the
-        next block is merged with them and the machine is trained on both ([1]_, section 6). That
-        is the answer for the rows at hand, not for all rows ever seen. The kernel stays that of
-        the first block. A call after ``fit`` starts again.
+        Only centers and rows with a positive dual are kept from a block, see ``retain``; the next
+        block is merged with them and the machine is trained on both (section 6 of the paper). That
+        is the answer for the rows at hand, not for all rows ever seen. The kernel stays that of the
+        first block. A call after ``fit`` starts again.
 
         Parameters
         ----------

@@ -177,7 +177,9 @@ class L1KernelRegressor(QuantileScoreMixin, LPRegressor):
         Weight of the errors. The solution for a y, and an epsilon, in other units is the same in
         these units: C needs no change.
     loss : {"epsilon_insensitive", "pinball"}, default="epsilon_insensitive"
-        "pinball" is that of a quantile of one target; of 0.5 it is half the absolute error.
+        ``"epsilon_insensitive"`` is the loss of a support vector regressor: no error within
+        ``epsilon``, linear beyond. ``"pinball"`` is the loss whose minimum is a quantile of one
+        target; for the quantile 0.5 it is half the absolute error.
     epsilon : float, default=0.1
         Half the width of the tube within which errors cost nothing, in the units of y, as in
         scikit-learn's SVR; of no effect for the pinball loss.
@@ -185,20 +187,26 @@ class L1KernelRegressor(QuantileScoreMixin, LPRegressor):
         The quantile q of y given x that is estimated, between 0 and 1; of no effect for the
         other loss.
     kernel : {"rbf", "laplacian", "poly", "linear", "sigmoid"} or Kernel, default="rbf"
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        See :class:`L1KernelClassifier`.
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features.
     degree : int, default=3
-        Of the "poly" kernel.
+        Degree of the "poly" kernel.
     coef0 : float, default=0.0
-        Of the "poly" and "sigmoid" kernels.
-    candidates : "auto", None, int, float or array-like of shape (n_candidates, n_features), \
-            default="auto"
-        Points that may become centers: all rows (None), a number or a fraction of rows drawn at
-        random, or the given points. ``"auto"`` takes all rows where that is quick, and otherwise
-        100 to 500 rows that cover the data, as in :class:`L1KernelClassifier`.
+        Constant of the "poly" and "sigmoid" kernels.
+    candidates : "auto", None, int, float or array-like, default="auto"
+        Points that may become centers. None takes all rows; a number or a fraction draws rows at
+        random; an array of shape (n_candidates, n_features) holds the points themselves. ``"auto"``
+        takes all rows where that is quick, and otherwise 100 to 500 rows that cover the data.
     solver : {"auto", "generation", "streaming"}, default="auto"
         Column and row ``"generation"``, or ``"streaming"`` for many more rows than candidates:
-        see :class:`L1KernelClassifier`. Both end at the same optimum with the same certificate.
+        ten to twenty passes over all rows. ``"auto"`` takes the latter with at least 5,000 rows
+        and at least 20 rows per candidate, and for rows that are not in memory. Both end at the
+        same optimum with the same certificate.
     tol : float, default=1e-9
         Relative duality gap to reach.
     max_iter : int, default=-1
@@ -207,7 +215,9 @@ class L1KernelRegressor(QuantileScoreMixin, LPRegressor):
     cache_size : float, default=2000
         Memory in MB for kernel columns, or for kernel blocks with streaming.
     checkpoint : str, Path or None, default=None
-        Folder to which streaming writes its machine after every pass over all rows.
+        Folder to which streaming writes its machine after every pass over all rows. A fit
+        with the same parameters and data starts from it; ``random_state`` must be a number.
+        Generation writes nothing.
     verbose : int, default=0
         Print progress: 1 for each task of the fit, 2 for the steps below them.
     n_jobs : int or None, default=None
@@ -219,14 +229,14 @@ class L1KernelRegressor(QuantileScoreMixin, LPRegressor):
     Attributes
     ----------
     expansion_ : KernelExpansion
-        The machine.
+        The fitted decision function: kernel, centers, coefficients and intercepts.
     n_centers_ : int
-        Distinct centers.
+        Number of centers: kernel evaluations per prediction.
     n_candidates_ : int
         Points that could become centers.
     nbytes_ : int
         Bytes of everything that a prediction needs.
-    center_indices_ : ndarray of shape (n_centers_,)
+    center_indices_ : ndarray of shape (n_centers,)
         Training rows that are the centers; with given points as candidates, the numbers of those
         points.
     margin_indices_ : ndarray of shape (n_margin_rows,)
@@ -244,7 +254,7 @@ class L1KernelRegressor(QuantileScoreMixin, LPRegressor):
         Mean and mean absolute deviation of the targets, which are the zero and the unit of the
         linear programs.
     quantiles_ : tuple of float or None
-        The one that is predicted, with ``loss="pinball"``.
+        The quantile that is predicted, with ``loss="pinball"``; else None.
     n_iter_ : int
         Simplex iterations, and steps of the interior point method that takes over where noisy
         rows need very many of these.
@@ -252,8 +262,9 @@ class L1KernelRegressor(QuantileScoreMixin, LPRegressor):
         Passes of streaming over the rows, those over samples counted as their share; 0 where
         generation alone was used.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------
@@ -395,12 +406,16 @@ class L1KernelRegressor(QuantileScoreMixin, LPRegressor):
 
 
 class MinimalKernelRegressor(LPRegressor):
-    """Kernel regressor that pays for every center and every row outside its tube.
+    """Kernel regressor that pays a fixed price for each center: very few of them.
 
-    Replaces each |x| in the objective of :class:`L1KernelRegressor`, and the distance x of each
-    row from the tube, by the pound loss |x| + mu (1 - exp(-alpha |x|)) and goes to a stationary
-    vertex by a few linear programs, each started warm from the last (Algorithm 4.2 of [1]_). The
-    step counts centers, and rows outside the tube however far they are: outliers hardly count.
+    Replaces each absolute value in the objective of :class:`L1KernelRegressor`, and the distance x
+    of each row from the tube, by the pound loss::
+
+        |x| + mu (1 - exp(-alpha |x|))
+
+    and reaches a stationary vertex by a few linear programs, each started from the solution of the
+    last (Algorithm 4.2 of [1]_). The step counts centers, and rows outside the tube however far
+    they are: outliers hardly count.
 
     Parameters
     ----------
@@ -415,12 +430,45 @@ class MinimalKernelRegressor(LPRegressor):
         Steepness of that step, in the same unit.
     max_lps : int, default=50
         Linear programs allowed for each output; about ten is usual.
-    kernel, gamma, degree, coef0, candidates, solver : see L1KernelRegressor
+    kernel : {"rbf", "laplacian", "poly", "linear", "sigmoid"} or Kernel, default="rbf"
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Constant of the "poly" and "sigmoid" kernels.
+    candidates : "auto", None, int, float or array-like, default="auto"
+        Points that may become centers. None takes all rows; a number or a fraction draws rows at
+        random; an array of shape (n_candidates, n_features) holds the points themselves. ``"auto"``
+        takes all rows where that is quick, and otherwise 100 to 500 rows that cover the data.
+    solver : {"auto", "generation", "streaming"}, default="auto"
+        Column and row ``"generation"``, or ``"streaming"`` for many more rows than candidates:
+        ten to twenty passes over all rows. ``"auto"`` takes the latter with at least 5,000 rows
+        and at least 20 rows per candidate, and for rows that are not in memory. Both end at the
+        same optimum with the same certificate.
     tol : float, default=1e-9
         Relative duality gap of the last linear program.
-    max_iter, cache_size, verbose, n_jobs, random_state : see L1KernelRegressor
+    max_iter : int, default=-1
+        Simplex iterations allowed for each linear program; -1 for no limit. A fit that stops
+        at the limit warns with the gap that it reached.
+    cache_size : float, default=2000
+        Memory in MB for kernel columns, or for kernel blocks with streaming.
     checkpoint : str, Path or None, default=None
-        As for :class:`L1KernelRegressor`, of the first linear program.
+        Folder to which streaming writes the machine of the first linear program after every pass
+        over all rows. A fit with the same parameters and data starts from it;
+        ``random_state`` must be a number. Generation writes nothing.
+    verbose : int, default=0
+        Print progress: 1 for each task of the fit, 2 for the steps below them.
+    n_jobs : int or None, default=None
+        Outputs solved at the same time; with streaming they share their passes instead.
+    random_state : int, RandomState instance or None, default=None
+        Draws random candidates and the solver's first working set. The optimum does not
+        depend on the latter.
 
     Attributes
     ----------
@@ -430,11 +478,42 @@ class MinimalKernelRegressor(LPRegressor):
         Value of the discontinuous problem for each output, errors x_i and coefficients in units of
         ``scale_``: ``C sum_i (x_i + mu [x_i > 0]) + sum_j (|beta_j| + mu [beta_j != 0])``, weights
         of rows included; a number to compare machines of the same rows, C and mu by.
-    expansion_, n_centers_, n_candidates_, nbytes_ : see L1KernelRegressor
-    center_indices_, margin_indices_, duals_, shift_, scale_ : see L1KernelRegressor
-    objective_, duality_gap_ : ndarray of shape (n_outputs,)
-        Of the last linear program of each output, with its costs.
-    n_iter_, n_passes_, n_features_in_, feature_names_in_ : see L1KernelRegressor
+    expansion_ : KernelExpansion
+        The fitted decision function: kernel, centers, coefficients and intercepts.
+    n_centers_ : int
+        Number of centers: kernel evaluations per prediction.
+    n_candidates_ : int
+        Points that could become centers.
+    nbytes_ : int
+        Bytes of everything that a prediction needs.
+    center_indices_ : ndarray of shape (n_centers,)
+        Training rows that are the centers; with given points as candidates, the numbers of those
+        points.
+    margin_indices_ : ndarray of shape (n_margin_rows,)
+        Training rows with a nonzero dual in at least one output: those on the tube or outside of
+        it.
+    duals_ : ndarray of shape (n_outputs, n_margin_rows)
+        The duals of these rows, positive where y is above f.
+    shift_, scale_ : ndarray of shape (n_outputs,)
+        Mean and mean absolute deviation of the targets, which are the zero and the unit of the
+        linear programs.
+    objective_ : ndarray of shape (n_outputs,)
+        Value of the last linear program of each output, with its costs.
+    duality_gap_ : ndarray of shape (n_outputs,)
+        Relative duality gap of that linear program, all rows and all candidates priced in
+        float64: the certificate.
+    quantiles_ : None
+        This regressor does not predict quantiles.
+    n_iter_ : int
+        Simplex iterations, and steps of the interior point method that takes over where noisy
+        rows need very many of these.
+    n_passes_ : float
+        Passes of streaming over the rows, those over samples counted as their share; 0 where
+        generation alone was used.
+    n_features_in_ : int
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

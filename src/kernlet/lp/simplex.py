@@ -173,7 +173,7 @@ def solve_basis(matrix: Floats, right: Floats, transposed: Floats) -> tuple[Floa
     scale frees them of HiGHS's tolerances: what was exact to 1e-10 is then exact to round-off.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)  # a singular matrix is no surprise here
+        warnings.simplefilter("ignore", LinAlgWarning)  # a singular matrix is expected here
         try:
             factor = lu_factor(matrix)
         except (LinAlgError, ValueError):

@@ -44,8 +44,11 @@ def from_svc_arrays(
     gamma : float
         As a number: ``_gamma`` of an SVC whose parameter is "scale" or "auto".
     kernel : {"rbf", "laplacian", "poly", "linear", "sigmoid"}, default="rbf"
-    degree, coef0 : int, float
-        Of the polynomial kernel; the sigmoid kernel also has ``coef0``.
+        Name of the kernel.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
     scaler : AffineMap, default=None
         x -> (x - shift) * scale before the kernel. That of a StandardScaler is
         ``AffineMap(mean_, 1 / scale_)``.

@@ -99,10 +99,13 @@ def calibrated(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model
     Parameters
     ----------
     model : Model
+        A classifier.
     X : array-like or table
         Rows as the model takes them.
     y : array-like of shape (n_samples,)
+        Their classes.
     sample_weight : array-like of shape (n_samples,), default=None
+        Their weights.
 
     Returns
     -------

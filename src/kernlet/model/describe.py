@@ -13,6 +13,7 @@ from kernlet.kernels.linear import Linear
 from kernlet.kernels.polynomial import Polynomial
 from kernlet.kernels.rational_quadratic import RationalQuadratic
 from kernlet.model.model import Model
+from kernlet.notebook import count_of_labels
 from kernlet.quantization import QuantizedExpansion
 
 
@@ -78,6 +79,19 @@ def n_coefficients(expansion: KernelExpansion) -> int:
     """Coefficients per center."""
     entries = getattr(expansion, "n_entries", None)
     return expansion.n_outputs if entries is None else entries
+
+
+def facts(model: Model) -> list[tuple[str, str]]:
+    """What a notebook shows of a model."""
+    n_features = model.n_features_in
+    return [
+        ("model", "novelty detector" if model.kind == "novelty" else model.kind),
+        ("centers", f"{model.expansion.n_centers:,}"),
+        ("bytes", f"{model.nbytes:,}"),
+        *describe(model.expansion).items(),
+        *([] if model.kind != "classifier" else [("classes", count_of_labels(model.classes))]),
+        *([] if n_features is None else [("features", f"{n_features:,}")]),
+    ]
 
 
 class Operations(NamedTuple):

@@ -103,7 +103,7 @@ def _single(words: list[str]) -> str:
 
 
 def _choice(words: list[str], what: str, choices: dict[str, str], refused: str, why: str) -> str:
-    """One of the names, translated; ``refused`` names get a reason of their own."""
+    """One of the names, translated; ``refused`` names get a separate reason."""
     word = _single(words)
     if word in refused.split():
         raise ValueError(f"{what} {word} {why}")

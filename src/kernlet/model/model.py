@@ -233,6 +233,12 @@ class Model:
     def __repr__(self) -> str:
         return f"Model({self.kind}, {self.expansion!r})"
 
+    def _repr_html_(self) -> str:
+        from kernlet.model.describe import facts
+        from kernlet.notebook import facts_table
+
+        return facts_table(facts(self))
+
     def describe(self, digits: int = 4) -> dict[str, str]:
         """What the machine is made of: kernel, widths, coefficients, input map and formats."""
         from kernlet.model.describe import describe

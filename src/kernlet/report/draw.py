@@ -1,15 +1,19 @@
-"""Figures of the report and of the demonstration."""
+"""Figures of the report and of the demonstration, and the style of all pictures."""
 
 from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernlet._typing import Floats
 from kernlet.affine import ColumnRanges, are_unlike
+from kernlet.atomic import atomic_write
 from kernlet.condense.base import draw_image_rows
 from kernlet.expansion import KernelExpansion
 from kernlet.export.rounding import before, dense_points
@@ -19,21 +23,47 @@ from kernlet.report.evaluate import Size, Sizes
 
 try:
     import matplotlib
+    import matplotlib.style
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 except ModuleNotFoundError:
     raise missing("kernlet.report", "matplotlib", "cli") from None
 
-_BLUE, _ORANGE, _INK, _GRAY = "#2b6cb0", "#dd6b20", "#1a202c", "#718096"
-_LIGHT_BLUE, _LIGHT_ORANGE = "#dbeafe", "#feebc8"
-_LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 9}
+_STYLE = Path(__file__).with_name("kernlet.mplstyle")
+_FIRST, _SECOND, _GREY = "C0", "C1", "C6"  # of the style's colours
+_CENTERS: dict[str, Any] = {  # white with a dark edge is legible on light and on dark pages
+    "marker": "*",
+    "linestyle": "none",
+    "markerfacecolor": "white",
+    "markeredgecolor": "#333333",
+    "markeredgewidth": 0.8,
+}
 _MAX_POINTS = 1500  # of a scatter plot: more make the page heavy and hide each other
 _MAX_NAME_LENGTH = 24  # characters
 _MIN_IMAGE_SIDE = 6  # pixels; 16 or 25 features are more often a table than an image
 _IMAGES_PER_LINE = 12, 20  # at least, at most
 
 
+@contextmanager
+def picture_style() -> Iterator[None]:
+    """A context, or a decorator, with the style of all pictures; it restores rcParams.
+
+    Pictures are drawn and saved inside: matplotlib makes ticks only when it saves.
+    """
+    with matplotlib.style.context(_STYLE):
+        yield
+
+
+def save_picture(figure: Figure, path: Path, dpi: float = 120) -> None:
+    """Write a figure atomically in the style of all pictures; the same figure, the same bytes."""
+    with picture_style(), atomic_write(path) as temporary:
+        ending = path.suffix[1:]
+        date: dict[str, Any] = {"Software" if ending == "png" else "Date": None}
+        figure.savefig(temporary, format=ending, dpi=dpi, metadata=date)
+
+
+@picture_style()
 def draw_plane(machine: Any, X: Any, y: Any, *, n_grid: int = 400) -> Figure:
     """A two-class machine in the plane: regions, training rows, margin rows and centers.
 
@@ -41,22 +71,21 @@ def draw_plane(machine: Any, X: Any, y: Any, *, n_grid: int = 400) -> Figure:
     are drawn on a grid of n_grid x n_grid points.
     """
     figure, axes = _figure(6.4, 6.6)
+    colors = [_FIRST, _SECOND]
     margin = X[machine.margin_indices_]
     centers = machine.expansion_.centers
     horizontal, vertical, grid = _grid(X, 0.02, n_grid)
     values = machine.decision_function(grid).reshape(n_grid, n_grid)
-    regions = [_LIGHT_BLUE, _LIGHT_ORANGE]
-    axes.contourf(horizontal, vertical, values, [-np.inf, 0, np.inf], colors=regions)
-    axes.contour(horizontal, vertical, values, [0], colors=_INK, linewidths=1.2)
+    axes.contourf(horizontal, vertical, values, [-np.inf, 0, np.inf], colors=colors, alpha=0.22)
+    axes.contour(horizontal, vertical, values, [0], colors=_GREY, linewidths=1.4)
     second = y == machine.classes_[1]
-    for rows, color in ((~second, _BLUE), (second, _ORANGE)):
-        axes.plot(*X[rows].T, ".", color=color, markersize=3, alpha=0.7)
-    axes.plot(*margin.T, "o", color=_INK, markersize=10, fillstyle="none")
-    axes.plot(*centers.T, "*", color=_INK, markersize=11, markeredgewidth=0)
+    for rows, color in zip((~second, second), colors, strict=True):
+        axes.plot(*X[rows].T, ".", color=color, markersize=3.5)
+    axes.plot(*margin.T, "o", color=_GREY, markersize=11, fillstyle="none")
+    axes.plot(*centers.T, markersize=12, **_CENTERS)
     axes.set_title(
-        f"{len(X):,} training rows; the machine depends on {len(margin)} of them (circles)\n"
-        f"and is made of {len(centers)} (stars)",
-        fontsize=11,
+        f"{len(X):,} training rows; training depends on {len(margin)} of them (circles),\n"
+        f"predictions on {len(centers)} (stars)"
     )
     axes.set(xticks=[], yticks=[], aspect="equal")
     return figure
@@ -76,6 +105,7 @@ def _grid(X: Any, margin: float, n_grid: int) -> tuple[Floats, Floats, Floats]:
     return horizontal, vertical, np.stack(np.meshgrid(horizontal, vertical), -1).reshape(-1, 2)
 
 
+@picture_style()
 def draw_image_centers(
     expansion: KernelExpansion, labels: Any, shape: tuple[int, int], *, title: str = ""
 ) -> Figure:
@@ -90,7 +120,7 @@ def draw_image_centers(
     figure, axes = _figure(10, 9 * aspect + 0.5)
     names = [f"{label}  ({len(line)})" for label, line in zip(classes, lines, strict=True)]
     draw_image_rows(axes, lines, names)
-    axes.set_title(title, fontsize=11)
+    axes.set_title(title)
     return figure
 
 
@@ -98,9 +128,9 @@ def as_svg(figure: Figure, title: str) -> str:
     """A figure as an <svg> element that scales with the page."""
     buffer = io.StringIO()
     # text stays text, and ids follow from the title: the same figure gives the same bytes
-    settings = {"svg.fonttype": "none", "svg.hashsalt": title, "font.family": "sans-serif"}
-    with matplotlib.rc_context(settings):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    settings = {"svg.fonttype": "none", "svg.hashsalt": title}
+    with picture_style(), matplotlib.rc_context(settings):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     head, _, rest = text.partition(">")
@@ -117,6 +147,7 @@ def as_drawn(text: Any) -> str:
     return " " + shown.replace("\\", "/").replace("$", r"\$")
 
 
+@picture_style()
 def draw_sizes(sizes: Sizes) -> Figure:
     """Accuracy against centers and against bytes."""
     figure, (left, right) = _figure(9.2, 3.6, 2)
@@ -126,11 +157,10 @@ def draw_sizes(sizes: Sizes) -> Figure:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _short_number(x)))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid()
     left.set_ylabel("accuracy, %")
     # above the axes: inside, it would hide points
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=3, **_LEGEND)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=3)
     return figure
 
 
@@ -148,10 +178,10 @@ def _draw_path(axes: Any, sizes: Sizes, name: str) -> None:
     horizontal, vertical = zip(*(point(size) for size in sizes.machines), strict=True)
     error = 100 * sizes.standard_error
     axes.errorbar(
-        horizontal, vertical, error, color=_BLUE, marker="o", ms=4, capsize=2, label="compact"
+        horizontal, vertical, error, color=_FIRST, marker="o", ms=4, capsize=2, label="compact"
     )
-    axes.plot(*point(sizes.svc), "s", color=_INK, ms=7, label="SVC, tuned")
-    axes.plot(*point(sizes.chosen), "*", color=_ORANGE, ms=15, label="this machine", zorder=5)
+    axes.plot(*point(sizes.svc), "s", color=_GREY, ms=7, label="SVC, tuned")
+    axes.plot(*point(sizes.chosen), "*", color=_SECOND, ms=15, label="this machine", zorder=5)
 
 
 def input_centers(model: Model) -> Floats | None:
@@ -183,6 +213,7 @@ def pixel_side(model: Model, X: Any) -> int | None:
     return side if len(ranges) and not are_unlike(ranges) else None
 
 
+@picture_style()
 def draw_images(model: Model, side: int) -> Figure:
     """The centers as images, lines by class, those of the largest coefficients first."""
     centers = input_centers(model)
@@ -206,13 +237,16 @@ def draw_images(model: Model, side: int) -> Figure:
     return figure
 
 
+@picture_style()
 def draw_boundary(model: Model, X: Any, y: Any, n_grid: int = 300) -> Figure:
     """Regions of the classes in the plane of two features, with rows and centers."""
     figure, axes = _figure(6.4, 5.4)
     horizontal, vertical, grid = _grid(X, 0.03, n_grid)
     codes = model.codes(model.outputs(grid)).reshape(n_grid, n_grid)
-    sequence: Any = matplotlib.color_sequences["tab10"]
-    colors = [sequence[c % 10] for c in range(len(model.classes))]
+    sequence: Any = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
+    if len(model.classes) > len(sequence):
+        sequence = matplotlib.color_sequences["tab20"]
+    colors = [sequence[c % len(sequence)] for c in range(len(model.classes))]
     extent = (horizontal[0], horizontal[-1], vertical[0], vertical[-1])
     axes.imshow(
         codes,
@@ -230,13 +264,14 @@ def draw_boundary(model: Model, X: Any, y: Any, n_grid: int = 300) -> Figure:
         axes.plot(*X[rows].T, ".", color=color, ms=4, label=as_drawn(label))
     centers = input_centers(model)
     if centers is not None:
-        axes.plot(*centers.T, "*", color=_INK, ms=9, mew=0, label="centers")
+        axes.plot(*centers.T, ms=10, label="centers", **_CENTERS)
     names = model.feature_names or ("feature 0", "feature 1")
     axes.set(xlabel=as_drawn(names[0]), ylabel=as_drawn(names[1]), xlim=extent[:2], ylim=extent[2:])
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=4, **_LEGEND)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=4)
     return figure
 
 
+@picture_style()
 def draw_intervals(y: Any, values: Any) -> Figure:
     """True numbers by the order of the middle quantile, and the band between the outermost ones."""
     figure, axes = _figure(7.2, 4.4)
@@ -245,30 +280,32 @@ def draw_intervals(y: Any, values: Any) -> Figure:
     order = shown[np.argsort(middle[shown], kind="stable")]
     places = np.arange(len(order))
     low, high = values[order, 0], values[order, -1]
-    axes.fill_between(places, low, high, step="mid", color=_LIGHT_BLUE, label="interval")
-    axes.plot(places, y[order], ".", color=_INK, ms=3, alpha=0.6, label="true")
+    axes.fill_between(
+        places, low, high, step="mid", color=_FIRST, alpha=0.25, lw=0, label="interval"
+    )
+    axes.plot(places, y[order], ".", color=_GREY, ms=3, label="true")
     if values.shape[1] % 2:
-        axes.plot(places, middle[order], color=_BLUE, lw=1.5, label="middle quantile")
+        axes.plot(places, middle[order], color=_FIRST, lw=1.5, label="middle quantile")
     axes.set(xlabel="rows, by their prediction", ylabel="target")
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(**_LEGEND)
+    axes.grid()
+    axes.legend()
     return figure
 
 
+@picture_style()
 def draw_predictions(y: Any, values: Any, name: str = "") -> Figure:
     """Predicted numbers against true ones."""
     figure, axes = _figure(5.6, 5.0)
     shown = _sample(len(y))
-    axes.plot(y[shown], values[shown], ".", color=_BLUE, ms=4, alpha=0.6)
+    axes.plot(y[shown], values[shown], ".", color=_FIRST, ms=4, alpha=0.6)
     low, high = float(np.min(y)), float(np.max(y))
-    axes.plot([low, high], [low, high], color=_GRAY, lw=1)
+    axes.plot([low, high], [low, high], color=_GREY, lw=1)
     axes.set(xlabel="true", ylabel="predicted", title=as_drawn(name) if name else "")
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid()
     return figure
 
 
+@picture_style()
 def draw_scores(values: Floats, y: Any = None) -> Figure:
     """How many rows have each score; those below 0 are flagged, and truth has two colors."""
     figure, axes = _figure(9.2, 3.2)
@@ -277,15 +314,14 @@ def draw_scores(values: Floats, y: Any = None) -> Figure:
     shown = np.clip(values, low, high)
     edges = np.linspace(low, high if high > low else low + 1.0, 61)
     if y is None:
-        axes.hist(shown, edges, color=_BLUE)
+        axes.hist(shown, edges, color=_FIRST)
     else:
         parts = [shown[np.asarray(y) > 0], shown[np.asarray(y) < 0]]
         names = ["inliers", "outliers"]
-        axes.hist(parts, edges, stacked=True, color=[_BLUE, _ORANGE], label=names)
-        figure.legend(loc="outside upper left", ncols=2, **_LEGEND)
-    axes.axvline(0.0, color=_INK, lw=1)
+        axes.hist(parts, edges, stacked=True, color=[_FIRST, _SECOND], label=names)
+        figure.legend(loc="outside upper left", ncols=2)
+    axes.axvline(0.0, color=_GREY, lw=1)
     axes.set(xlabel="score; rows below 0 are flagged", ylabel="rows")
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 

@@ -35,6 +35,7 @@ def open_rows(path: str | Path, columns: Any = None) -> RowSource:
     Parameters
     ----------
     path : str or Path
+        A file, or a folder of Parquet files.
     columns : sequence of str, optional
         The columns of Parquet files that are features; all unless given.
 

@@ -27,9 +27,9 @@ from kernlet.squared.problem import Solution, SquaredMargin, report_to
 
 
 class CoreVectorClassifier(ExpansionClassifier):
-    """Core vector machine: the SVM with squared slacks, as the enclosing ball of few rows [1]_.
+    """Core vector machine: the SVM with squared slacks, as the enclosing ball of few rows.
 
-    Minimises::
+    Minimises, by the method of [1]_::
 
         1/2 (|w|^2 + b^2) + C/2 sum_i max(0, 1 - d_i (w.f(x_i) + b))^2
 
@@ -47,10 +47,14 @@ class CoreVectorClassifier(ExpansionClassifier):
         Weight of the squared slacks: the paper's C, and twice the C of
         :class:`HullPerceptronClassifier`. See Notes on C and eps.
     kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
-        Positive semi-definite: not the sigmoid.
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`. It must be positive semi-definite, which the sigmoid is
+        not.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of all kernels but "linear", as in L1KernelClassifier; the paper takes
-        ``"mean_distance"``, one over the mean squared distance between two rows.
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"`` 1
+        / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared distance
+        between two rows, the paper's choice. For "laplacian", a rule is the square root of its
+        value divided by n_features.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=0.0
@@ -70,7 +74,8 @@ class CoreVectorClassifier(ExpansionClassifier):
         Quadratic programs allowed per output; -1 for no limit. A fit that stops at the
         limit warns with the gap that it reached.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for the rows of a class.
+        Multiplies C for the rows of a class. ``"balanced"`` weighs classes inversely to their
+        numbers of rows.
     cache_size : float, default=2000
         Memory in MB for kernel columns, which all outputs share, and as much for the quadratic
         program.
@@ -84,16 +89,17 @@ class CoreVectorClassifier(ExpansionClassifier):
     expansion_ : KernelExpansion
         The decision function.
     n_centers_ : int
-        Distinct centers.
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     core_indices_ : ndarray of shape (n_core,)
         Training rows in the core set of at least one output.
-    center_indices_ : ndarray of shape (n_centers_,)
+    center_indices_ : ndarray of shape (n_centers,)
         Training rows that are the centers; equal rows are one center.
     ball_gap_ : float
-        The true eps: over all training rows and outputs, the furthest row lies 1 + ball_gap_
+        The true eps: over all training rows and outputs, the furthest row lies ``1 + ball_gap_``
         radii from the center of its ball. Computed from scratch at the end: the certificate, and
         often larger than an ``eps`` that samples were judged by.
     gap_ : float
@@ -103,8 +109,9 @@ class CoreVectorClassifier(ExpansionClassifier):
     n_iter_ : int
         Quadratic programs, of all outputs.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

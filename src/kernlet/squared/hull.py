@@ -80,8 +80,8 @@ class Removal:
         remove after the first round.
     stop : {"change", "fall"}, default="change"
         When to stop, by the accuracy a_k on the rows removed up to round k and its deviation
-        sigma_k. ``"change"``, the paper's rule: |a_(k-1) - a_k| > sigma_(k-1). ``"fall"``:
-        a_k < a_j - sigma_j for an earlier round j, which a slow decline meets too, and an
+        sigma_k. ``"change"``, the paper's rule: ``|a_(k-1) - a_k| > sigma_(k-1)``. ``"fall"``:
+        ``a_k < a_j - sigma_j`` for an earlier round j, which a slow decline meets too, and an
         increase does not; over folds, sigma_j is then at least the binomial deviation, as no
         error in any fold would otherwise count as certain.
 
@@ -371,15 +371,15 @@ def _find_within_limits(
 
 
 class HullPerceptronClassifier(ExpansionClassifier):
-    """Kernel perceptron of maximal margin, with squared slacks and the removal of [1]_.
+    """Kernel perceptron of maximal margin, with squared slacks and removal of support vectors.
 
-    Minimises::
+    The method and the removal are those of [1]_. Minimises::
 
         1/2 (|w|^2 + b^2) + C sum_i max(0, 1 - d_i (w.f(x_i) + b))^2
 
     as the point W nearest the origin in the convex hull of the signed training rows, in the feature
-    space of Q_ij = d_i d_j (1 + k(x_i, x_j)) + delta_ij / (2 C). The decision values are
-    W . X / |W|^2: 1 for a row without slack, as for an SVM.
+    space of ``Q_ij = d_i d_j (1 + k(x_i, x_j)) + delta_ij / (2 C)``. The decision values are
+    ``W . X / |W|^2``: 1 for a row without slack, as for an SVM.
 
     :class:`CoreVectorClassifier` minimises the same objective by another algorithm, with C/2 in the
     place of C: ``HullPerceptronClassifier(C)`` and ``CoreVectorClassifier(2 * C)`` have the same
@@ -390,9 +390,14 @@ class HullPerceptronClassifier(ExpansionClassifier):
     C : float, default=1.0
         Weight of the squared slacks: half the C of :class:`CoreVectorClassifier`.
     kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
-        Positive semi-definite: not the sigmoid.
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`. It must be positive semi-definite, which the sigmoid is
+        not.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of all kernels but "linear", as in L1KernelClassifier.
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"``
+        1 / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared
+        distance between two rows. For "laplacian", a rule is the square root of its value divided
+        by n_features.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=0.0
@@ -412,7 +417,8 @@ class HullPerceptronClassifier(ExpansionClassifier):
         Train repeatedly without the rows of small alpha, see :class:`Removal` and Notes: there are
         better ways to have few centers.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for the rows of a class.
+        Multiplies C for the rows of a class. ``"balanced"`` weighs classes inversely to their
+        numbers of rows.
     cache_size : float, default=2000
         Memory in MB for columns of Q, per output that is being solved.
     verbose : int, default=0
@@ -427,30 +433,32 @@ class HullPerceptronClassifier(ExpansionClassifier):
     expansion_ : KernelExpansion
         The decision function.
     n_centers_ : int
-        Distinct centers.
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything that a prediction needs.
     classes_ : ndarray of shape (n_classes,)
-    center_indices_ : ndarray of shape (n_centers_,)
+        Class labels, sorted.
+    center_indices_ : ndarray of shape (n_centers,)
         Training rows that are the centers; equal rows are one center.
     support_indices_ : ndarray of shape (n_support,)
         Training rows with a positive alpha in at least one output.
     alpha_ : ndarray of shape (n_outputs, n_support)
-        Their alpha; each line has sum 1.
+        Weights alpha of these rows; each line has sum 1.
     gap_ : float
-        Relative gap 1 - min_i W . X_i / |W|^2 of the worst output: the norm of the nearest point
-        is at least (1 - gap_) |W|, and a gap of 1 or more is no bound. Computed from scratch
-        over all rows trained on: the certificate.
+        The certificate, computed from scratch over all rows trained on: the relative gap
+        ``1 - min_i W . X_i / |W|^2`` of the worst output. The norm of the nearest point is at least
+        ``(1 - gap_) |W|``, and a gap of 1 or more is not a bound.
     margin_ : ndarray of shape (n_outputs,)
-        min_i W . X_i / |W|; at the optimum the norm of W.
+        ``min_i W . X_i / |W|``; at the optimum the norm of W.
     n_iter_ : int
         Steps, of all outputs and trainings.
     removal_path_ : list of RemovalRound
         With ``removal``, one record per training: threshold, rows left, support vectors,
         accuracies, gap, and ``stop``, the criterion of the rule to stop.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------
@@ -460,7 +468,7 @@ class HullPerceptronClassifier(ExpansionClassifier):
 
     Notes
     -----
-    At the optimum alpha_i = 2 C_i |W|^2 slack_i: the support vectors of *large* alpha are the
+    At the optimum ``alpha_i = 2 C_i |W|^2 slack_i``: the support vectors of *large* alpha are the
     outliers, and removal keeps those. In the paper and here it leaves 63 to 90 % of the support
     vectors. Refitting all rows on a few dozen centers (:func:`kernlet.compression.refit`) often has
     the same accuracy with a fraction of that. Removal is implemented for comparison.

@@ -51,8 +51,8 @@ class MMDA(ExpansionTransformer):
         minimise  1/2 (|w|^2 + b^2) + C/2 sum_i max(0, 1 - d_i (w.f(x_i) + b))^2
         subject to  w . u_q = 0   for the features u_q of this class so far
 
-    u = w / |w|. The feature of a row is u.f(x), a sum of kernel values; all features of all classes
-    are sums over one set of points, so that ``transform`` costs one block of kernel values.
+    where ``u = w / |w|``. The feature of a row is u.f(x), a sum of kernel values. All features of
+    all classes are sums over one set of points: ``transform`` costs one block of kernel values.
 
     Parameters
     ----------
@@ -66,14 +66,18 @@ class MMDA(ExpansionTransformer):
         of a class uses points of an earlier one before any others. ``"exact"`` holds the
         kernel matrix, for up to 10,000 rows or so, for comparison.
     n_landmarks : int, default=500
-        All rows where there are fewer. Not used by the other solvers.
+        Number of landmarks with ``solver="landmarks"``; all rows where there are fewer.
     C : float, default=1.0
         Weight of the squared slacks, as in :class:`CoreVectorClassifier`.
     kernel : {"rbf", "laplacian", "poly", "linear"} or Kernel, default="rbf"
-        Positive semi-definite: not the sigmoid.
+        Kernel function: a name, or an object of a class derived from
+        :class:`kernlet.kernels.Kernel`. It must be positive semi-definite, which the sigmoid is
+        not.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
-        Width of all kernels but "linear", as in L1KernelClassifier; the paper takes
-        ``"mean_distance"``, one over the mean squared distance between two rows.
+        Width of all kernels but "linear". ``"scale"`` is 1 / (n_features X.var()) and ``"auto"`` 1
+        / n_features, as in scikit-learn; ``"mean_distance"`` is one over the mean squared distance
+        between two rows, the paper's choice. For "laplacian", a rule is the square root of its
+        value divided by n_features.
     degree : int, default=3
         Degree of the "poly" kernel.
     coef0 : float, default=0.0
@@ -90,7 +94,8 @@ class MMDA(ExpansionTransformer):
     sample_size : int or None, default=59
         Of ``solver="core"``: random rows among which the furthest is searched; None for all.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for the rows of a class.
+        Multiplies C for the rows of a class. ``"balanced"`` weighs classes inversely to their
+        numbers of rows.
     cache_size : float, default=2000
         Memory in MB for blocks of all rows (landmarks), which are recomputed in every pass where
         they do not fit, for kernel columns (core) or for the kernel matrix (exact).
@@ -108,10 +113,11 @@ class MMDA(ExpansionTransformer):
         r * n_outputs + c: the first features of all classes come first. Lines of one class are
         orthonormal in feature space; a line of zeros means that no direction was left.
     n_centers_ : int
-        Points.
+        Number of centers: kernel evaluations per prediction.
     point_indices_ : ndarray of shape (n_points,)
         Training rows that the points are.
     classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
     gap_ : ndarray of shape (n_features_out,)
         Relative duality gap of each feature's problem: the certificate.
     error_bound_ : ndarray of shape (n_features_out,)
@@ -123,8 +129,9 @@ class MMDA(ExpansionTransformer):
     n_iter_ : int
         Passes over the rows, quadratic programs or linear systems.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

@@ -98,10 +98,12 @@ class CoreVectorNovelty(ExpansionDetector):
     kernel : {"rbf", "laplacian"} or Kernel, default="rbf"
         A positive semi-definite kernel with constant k(x, x).
     gamma : {"support", "scale", "auto", "mean_distance"} or float, default="support"
-        Width of the kernel. "support" takes the narrowest with which at most half of 1,000
-        random rows are support vectors, and fewer for more than 4,000 rows, see Notes; for more
-        than 100,000 rows it is "scale", with which a million take seconds. The others
-        are as in L1KernelClassifier.
+        Width of the kernel. "support" takes the narrowest with which at most half of 1,000 random
+        rows are support vectors, and fewer for more than 4,000 rows, see Notes; for more than
+        100,000 rows it is "scale", with which a million take seconds. ``"scale"`` is 1 /
+        (n_features X.var()) and ``"auto"`` 1 / n_features, as in scikit-learn; ``"mean_distance"``
+        is one over the mean squared distance between two rows. For "laplacian", these rules are the
+        square root of their value divided by n_features.
     contamination : float in (0, 0.5] or "auto", default=0.1
         The share of new rows like the training rows that may be outliers: the threshold is this
         quantile of the scores that training rows have when left out. Of the training rows
@@ -127,31 +129,32 @@ class CoreVectorNovelty(ExpansionDetector):
     Attributes
     ----------
     expansion_ : KernelExpansion
-        The decision function sum_j alpha_j k(x, x_j) - offset_, where the alpha have the sum 1.
+        The decision function ``sum_j alpha_j k(x, x_j) - offset_``, where the alpha sum to 1.
     offset_ : float
         The threshold: rows that score below it are outliers.
     n_centers_ : int
-        Distinct centers.
+        Number of centers: kernel evaluations per prediction.
     nbytes_ : int
         Bytes of everything that a prediction needs.
     radius_ : float
         Radius of the ball of the core set, in the feature space of k + delta_ij / C: at most that
-        of the smallest ball around all rows, which is at most 1 + ball_gap_ times as large.
+        of the smallest ball around all rows, which is at most ``1 + ball_gap_`` times as large.
     ball_gap_ : float
-        The certificate: over all training rows, the furthest lies 1 + ball_gap_ times ``radius_``
-        from the center. Computed from scratch at the end.
+        The certificate: over all training rows, the furthest lies ``1 + ball_gap_`` times
+        ``radius_`` from the center. Computed from scratch at the end.
     gap_ : float
         Relative duality gap (objective - bound) / objective over all rows. The objective is
-        1/2 |w|^2 + C/2 sum_i max(0, 1 - w.f(x_i))^2, which has the same optimum up to a factor.
+        ``1/2 |w|^2 + C/2 sum_i max(0, 1 - w.f(x_i))^2``, which has the same optimum up to a factor.
     core_indices_ : ndarray of shape (n_core,)
         Training rows in the core set.
-    center_indices_ : ndarray of shape (n_centers_,)
+    center_indices_ : ndarray of shape (n_centers,)
         Training rows that are the centers; equal rows are one center.
     n_iter_ : int
         Quadratic programs.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has names for all its columns, and all are strings.
+        Number of features seen by ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if all columns of X have names that are strings.
 
     See Also
     --------

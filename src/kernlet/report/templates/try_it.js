@@ -149,7 +149,7 @@ function addPicture(side) {
       context.fillStyle = `rgb(${gray}, ${gray}, ${gray})`;
       context.fillRect(8 * (i % side), 8 * Math.floor(i / side), 8, 8);
     });
-    context.strokeStyle = "#dd6b20";
+    context.strokeStyle = "#d55e00";
     if (hasFocus) context.strokeRect(8 * x + 0.5, 8 * y + 0.5, 7, 7);
   };
   const set = (value) => {

@@ -2,8 +2,8 @@
 
 condense.png and hull_removal.png show the tables condense-sets.md and hull-removal.md of
 docs/results, the latter with a curve computed here; device.png shows device.json and drift.png
-drift.json;
-deleted_digits.png has the USPS digits that the condensers remove.
+drift.json; deleted_digits.png has the USPS digits that the condensers remove; hero.png is the
+picture of the start page.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.device.picture import draw_device
+from benchmarks.hero import draw_hero
 from benchmarks.suites.drift import draw_drift
 from benchmarks.suites.hull import folds, k_means_refit
 from kernlet import BoundaryCondenser, TypicalCondenser
 from kernlet.condense.base import DeletedImagesDisplay
 from kernlet.datasets import load
+from kernlet.report.draw import picture_style, save_picture
 from papers.garcia2006 import REDUCTION
 
 _MARKS = {
-    "typical, linear": ("v", "#2b6cb0"),
-    "typical, rbf": ("^", "#2b6cb0"),
-    "boundary, T=300": ("s", "#805ad5"),
-    "EditedNearestNeighbours": ("+", "#718096"),
-    "AllKNN": ("x", "#718096"),
-    "NeighbourhoodCleaningRule": ("1", "#718096"),
+    "typical, linear": ("v", "C0"),
+    "typical, rbf": ("^", "C0"),
+    "boundary, T=300": ("s", "C3"),
+    "EditedNearestNeighbours": ("+", "C2"),
+    "AllKNN": ("x", "C2"),
+    "NeighbourhoodCleaningRule": ("1", "C2"),
 }
 Points = dict[str, list[tuple[float, float, float]]]
 
@@ -51,32 +53,35 @@ def condense_points(table: Path) -> dict[str, Points]:
     return by_set
 
 
+@picture_style()
 def draw_shares(by_set: dict[str, Points]) -> Figure:
     """Accuracy of k-NN against the share of training rows kept, a panel per data set."""
-    figure = Figure(figsize=(10, 6), layout="constrained")
+    figure = Figure(figsize=(9.6, 5.6), layout="constrained")
     panels = figure.subplots(2, 3)
     for axes, (name, points) in zip(panels.flat, by_set.items(), strict=False):
         pairs = sorted({(kept, accuracy) for p in points.values() for kept, _, accuracy in p})
         kept, baseline = np.array([pair for pair in pairs if np.isfinite(pair[1])]).T
-        axes.plot(kept, baseline, ".--", color="#a0aec0", label="random subset")
+        axes.plot(kept, baseline, ".--", color="C6", label="random subset")
         shares, accuracies, _ = zip(*points["centroids"], strict=True)
-        axes.plot(shares, accuracies, "o-", color="#dd6b20", label="centroids")
+        axes.plot(shares, accuracies, "o-", color="C1", label="centroids")
         for condenser, (mark, color) in _MARKS.items():
             for share, accuracy, _ in points.get(condenser, []):
                 axes.plot(share, accuracy, mark, color=color, markersize=8, label=condenser)
         full = points["all rows"][0][1]
-        axes.axhline(full, color="#1a202c", linewidth=0.8, label="all rows")
+        axes.axhline(full, color="C6", linewidth=1, label="all rows")
         axes.set(title=name, xscale="log", ylim=(full - 9, full + 1), xlim=(1.7, 120))
         axes.set_xticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"])
         axes.minorticks_off()
+        axes.grid()
     handles = dict(zip(*panels[0, 0].get_legend_handles_labels()[::-1], strict=True))
     panels[-1, -1].axis("off")
-    panels[-1, -1].legend(handles.values(), handles.keys(), loc="center", frameon=False)
+    panels[-1, -1].legend(handles.values(), handles.keys(), loc="center")
     figure.supxlabel("training rows kept, %")
     figure.supylabel("accuracy of k-NN, %")
     return figure
 
 
+@picture_style()
 def draw_digits() -> Figure:
     """USPS digits that two condensers remove."""
     digits = load("usps")
@@ -91,21 +96,21 @@ def draw_digits() -> Figure:
         DeletedImagesDisplay.from_estimator(
             condenser, digits.X, image_shape=(16, 16), n_images=12, ax=axes
         )
-        axes.set_title(f"left out: {title}", fontsize=11)
+        axes.set_title(f"left out: {title}")
     return figure
 
 
 SIZES = (5, 10, 20, 40, 80)
 _CELL = re.compile(r"([\d.]+) / ([\d.]+) ± ([\d.]+)")
 _SHOWN = {
-    "full": "s",
-    "iterative removal": "v",
-    "drop once, train on these": "^",
-    "1-norm machine": "*",
-    "compact": "P",
-    "Forgetron": "x",
-    "Projectron++": "+",
-    "BSGD, merging": "d",
+    "full": ("s", "C6"),
+    "iterative removal": ("v", "C1"),
+    "drop once, train on these": ("^", "C4"),
+    "1-norm machine": ("*", "C2"),
+    "compact": ("P", "C3"),
+    "Forgetron": ("x", "C5"),
+    "Projectron++": ("+", "C5"),
+    "BSGD, merging": ("d", "C5"),
 }
 
 
@@ -126,45 +131,53 @@ def removal_points(tables: str) -> dict[str, dict[str, list[tuple[float, float]]
 
 
 def k_means_curve(name: str) -> list[float]:
-    """Ten-fold accuracy of refits on k-means centers, by number of centers."""
+    """Ten-fold accuracy in % of refits on k-means centers, by number of centers."""
     scores: list[list[float]] = [[] for _ in SIZES]
     for X, signs, X_test, signs_test in folds(name):
         for size, accuracies in zip(SIZES, scores, strict=True):
             values = k_means_refit(X, signs, size).decision_values(X_test)[:, 0]
             accuracies.append(float(np.mean(np.where(values > 0, 1.0, -1.0) == signs_test)))
-    return [float(np.mean(accuracies)) for accuracies in scores]
+    return [float(100 * np.mean(accuracies)) for accuracies in scores]
 
 
+@picture_style()
 def draw_removal() -> Figure:
     """Accuracy against centers: removal, other methods, and k-means centers."""
     points = removal_points(Path("docs/results/hull-removal.md").read_text(encoding="utf-8"))
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     for axes, name in zip(figure.subplots(2, 3).flat, REDUCTION, strict=True):
         axes.plot(
-            SIZES, k_means_curve(name), ".-", color="#2b6cb0", label="k-means centers, refit on all"
+            SIZES, k_means_curve(name), ".-", color="C0", label="k-means centers, refit on all"
         )
         for method, pairs in points[name].items():
-            marks = [mark for shown, mark in _SHOWN.items() if method.startswith(shown)]
-            if marks:
-                axes.plot(*zip(*pairs, strict=True), marks[0], markersize=8, label=method)
+            for mark, color in (of for shown, of in _SHOWN.items() if method.startswith(shown)):
+                centers, accuracies = zip(*pairs, strict=True)
+                percent = 100 * np.array(accuracies)
+                axes.plot(centers, percent, mark, color=color, ms=7, label=method)
         axes.set(xscale="log", title=name)
-    axes.figure.supxlabel("centers")
-    axes.figure.supylabel("accuracy, ten folds")
+        axes.set_xticks([5, 20, 100, 500], ["5", "20", "100", "500"])
+        axes.minorticks_off()
+        axes.grid()
+    figure.supxlabel("centers")
+    figure.supylabel("accuracy by ten folds, %")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 
 
 def main() -> None:
     images = Path("docs/images")
-    draw_digits().savefig(images / "deleted_digits.png", dpi=110)
-    draw_shares(condense_points(Path("docs/results/condense-sets.md"))).savefig(
-        images / "condense.png", dpi=110
-    )
     device = json.loads(Path("docs/results/device.json").read_text(encoding="utf-8"))
-    draw_device(device).savefig(images / "device.png", dpi=110)
     drift = json.loads(Path("docs/results/drift.json").read_text(encoding="utf-8"))
-    draw_drift(drift).savefig(images / "drift.png", dpi=110)
-    draw_removal().savefig(images / "hull_removal.png", dpi=120)
+    pictures = {
+        "deleted_digits.png": draw_digits(),
+        "condense.png": draw_shares(condense_points(Path("docs/results/condense-sets.md"))),
+        "device.png": draw_device(device),
+        "drift.png": draw_drift(drift),
+        "hull_removal.png": draw_removal(),
+    }
+    for name, figure in pictures.items():
+        save_picture(figure, images / name)
+    save_picture(draw_hero(), images / "hero.png", dpi=200)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from kernlet.datasets import load
 from kernlet.kernels.gram import Gram
 from kernlet.kernels.rbf import RBF
+from kernlet.report.draw import picture_style
 from kernlet.squared.hull import Removal, first_stop, removal_rounds, stop_criteria
 from kernlet.squared.mdm import find_nearest_point
 from kernlet.squared.problem import SquaredMargin
@@ -381,24 +382,28 @@ def build_readings(results: Results, quick: bool) -> PaperTable:
     return PaperTable(PAPER, "readings", title, figures, _NOTES + notes)
 
 
+@picture_style()
 def draw_evolution(name: str, path: Any) -> Picture:
     """Accuracy on removed rows and on test rows, and support vectors, round by round."""
     factors = [_factor(k) for k in range(path.shape[1])][1:]
     mean, deviation = path.mean(axis=0)[1:], path.std(axis=0)[1:]
-    figure = Picture(figsize=(6.4, 3.6), layout="constrained")
-    axes = figure.add_subplot()
-    lines = (VALIDATION, "#2b6cb0", "removed rows"), (TEST, "#dd6b20", "test rows")
-    for column, color, label in lines:
-        axes.errorbar(
-            factors, mean[:, column], deviation[:, column], color=color, label=label, capsize=2
+    figure = Picture(figsize=(6.4, 4.6), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    for column, label in ((VALIDATION, "removed rows"), (TEST, "test rows")):
+        above.errorbar(
+            factors, 100 * mean[:, column], 100 * deviation[:, column], label=label, capsize=2
         )
-    axes.axvline(max(EVOLUTION[name]), color="#cbd5e0", linewidth=4, label="the paper's stop")
-    axes.axvline(_factor(last_round(path)), color="#1a202c", linestyle=":", label="stop")
-    counts = axes.twinx()
-    counts.plot(factors, mean[:, SUPPORT], ".-", color="#718096", markersize=3)
-    counts.set_ylabel("support vectors (grey)")
-    axes.set(xlabel="factor", ylabel="accuracy", title=f"{name}: removal round by round")
-    axes.legend(loc="lower left")
+    below.plot(factors, mean[:, SUPPORT], ".-", color="C2")
+    for axes in (above, below):
+        axes.axvline(max(EVOLUTION[name]), color="C6", alpha=0.5, lw=5, label="the paper's stop")
+        axes.axvline(_factor(last_round(path)), color="C6", linestyle=":", label="our stop")
+    above.set(ylabel="accuracy, %", title=f"{name}: rows removed round by round")
+    below.set(
+        xlabel="factor: rows with a dual weight below factor / N leave the training set",
+        ylabel="support vectors",
+    )
+    below.set_ylim(bottom=0)
+    figure.legend(*above.get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""What the tables of all papers say together: how many figures are reached, and which are not."""
+"""What the tables of all papers say together: figures beaten, matched and missed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from kernlet.atomic import atomic_write
-from papers.tables import JUDGED, NOT_JUDGED, NOT_YET, by_reason, markdown_table
+from papers.tables import (
+    JUDGED,
+    NOT_JUDGED,
+    NOT_YET,
+    SHOWN_VERDICTS,
+    by_reason,
+    markdown_table,
+)
 
 SUMMARY = "summary.md"
-VERDICTS = ("beaten", "met", "not met")
+VERDICTS = tuple(SHOWN_VERDICTS)
+#: Pages include what is above and below it in different places.
+MISSED_MARK = "<!-- missed figures -->"
 TableFields = dict[str, Any]
 FigureFields = dict[str, Any]
 REPETITION = (
-    "A figure is met within one standard error of ours. An exact repetition of a paper's "
-    "experiment would reach 84 %, and 76 % if the paper's own error is as large as ours: a share "
-    'near these says "equal", not "better".'
+    "A figure is matched within one standard error of ours. An exact repetition of a paper's "
+    "experiment would match or beat 84 % of its figures, or 76 % if the paper's own error is as "
+    'large as ours. A share near these says "equal", not "better".'
 )
 
 
@@ -32,13 +41,13 @@ def _is(role: str, kind: str, is_free: bool = True) -> Callable[[FigureFields], 
 
 #: Every judged figure belongs to one of these.
 GROUPS: dict[str, Callable[[FigureFields], bool]] = {
-    "own methods: accuracies": _is("own", "accuracy"),
-    "own methods: free sizes": _is("own", "size"),
-    "own methods: sizes fixed by construction": _is("own", "size", False),
-    "baselines: accuracies": _is("baseline", "accuracy"),
-    "baselines: free sizes": _is("baseline", "size"),
-    "baselines: sizes fixed by construction": _is("baseline", "size", False),
-    "descriptions, two-sided": lambda figure: figure["target"] == "equal",
+    "the paper's method: accuracy": _is("own", "accuracy"),
+    "the paper's method: size": _is("own", "size"),
+    "the paper's method: size fixed by construction": _is("own", "size", False),
+    "what it compares with: accuracy": _is("baseline", "accuracy"),
+    "what it compares with: size": _is("baseline", "size"),
+    "what it compares with: size fixed by construction": _is("baseline", "size", False),
+    "descriptive counts, two-sided": lambda figure: figure["target"] == "equal",
 }
 #: Groups with a column of their own in the table by paper.
 COLUMNS = [name for name in GROUPS if "fixed" not in name]
@@ -61,13 +70,13 @@ def _all_figures(tables: Iterable[TableFields]) -> list[FigureFields]:
 
 
 def headline(tables: list[TableFields]) -> str:
-    """Figures beaten, met and not met by group, as Markdown, and what the shares mean."""
+    """Figures beaten, matched and missed by group, as Markdown, and what the shares mean."""
     figures = _all_figures(tables)
     rows = []
     for name, belongs in GROUPS.items():
         counts = _verdicts(figures, belongs)
         rows.append([name, *(str(counts[verdict]) for verdict in VERDICTS), _share(counts)])
-    header = ["figures of five papers", *VERDICTS, "reached"]
+    header = ["figures of five papers", *SHOWN_VERDICTS.values(), "matched or beaten"]
     return f"{markdown_table(header, rows)}\n\n{REPETITION}"
 
 
@@ -81,7 +90,7 @@ def _share(counts: Counter[str]) -> str:
 
 
 def by_paper(tables: list[TableFields]) -> str:
-    """Shares reached by paper, and figures without a verdict, as Markdown."""
+    """Shares matched or beaten by paper, and figures without a verdict, as Markdown."""
     rows = []
     for paper in _papers(tables):
         figures = _all_figures(table for table in tables if table["paper"] == paper)
@@ -89,21 +98,22 @@ def by_paper(tables: list[TableFields]) -> str:
         n_waiting = missing.count(NOT_YET)
         cells = [_share(_verdicts(figures, GROUPS[name])) for name in COLUMNS]
         rows.append([paper, *cells, str(len(missing) - n_waiting), str(n_waiting)])
-    header = ["reached", *COLUMNS, "no data, or too long", NOT_YET]
+    header = ["matched or beaten", *COLUMNS, "no data, or too slow", NOT_YET]
     return markdown_table(header, rows)
 
 
 def summarize(tables: list[TableFields]) -> str:
-    """Markdown of the counts, of what is not judged, and of every figure that is not met."""
+    """Markdown of the counts, of what is not judged, and of every figure that is missed."""
     blocks = [headline(tables), by_paper(tables)]
     unjudged = _unjudged(tables)
     if unjudged:
         counts = ", ".join(f"{text} ({n})" for text, n in unjudged.most_common())
         blocks.append(f"Shown, not judged: {counts}.")
+    blocks.append(MISSED_MARK)
     for paper in _papers(tables):
         missed = [
             (
-                f"{table['table']}: {figure['row']}, {figure['quantity']} "
+                f"{_table_name(table)}: {figure['row']}, {figure['quantity']} "
                 f"({_short(figure['ours'])} against {_short(figure['paper'])})",
                 figure["reason"],
             )
@@ -113,7 +123,7 @@ def summarize(tables: list[TableFields]) -> str:
             if figure["verdict"] == "not met"
         ]
         if missed:
-            blocks.append(f"Not met in {paper}:\n\n" + by_reason(missed))
+            blocks.append(f"Missed in {paper}, and why:\n\n" + by_reason(missed))
     if any(figure["verdict"] == NOT_JUDGED for figure in _all_figures(tables)):
         blocks.append("Quick tables are not judged: they have fewer rows, folds and seeds.")
     return "\n\n".join(blocks) + "\n"
@@ -127,6 +137,11 @@ def _unjudged(tables: list[TableFields]) -> Counter[str]:
 
 def _papers(tables: list[TableFields]) -> list[str]:
     return list(dict.fromkeys(table["paper"] for table in tables))
+
+
+def _table_name(table: TableFields) -> str:
+    number = str(table["table"])
+    return f"table {number}" if number.isdigit() else number
 
 
 def _short(number: float) -> str:

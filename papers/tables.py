@@ -28,6 +28,8 @@ JUDGED = ("accuracy", "size")
 ONE_SIDED, TWO_SIDED = 1.0, 1.405
 NOT_PUBLIC = "data not public"
 NOT_YET = "not measured yet"
+#: Verdicts of the JSON files in the words of the pages.
+SHOWN_VERDICTS = {"beaten": "beaten", "met": "matched", "not met": "missed"}
 #: Fewer rows, folds and seeds than a figure of the paper can be compared with.
 NOT_JUDGED = "quick: not judged"
 
@@ -343,8 +345,9 @@ def write_table(table: PaperTable, fields: dict[str, Any], folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{table.paper}-{table.number}"
     for name, picture in table.pictures.items():
-        with atomic_write(folder / name) as temporary:
-            picture.savefig(temporary, format="png", dpi=110)
+        from kernlet.report.draw import save_picture  # tables without pictures need no matplotlib
+
+        save_picture(picture, folder / name)
     text = table_markdown(fields)
     for ending, content in (("json", json.dumps(fields, indent=1) + "\n"), ("md", text)):
         with atomic_write(folder / f"{stem}.{ending}") as temporary:
@@ -362,7 +365,7 @@ def table_markdown(fields: dict[str, Any]) -> str:
     missed = [f for f in fields["figures"] if f["verdict"] == "not met"]
     if missed:
         lines = [(f"{figure['row']}, {figure['quantity']}", figure["reason"]) for figure in missed]
-        blocks.append("Not met:\n\n" + by_reason(lines))
+        blocks.append("Missed, and why:\n\n" + by_reason(lines))
     blocks += fields["notes"]
     blocks.append(f"`{fields['command']}`: {fields['setting']}")
     return "\n\n".join(blocks) + "\n"
@@ -392,7 +395,7 @@ def _figure_row(figure: dict[str, Any], settings: list[str]) -> list[str]:
         ours,
         str(figure["runs"]),
         difference_text,
-        figure["verdict"],
+        SHOWN_VERDICTS.get(figure["verdict"], figure["verdict"]),
         "-" if seconds is None else f"{seconds:.1f}",
         f"({settings.index(setting) + 1})",
         figure["alternative"] or "-",
@@ -400,16 +403,19 @@ def _figure_row(figure: dict[str, Any], settings: list[str]) -> list[str]:
 
 
 def by_reason(lines: Iterable[tuple[str, str]]) -> str:
-    """A list of figures and the reasons why they are not met, each reason once.
+    """A list of reasons why figures are missed, each with the figures that it explains.
 
     >>> print(by_reason([("row 1", "noise"), ("row 2", "few rows"), ("row 3", "noise")]))
-    - row 1; row 3: noise
-    - row 2: few rows
+    - **Noise.** row 1; row 3.
+    - **Few rows.** row 2.
     """
     figures: dict[str, list[str]] = {}
     for figure, reason in lines:
         figures.setdefault(reason or "no reason was found", []).append(figure)
-    return "\n".join(f"- {'; '.join(same)}: {reason}" for reason, same in figures.items())
+    return "\n".join(
+        f"- **{reason[0].upper()}{reason[1:]}.** {'; '.join(same)}."
+        for reason, same in figures.items()
+    )
 
 
 def _number(number: float | None) -> str:

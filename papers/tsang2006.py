@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
+from kernlet.report.draw import picture_style
 from papers.cache import Experiment
 from papers.features import ALL_COUNTS, PER_CLASS, embed_digits, score_features
 from papers.tables import (
@@ -464,6 +465,7 @@ def _digit_experiments(quick: bool) -> NamedExperiments:
     return {_DIGITS: [Experiment(embed_digits, {"digits": [0, 6, 9], "seed": 0})]}
 
 
+@picture_style()
 def build_digits(results: Results, quick: bool) -> PaperTable:
     """Figure 1: three digits in the plane."""
     title = "Figure 1: three digits in the plane"
@@ -476,21 +478,30 @@ def build_digits(results: Results, quick: bool) -> PaperTable:
     figures = []
     for axes, method in zip(picture.subplots(1, 2), ("KFD", "MMDA"), strict=True):
         points, labels = np.array(places[method]), np.array(places["labels"])
-        for label, color in zip((0, 6, 9), ("#2b6cb0", "#dd6b20", "#2f855a"), strict=True):
-            axes.plot(*points[labels == label].T, ".", color=color, markersize=3, label=f"{label}")
-        axes.set_title(method)
-        axes.legend()
+        for label in (0, 6, 9):
+            axes.plot(*points[labels == label].T, ".", markersize=3, label=f"digit {label}")
+        axes.set(title=method, xlabel="first feature", ylabel="second feature")
         correct = Measurement([places[f"{method} 1-NN"]], len(labels), results.seconds(_DIGITS))
         figures.append(Figure(method, quantity, "other", None, correct))
+    picture.legend(
+        *axes.get_legend_handles_labels(), loc="outside upper center", ncols=3, markerscale=4
+    )
     notes = ["Digits 0, 6 and 9 of the test set of optdigits in two features; nothing to judge."]
     pictures = {"tsang2006-figure1.png": picture}
     return PaperTable(PAPER, "figure1", title, figures, notes, pictures)
 
 
-_GROWING = ("svm", "core", "landmarks", "kpca", "kfd")
-_STYLES = {"landmarks": "--", "kpca": "-.", "kfd": ":"}
+#: Methods of Figure 2, with a line and a marker each.
+_GROWING: dict[str, dict[str, Any]] = {
+    "svm": {"linewidth": 4, "alpha": 0.5},
+    "core": {"marker": "o"},
+    "landmarks": {"marker": "x", "linestyle": "--"},
+    "kpca": {"marker": "^", "linestyle": "-."},
+    "kfd": {"marker": "s", "linestyle": ":"},
+}
 
 
+@picture_style()
 def build_growth(results: Results, quick: bool) -> PaperTable:
     """Figure 2: CPU time and accuracy of the network against the number of features."""
     title = "Figure 2: number of features, CPU time and accuracy"
@@ -498,22 +509,21 @@ def build_growth(results: Results, quick: bool) -> PaperTable:
     if not names:
         missing = Figure("all sets", "network, %", "other", None, NOT_YET)
         return PaperTable(PAPER, "figure2", title, [missing])
-    picture = Picture(figsize=(10, 6), layout="constrained")
+    picture = Picture(figsize=(10, 5.5), layout="constrained")
     grid = picture.subplots(2, len(names), squeeze=False, sharex="col")
     figures, rows = [], []
     for (times, accuracies), name in zip(grid.T, names, strict=True):
-        for method in _GROWING:
+        for method, style in _GROWING.items():
             answers = results.answers(f"{name} {method}")
             curves = _curves(answers)
-            style = _STYLES.get(method, "-")
             for axes, values in zip((times, accuracies), curves, strict=True):
-                axes.plot(ALL_COUNTS, values, style, marker=".", label=METHODS[method])
+                axes.plot(ALL_COUNTS, values, markersize=4, label=METHODS[method], **style)
             cells = [f"{a:.2f} / {s:.1f}" for s, a in zip(*curves, strict=True)]
             rows.append([name, METHODS[method], *cells])
             figures.append(_last_point(f"{name}, {METHODS[method]}", answers))
         times.set(title=name, ylabel="CPU seconds of the features", yscale="log")
         accuracies.set(xlabel="features per class", ylabel="network, test accuracy, %")
-    grid[0, 0].legend(fontsize=7)
+    picture.legend(*times.get_legend_handles_labels(), loc="outside upper center", ncols=5)
     counts = [f"{k} per class" for k in ALL_COUNTS]
     notes = [
         "Test accuracy of the network in %, and CPU seconds of the features:",

@@ -16,7 +16,7 @@ from benchmarks.device.peers import LARGEST_FLASH
 from benchmarks.tables import Table
 
 Document = dict[str, Any]
-JUDGED = (1024, 2048, 4096)  # bytes of the machines that the goal is about
+JUDGED = (1024, 2048, 4096)  # bytes of the machines that are judged
 MIDDLE = 2048
 FLASH_LIMITS = (2048, 4096, 8192, 16_384, 65_536)
 
@@ -64,19 +64,7 @@ def ours_of(document: Document, name: str, max_bytes: int, family: str = INTEGER
     return next((r for r in records if r["setting"]["max_bytes"] == max_bytes), None)
 
 
-def verdict(ours: Record, peer: Record | None) -> str:
-    """Whether the goal is reached: half the flash, and no more instructions."""
-    if peer is None:
-        return "yes: no peer is as accurate"
-    missed = []
-    if ours["flash"] > 0.5 * peer["flash"]:
-        missed.append("flash")
-    if ours["instructions"] > peer["instructions"]:
-        missed.append("instructions")
-    return f"no: {', '.join(missed)}" if missed else "yes"
-
-
-def goal_table(document: Document, measure: str = "flash") -> Table:
+def peer_table(document: Document, measure: str = "flash") -> Table:
     """Each judged machine beside the peer of equal accuracy that has the least measure."""
     least = {"flash": "the least flash", "instructions": "the fewest instructions"}[measure]
     table = Table(
@@ -84,13 +72,13 @@ def goal_table(document: Document, measure: str = "flash") -> Table:
         [
             *("data", "kernlet", "test", "flash", "instructions"),
             *("best peer", "test", "flash", "instructions"),
-            *("flash, peer / kernlet", "instructions, peer / kernlet", "goal reached"),
+            *("flash, peer / kernlet", "instructions, peer / kernlet"),
         ],
     )
     for name in document["sets"]:
         for sizes, ours in _different_machines(document, name):
             if ours is None:
-                table.add(name, sizes, "refused", *"--------", "no: not exported")
+                table.add(name, sizes, "refused: not exported", *"--------")
                 continue
             peer = best_peer(document, ours, measure)
             table.add(
@@ -99,7 +87,6 @@ def goal_table(document: Document, measure: str = "flash") -> Table:
                 *_figures(ours),
                 *(["none", *"---"] if peer is None else [_title(document, peer), *_figures(peer)]),
                 *_ratios(ours, peer),
-                verdict(ours, peer),
             )
     return table
 

@@ -1,4 +1,4 @@
-"""The page about the frontier, docs/frontier.md, from the stored results alone."""
+"""The pages frontier.md and frontier-tables.md of docs/evidence, from the stored results alone."""
 
 from __future__ import annotations
 
@@ -7,34 +7,39 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 
 from benchmarks.frontier.data import NAMES
 from benchmarks.frontier.goals import (
     BEFORE,
     EFFORTS,
-    aim_table,
+    GOALS,
     augmented_table,
     effort_table,
-    goal_table,
+    missed_goals,
+    mlp_counts_with_room,
     mlp_table,
     remeasured_table,
     sets_with_room,
+    worse_than_before,
 )
 from benchmarks.frontier.growth import growth_table
 from benchmarks.frontier.pictures import groups
 from benchmarks.frontier.summary import (
+    BEST_PEER,
     MOST_ACCURATE,
     OUR_REGRESSOR,
     OURS,
     UNLIMITED,
+    VERDICTS,
     Document,
     accuracy,
+    by_peer,
     comparisons,
-    kernel_table,
-    other_table,
+    counts,
     our_pairs,
     pairs,
+    records_at,
     reference_table,
     set_table,
     task_of_set,
@@ -42,7 +47,6 @@ from benchmarks.frontier.summary import (
 )
 from benchmarks.tables import Table
 
-TEMPLATE = Path(__file__).with_name("page.md.jinja")
 #: The sets whose test rows the study behind the present machine looked at.
 STUDY_SETS = (
     "checkerboard_generated",
@@ -57,20 +61,46 @@ STUDY_SETS = (
 )
 
 
+def _template(name: str) -> Template:
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+    return environment.from_string(Path(__file__).with_name(name).read_text("utf-8"))
+
+
+def tables_page(document: Document) -> str:
+    """All figures of every data set, those for classification first."""
+    by_task = {
+        task: [
+            (name, set_table(document, name).markdown())
+            for name in document["sets"]
+            if task_of_set(document, name) == task
+        ]
+        for task in ("classification", "regression")
+    }
+    return _template("tables.md.jinja").render(
+        sets=by_task["classification"], number_sets=by_task["regression"]
+    )
+
+
+def _verdict_counts(document: Document, title: str, ours: str = OURS) -> dict[str, int]:
+    """Pairs ahead, tied and behind a peer, and all of them."""
+    found = counts(by_peer(document, ours)[title])
+    return {verdict: found[verdict] for verdict in VERDICTS} | {"total": found.total()}
+
+
 def page(document: Document, growth: dict[str, Any] | None) -> str:
     """The whole page; without growth if that was not measured."""
     measured = {record["competitor"] for record in document["records"]}
     is_ours = [document["competitors"][name]["is_kernlet"] for name in measured]
-    template = Environment(undefined=StrictUndefined, keep_trailing_newline=True).from_string(
-        TEMPLATE.read_text("utf-8")
-    )
-    by_task = {
-        task: [name for name in document["sets"] if task_of_set(document, name) == task]
-        for task in ("classification", "regression")
-    }
+    template = _template("page.md.jinja")
     return template.render(
-        goals=goal_table(document).markdown(),
-        aims=aim_table(document).markdown(),
+        best=_verdict_counts(document, BEST_PEER),
+        number_best=_verdict_counts(document, BEST_PEER, OUR_REGRESSOR),
+        mlp_counts=_verdict_counts(document, document["competitors"]["mlp_call"]["title"]),
+        n_goals=len(GOALS),
+        missed=missed_goals(document),
+        worse=_joined(worse_than_before(document)),
+        timed=records_at(document, "letter", 4096).get(OURS, {}).get("fit_seconds"),
+        with_room=mlp_counts_with_room(document),
         room=_joined(sets_with_room(document)),
         most_accurate=MOST_ACCURATE,
         mlp=mlp_table(document).markdown(),
@@ -87,25 +117,20 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
         study_sets=_joined(list(STUDY_SETS)),
         devices=_devices(document),
         not_ours=_not_ours(document),
-        n_number_pairs=len(pairs(document, "regression")),
         regression_verdicts=verdict_table(document, OUR_REGRESSOR).markdown(),
-        number_sets=[set_table(document, name).markdown() for name in by_task["regression"]],
         n_machines=len(is_ours),
         n_ours=sum(is_ours),
         n_peers=len(is_ours) - sum(is_ours),
         n_sets=len(document["sets"]),
         n_pairs=len(pairs(document)),
         n_our_pairs=len(our_pairs(document)),
-        budgets=_budgets(document),
+        data=_data_table(document).markdown(),
         missing=[name for name in NAMES if name not in document["sets"]],
-        seeds=_seeds(document),
         samples=_joined([name for name, of in document["sets"].items() if of["is_sample"]]),
         command=document["command"],
         n_settings=document["n_settings"],
         limits=document["limits"],
         verdicts=verdict_table(document).markdown(),
-        kernel_figure=kernel_table(document).markdown(),
-        other_figure=other_table(document).markdown(),
         pictures=[(file, what) for file, (what, _) in groups(document).items()],
         losses=_losses(document),
         number_losses=_losses(document, OUR_REGRESSOR),
@@ -113,22 +138,16 @@ def page(document: Document, growth: dict[str, Any] | None) -> str:
         costs=cost_table(document).markdown(),
         seed_note=_seed_note(document),
         growth=growth and growth_table(growth).markdown(),
-        growth_command=growth and growth["command"],
         outdated=growth and _joined(_outdated(document, growth)),
-        sets=[set_table(document, name).markdown() for name in by_task["classification"]],
         python=document["python"],
         packages=", ".join(" ".join(item) for item in document["packages"].items()),
     )
 
 
 def _devices(document: Document) -> str:
-    """Commits and devices of the records, with how many there are of each."""
-    made = Counter(
-        (of["device"], of["commit"]) for r in document["records"] for of in r.get("made", ())
-    )
-    return ", ".join(
-        f"{device} at {commit} ({number} records)" for (device, commit), number in made.items()
-    )
+    """Devices of the records, with how many there are of each."""
+    made = Counter(of["device"] for r in document["records"] for of in r.get("made", ()))
+    return ", ".join(f"{device} ({number} records)" for device, number in made.items())
 
 
 def _gaps(document: Document) -> dict[str, Any]:
@@ -177,19 +196,6 @@ def _joined(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _budgets(document: Document) -> list[str]:
-    """Budgets, with the data sets that have them."""
-    names_of: dict[tuple[int, ...], list[str]] = {}
-    for name in document["sets"]:
-        task = task_of_set(document, name)
-        budgets = tuple(budget for at, budget in pairs(document, task) if at == name)
-        names_of.setdefault(budgets, []).append(name)
-    return [
-        f"{_joined([f'{budget:,}' for budget in budgets])} bytes: {_joined(names)}"
-        for budgets, names in names_of.items()
-    ]
-
-
 _TESTS = {
     "official": "an official test part",
     "splits": "random splits",
@@ -198,13 +204,18 @@ _TESTS = {
 }
 
 
-def _seeds(document: Document) -> list[str]:
-    """Kinds of tests, with the data sets that have them."""
-    names_of: dict[str, list[str]] = {}
+def _data_table(document: Document) -> Table:
+    """Data sets by their numbers of bytes and their tests."""
+    names_of: dict[tuple[str, str, int], list[str]] = {}
     for name, facts in document["sets"].items():
-        test = _TESTS[facts["test"]]
-        names_of.setdefault(f"{test}, {facts['seeds']} seeds", []).append(name)
-    return [f"{test}: {_joined(names)}" for test, names in names_of.items()]
+        task = task_of_set(document, name)
+        budgets = [f"{budget:,}" for at, budget in pairs(document, task) if at == name]
+        key = (_joined(budgets), _TESTS[facts["test"]], facts["seeds"])
+        names_of.setdefault(key, []).append(name)
+    table = Table("Data sets, bytes and tests", ["data", "bytes", "test rows", "seeds"])
+    for key, names in names_of.items():
+        table.add(", ".join(names), *key)
+    return table
 
 
 def _losses(document: Document, ours: str = OURS) -> str:

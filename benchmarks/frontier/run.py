@@ -55,10 +55,10 @@ ROWS = RESULTS.with_name("frontier-rows.json")
 COMMAND = "make bench ARGS=frontier"
 #: Records of code that has been replaced. They are kept for comparison and cannot be repeated.
 ARCHIVED = {
-    "first_tuned": {"title": "compact of the first generation, tuned", "is_kernlet": True},
-    "first_call": {"title": "compact of the first generation, one call", "is_kernlet": True},
-    "earlier_call": {"title": "compact, one call, first measurement (87ea35d)", "is_kernlet": True},
-    "first_mlp": {"title": "MLP of the first generation, tuned", "is_kernlet": False},
+    "first_tuned": {"title": "compact, earlier version, tuned", "is_kernlet": True},
+    "first_call": {"title": "compact, earlier version, one call", "is_kernlet": True},
+    "earlier_call": {"title": "compact, one call, first measurement", "is_kernlet": True},
+    "first_mlp": {"title": "MLP, earlier version, tuned", "is_kernlet": False},
 }
 
 

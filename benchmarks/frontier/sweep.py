@@ -152,7 +152,7 @@ def estimates(cells: list[Cell]) -> list[float]:
     return [_estimate(cell, fits) for cell in cells]
 
 
-#: CPU seconds over those of the first generation's call; a tuned competitor with all its seeds.
+#: CPU seconds over those of the earlier version's call; a tuned competitor with all its seeds.
 _FACTORS = {
     "compact_call": 1.5,
     "compact_quick": 0.7,

@@ -127,8 +127,7 @@ def tables(facts: dict[str, dict[str, Any]], n_rows: int) -> Iterator[Table]:
     """The table of all estimators, and the sentences of their warnings."""
     table = Table(
         f"All defaults, {n_rows:,} noisy rows of 50 features, two classes; accuracy (R2 for a "
-        "regressor, 5 neighbours for condensers and features) on 10,000 others; goal: 60 s, or a "
-        "sentence within 5 s",
+        "regressor, 5 neighbours for condensers and features) on 10,000 others",
         ["estimator", "CPU s", "accuracy", "centers", "gap", "peak MB", "warnings", "first after"],
     )
     warned = Table("What they warn of", ["estimator", "sentence"])

@@ -14,8 +14,8 @@ from benchmarks.device.summary import (
     accuracy_table,
     family_table,
     flash_table,
-    goal_table,
     missing_table,
+    peer_table,
     small_target_table,
     standard_error,
 )
@@ -38,8 +38,8 @@ def device(quick: bool) -> Iterator[Table]:
     if not quick:
         with atomic_write(RESULTS) as part:
             part.write_text(record_lines(document), encoding="utf-8")
-    yield goal_table(document)
-    yield goal_table(document, "instructions")
+    yield peer_table(document)
+    yield peer_table(document, "instructions")
     yield accuracy_table(document)
     yield flash_table(document)
     for name in names:

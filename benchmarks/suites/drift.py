@@ -22,6 +22,7 @@ from benchmarks.tables import Table, record_lines
 from kernlet import CompactKernelClassifier, ProximalClassifier
 from kernlet.atomic import atomic_write
 from kernlet.datasets import load
+from kernlet.report.draw import picture_style
 
 RESULTS = ROOT / "docs" / "results" / "drift.json"
 BLOCK_ROWS = 500
@@ -338,21 +339,22 @@ def cost_table(document: dict[str, Any]) -> Table:
     return table
 
 
-#: Machines of the picture, in Okabe and Ito's colour-blind safe colours.
+#: Machines of the picture and their colours.
 _SHOWN = {
-    "CompactKernelClassifier": "#D55E00",
-    "the same, memory_size=250": "#E69F00",
-    "the same, fitted once to two blocks": "#999999",
-    "MLPClassifier": "#0072B2",
-    "Nystroem, SGDClassifier": "#009E73",
-    "ProximalClassifier, four blocks": "#CC79A7",
+    "CompactKernelClassifier": "C1",
+    "the same, memory_size=250": "C4",
+    "the same, fitted once to two blocks": "C6",
+    "MLPClassifier": "C0",
+    "Nystroem, SGDClassifier": "C2",
+    "ProximalClassifier, four blocks": "C3",
 }
 _SMOOTHED_BLOCKS = 3
 
 
+@picture_style()
 def draw_drift(document: dict[str, Any]) -> Figure:
     """Accuracy over the blocks of each stream, as a moving mean of three blocks."""
-    figure = Figure(figsize=(11, 5.5), layout="constrained")
+    figure = Figure(figsize=(10, 5), layout="constrained")
     panels = figure.subplots(2, 4)
     streams = dict.fromkeys(record["stream"] for record in document["records"])
     for axes, stream in zip(panels.flat, streams, strict=False):
@@ -364,12 +366,12 @@ def draw_drift(document: dict[str, Any]) -> Figure:
                 rows = document["block_rows"] * np.arange(2, 2 + len(curve)) / 1000
                 axes.plot(rows, curve, color=color, linewidth=1.3, label=record["machine"])
         axes.set_title(stream, fontsize=10)
-        axes.grid(color="0.9", linewidth=0.6)
+        axes.grid()
     figure.supxlabel("thousands of rows")
     figure.supylabel("accuracy before learning, %")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     labels = [label.replace("the same", "compact") for label in labels]
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=3)
     return figure
 
 

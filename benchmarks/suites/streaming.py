@@ -258,7 +258,7 @@ def peers(quick: bool) -> Iterator[Table]:
     for C in (0.01, 1.0, 10.0):
         ours = measure(prepare, fit, "covertype", n_rows, 100, C)
         gap = f"gap {ours.answer['gap']:.0e}"
-        table.add("kernlet, tall", C, f"{ours.seconds:.1f}", "1", gap)
+        table.add("kernlet, streaming", C, f"{ours.seconds:.1f}", "1", gap)
         runs = measure(nystroem, linear_svc, n_rows, 100, C).answer["runs"]
         best = min(objective for _, _, objective in runs)
         for sweeps, seconds, objective in runs:
@@ -278,7 +278,7 @@ def peers(quick: bool) -> Iterator[Table]:
     )
     one = measure(prepare, fit, "covertype", n_rows, 100, 0.01)
     two = measure(prepare, one_call, "covertype", n_rows, 100, 0.01)
-    for name, run in (("kernlet, tall", one), ("one call of HiGHS", two)):
+    for name, run in (("kernlet, streaming", one), ("one call of HiGHS", two)):
         table.add(
             name,
             f"{run.seconds:.1f}",
